@@ -1,0 +1,202 @@
+"""What a turn tells the outside world while it runs.
+
+Each event is a frozen dataclass; `to_json` gives the JSON object that goes over the websocket and SSE. The chat
+app adds `conversation`, `turn` and `seq` when it stores one. A stream of events ends with exactly one of
+`Response`, `TurnStopped` and `TurnFailed`; a turn that waits for the user ends its stream with a `Response` that
+says what it waits for, and `TurnResumed` opens the next stream.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class TurnQueued:
+    """The user's message is stored and waits for its place. `client_id` is what the page called it."""
+
+    type: ClassVar[str] = "turn_queued"
+    client_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """The turn runs now."""
+
+    type: ClassVar[str] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryContext:
+    """The memories that were put beside the user's message, and their size in tokens."""
+
+    type: ClassVar[str] = "memory_context"
+    items: list[dict[str, Any]]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the assistant's text."""
+
+    type: ClassVar[str] = "text_delta"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStart:
+    """A tool call begins. `id` is the `ToolCall` row's id; `input` is scrubbed of secrets."""
+
+    type: ClassVar[str] = "tool_start"
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """What a running tool reports about itself; the shape of `data` is the tool's own."""
+
+    type: ClassVar[str] = "tool_progress"
+    id: str
+    name: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A tool call ended. `result` is the text that the model gets."""
+
+    type: ClassVar[str] = "tool_result"
+    id: str
+    name: str
+    result: str
+    is_error: bool
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequested:
+    """A tool call waits for the user's yes or no."""
+
+    type: ClassVar[str] = "approval_requested"
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The assistant asks the user something; the answer goes to the tool call with this `id`."""
+
+    type: ClassVar[str] = "question"
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResumed:
+    """A waiting or interrupted turn goes on."""
+
+    type: ClassVar[str] = "turn_resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A capability is being built for this turn."""
+
+    type: ClassVar[str] = "build"
+    build_id: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """The newest block of the answer, rendered and sanitised on the server. For the page only."""
+
+    type: ClassVar[str] = "html"
+    block: int
+    html: str
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The turn is over, or waits for the user when `pending_question` or `pending_approval` is set.
+
+    `pending_question` is `{id, text}`, `pending_approval` is `{id, name, input}`; where several calls wait, these
+    are the first ones (each had its own event). `tool_calls` are `{id, name, input, result, is_error,
+    duration_ms}`. `usage` is `{input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
+    calls}` of the whole turn. `notice` is empty or `{code, message}`: the answer is there, but was cut short.
+    """
+
+    type: ClassVar[str] = "response"
+    text: str
+    build_id: str | None = None
+    pending_question: dict[str, Any] | None = None
+    pending_approval: dict[str, Any] | None = None
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
+    notice: dict[str, str] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the turn goes on after the user's answer or decision."""
+        return self.pending_question is not None or self.pending_approval is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStopped:
+    """The user stopped the turn."""
+
+    type: ClassVar[str] = "turn_stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The turn ended in an error; `message` is a sentence for the user, `code` is stable."""
+
+    type: ClassVar[str] = "error"
+    code: str
+    message: str
+
+
+Event: TypeAlias = (
+    TurnQueued
+    | TurnStarted
+    | MemoryContext
+    | TextDelta
+    | ToolStart
+    | ToolProgress
+    | ToolResult
+    | ApprovalRequested
+    | Question
+    | TurnResumed
+    | Build
+    | Html
+    | Response
+    | TurnStopped
+    | TurnFailed
+)
+
+EVENT_TYPES: tuple[type[Event], ...] = (
+    TurnQueued,
+    TurnStarted,
+    MemoryContext,
+    TextDelta,
+    ToolStart,
+    ToolProgress,
+    ToolResult,
+    ApprovalRequested,
+    Question,
+    TurnResumed,
+    Build,
+    Html,
+    Response,
+    TurnStopped,
+    TurnFailed,
+)
+LAST_EVENTS = (Response, TurnStopped, TurnFailed)
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """The event as the JSON object `{"type": …, …fields}`."""
+    return {"type": event.type, **{item.name: getattr(event, item.name) for item in fields(event)}}

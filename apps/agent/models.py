@@ -1,0 +1,115 @@
+"""What the agent did: every call of a model and every call of a tool."""
+
+from django.db import models
+
+from apps.core.ids import uuid7
+from apps.core.models import UserOwned
+
+
+class ModelCall(UserOwned):
+    """One request to a model: the line of the usage ledger.
+
+    Conversation and turn belong to apps further right, so their ids are kept without a foreign key.
+    """
+
+    class Endpoint(models.TextChoices):
+        ANTHROPIC = "anthropic"
+        CUSTOM = "custom"
+        OFFLINE = "offline"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation_id = models.UUIDField(null=True, blank=True)
+    turn_id = models.UUIDField(null=True, blank=True)
+    round = models.PositiveSmallIntegerField(default=0)
+    purpose = models.CharField(max_length=32)
+    model = models.CharField(max_length=128)
+    endpoint = models.CharField(max_length=16, choices=Endpoint)
+    input_tokens = models.PositiveIntegerField(default=0, help_text="Neither read from nor written to the cache.")
+    output_tokens = models.PositiveIntegerField(default=0)
+    cache_read_tokens = models.PositiveIntegerField(default=0)
+    cache_write_tokens = models.PositiveIntegerField(default=0)
+    latency_ms = models.PositiveIntegerField(default=0)
+    first_token_ms = models.PositiveIntegerField(null=True, blank=True)
+    cost_usd = models.DecimalField(max_digits=12, decimal_places=6, default=0)
+    stop_reason = models.CharField(max_length=48, blank=True)
+    error_code = models.CharField(max_length=48, blank=True)
+    request_id = models.CharField(max_length=128, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["user", "created_at"], name="agent_modelcall_user_time"),
+            models.Index(fields=["turn_id"], name="agent_modelcall_turn"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.purpose}: {self.model}"
+
+
+class ToolCall(UserOwned):
+    """One call of a tool by the model. Input and result are scrubbed of secrets; the result is what the model got.
+
+    The open calls of a turn are those not `done`. `position` is the place among the calls of its round.
+    """
+
+    class State(models.TextChoices):
+        PENDING = "pending", "not begun"
+        WAITING = "waiting", "waits for the user"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+
+    class WaitsFor(models.TextChoices):
+        NOTHING = "", "nothing"
+        APPROVAL = "approval", "a decision"
+        ANSWER = "answer", "an answer"
+
+    class Decision(models.TextChoices):
+        NONE = "", "none"
+        APPROVED = "approved", "approved"
+        DECLINED = "declined", "declined"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation_id = models.UUIDField(null=True, blank=True)
+    turn_id = models.UUIDField(null=True, blank=True)
+    round = models.PositiveSmallIntegerField()
+    position = models.PositiveSmallIntegerField()
+    tool_use_id = models.CharField(max_length=128, help_text="The model's own id of the call.")
+    name = models.CharField(max_length=128)
+    tier = models.CharField(max_length=16, blank=True)
+    input = models.JSONField(default=dict)
+    state = models.CharField(max_length=16, choices=State, default=State.PENDING)
+    waits_for = models.CharField(max_length=16, choices=WaitsFor, default=WaitsFor.NOTHING, blank=True)
+    decision = models.CharField(max_length=16, choices=Decision, default=Decision.NONE, blank=True)
+    answer = models.TextField(blank=True)
+    result = models.TextField(blank=True)
+    is_error = models.BooleanField(default=False)
+    error_code = models.CharField(max_length=48, blank=True)
+    build_id = models.CharField(max_length=64, blank=True)
+    duration_ms = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["turn_id", "round", "position"], name="agent_toolcall_place"),
+        ]
+        indexes = [
+            models.Index(fields=["user", "created_at"], name="agent_toolcall_user_time"),
+            models.Index(fields=["conversation_id"], name="agent_toolcall_conversation"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.state})"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the model has no result of it yet."""
+        return self.state != self.State.DONE
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the user still has to say something before it can end."""
+        return self.state == self.State.WAITING and not self.decision

@@ -1,0 +1,47 @@
+"""The services a tool may use, as protocols, so that a handler runs without a database in its tests.
+
+The apps further right implement them: `apps.memory` the memory, `apps.chat` the conversations. Every method is
+asynchronous, belongs to one user (the implementation is made for that user), and raises `apps.core.errors.IzzyError`
+with a message that the model can act on.
+"""
+
+from typing import Any, Protocol
+
+
+class MemoryTools(Protocol):
+    """One user's notes."""
+
+    async def search(
+        self, query: str, *, top_k: int, include_conversation: bool, category: str | None, as_of: str | None
+    ) -> list[dict[str, Any]]:
+        """`{note_id, text, score, source, created_at}` of the best matches, best first."""
+
+    async def save(
+        self,
+        content: str,
+        *,
+        tags: list[str] | None,
+        tier: str | None,
+        importance: int | None,
+        category: str | None,
+    ) -> dict[str, Any]:
+        """`{note_id, …}` of the new note."""
+
+    async def update(self, note_id: str, content: str) -> dict[str, Any]:
+        """Replaces the text; the id stays."""
+
+    async def delete(self, note_id: str) -> dict[str, Any]:
+        """Takes the note out of search at once."""
+
+
+class ConversationTools(Protocol):
+    """One user's past conversations."""
+
+    async def list(self, *, limit: int, offset: int) -> dict[str, Any]:
+        """`{count, conversations: [{id, title, created_at, updated_at, …}]}`, newest first."""
+
+    async def read(self, conversation_id: str, *, limit: int, offset: int) -> dict[str, Any]:
+        """`{id, title, messages: [{role, text, created_at}], …}`, oldest first."""
+
+    async def delete(self, conversation_id: str) -> dict[str, Any]:
+        """Deletes the conversation with its messages and passages."""

@@ -1,0 +1,84 @@
+"""The contract of a tool: what the model sees of it, what runs, and within which limits."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+from uuid import UUID
+
+from apps.agent.protocols import ConversationTools, MemoryTools
+
+Approval: TypeAlias = Literal["allow", "ask", "never"]
+Emit: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Tier(StrEnum):
+    """Safety tier. Read-only calls of one round run side by side, side-effecting ones in order."""
+
+    READ_ONLY = "read_only"
+    SIDE_EFFECTING = "side_effecting"
+
+
+class WaitsFor(StrEnum):
+    """What a call waits for before it can end."""
+
+    NOTHING = ""
+    APPROVAL = "approval"
+    ANSWER = "answer"
+
+
+class ToolFailure(Exception):  # noqa: N818 - "failure" is our word for an outcome the model is told about
+    """The call failed in a way the model can act on; the message tells it what to do next."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A result with more than text: `data` is JSON for the model, `build_id` starts a build card on the page."""
+
+    data: str | dict[str, Any] | list[Any]
+    build_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """Whom a call belongs to and what it may use. `emit` sends a `tool_progress` event with the given data."""
+
+    user_id: UUID
+    conversation_id: UUID | None
+    turn_id: UUID | None
+    tool_call_id: UUID
+    emit: Emit
+    memory: MemoryTools | None = None
+    conversations: ConversationTools | None = None
+
+
+Handler: TypeAlias = Callable[
+    [ToolContext, dict[str, Any]], Awaitable[ToolOutput | str | dict[str, Any] | list[Any]]
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool.
+
+    `timeout` is in seconds, `result_limit` in characters of the text the model gets. `approval` is the default
+    where the user has set none. `untrusted` marks results that quote other people's text (pages, files): the
+    model is told not to follow instructions in them. `waits_for` is `ANSWER` for a tool whose result is what the
+    user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
+    """
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    handler: Handler
+    tier: Tier
+    timeout: float = 15.0
+    result_limit: int = 20_000
+    toolset: str = ""
+    approval: Approval = "allow"
+    untrusted: bool = False
+    waits_for: WaitsFor = WaitsFor.NOTHING
+
+    def definition(self) -> dict[str, Any]:
+        """The entry of the Messages API's `tools` list."""
+        return {"name": self.name, "description": self.description, "input_schema": self.input_schema}

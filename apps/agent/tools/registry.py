@@ -1,0 +1,29 @@
+"""Where every app registers its tools, from its `AppConfig.ready`."""
+
+from collections.abc import Collection, Iterable
+
+from apps.agent.tools.base import Tool
+
+_tools: dict[str, Tool] = {}
+
+
+def register_tools(tools: Iterable[Tool]) -> None:
+    """Adds tools. A name can be registered again only with an equal tool."""
+    for tool in tools:
+        known = _tools.get(tool.name)
+        if known is not None and known != tool:
+            raise ValueError(f"two different tools are called {tool.name}")
+        _tools[tool.name] = tool
+
+
+def find_tool(name: str) -> Tool | None:
+    """The tool of that name, whatever toolset it is in."""
+    return _tools.get(name)
+
+
+def tools_for(toolsets: Collection[str]) -> list[Tool]:
+    """The tools of these toolsets and of the always-offered one (""), in the order of their names.
+
+    The order depends on the set alone, so that the beginning of a request stays the same.
+    """
+    return [_tools[name] for name in sorted(_tools) if not _tools[name].toolset or _tools[name].toolset in toolsets]
