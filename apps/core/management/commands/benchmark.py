@@ -1,0 +1,58 @@
+"""`manage.py benchmark NAME [options]`: runs one of the modules in `benchmarks/`, prints its tables and JSON.
+
+A module exposes `add_arguments(parser)` and `run(options) -> Report` (`benchmarks.report`). Its docstring's first
+line is its help.
+"""
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from rich.console import Console
+
+SUPPORT = {"report"}
+
+
+def benchmark_names() -> list[str]:
+    """The names that can be run: the modules of `benchmarks/` but those that only support others."""
+    folder = Path(settings.BASE_DIR) / "benchmarks"
+    names = (module.name for module in pkgutil.iter_modules([str(folder)]))
+    return sorted(name for name in names if name not in SUPPORT and not name.startswith("_"))
+
+
+def load_benchmark(name: str) -> ModuleType:
+    """The module of that name; raises CommandError where it does not keep the contract."""
+    module = importlib.import_module(f"benchmarks.{name}")
+    missing = [part for part in ("add_arguments", "run") if not callable(getattr(module, part, None))]
+    if missing:
+        raise CommandError(f"benchmarks/{name}.py has no {' and no '.join(missing)}")
+    return module
+
+
+class Command(BaseCommand):
+    help = "Measures Izzy: prints a table and JSON, each figure beside a baseline of the same run."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        choices = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+        for name in benchmark_names():
+            module = load_benchmark(name)
+            child = choices.add_parser(name, help=(module.__doc__ or "").strip().split("\n")[0])
+            child.add_argument("--json", metavar="FILE", help="write the figures to this file; - prints only them")
+            module.add_arguments(child)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        target = options.pop("json")
+        report = load_benchmark(options["name"]).run(options)
+        figures = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
+        if target != "-":
+            report.print(Console(file=self.stdout))
+        if target and target != "-":
+            Path(target).write_text(figures + "\n", encoding="utf-8")
+            self.stdout.write(f"figures written to {target}")
+        else:
+            self.stdout.write(figures)
