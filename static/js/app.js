@@ -1,0 +1,16 @@
+// What every page has: theme switch, drawer, dialogs, shortcuts, copy buttons, htmx set-up.
+import { startDialogs } from "./core/dialogs.js";
+import { startDrawer } from "./core/drawer.js";
+import { startHtmx } from "./core/htmx.js";
+import { startCopyButtons } from "./core/copy.js";
+import { startShortcuts } from "./core/shortcuts.js";
+import { startThemeSwitch } from "./core/theme-switch.js";
+import { startSidebar } from "./core/sidebar.js";
+
+startThemeSwitch();
+startDrawer();
+startDialogs();
+startHtmx();
+startCopyButtons();
+startShortcuts();
+startSidebar();

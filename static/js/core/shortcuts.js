@@ -1,0 +1,40 @@
+// Shortcuts of every page. An element names its own with data-shortcut="alt+n"; "?" opens the list.
+import { isTyping } from "./dom.js";
+
+function combination(event) {
+  const parts = [];
+  if (event.ctrlKey || event.metaKey) parts.push("mod");
+  if (event.altKey) parts.push("alt");
+  // With Alt held some layouts type a special character, so the letter comes from the key's place.
+  const key = event.altKey && event.code.startsWith("Key") ? event.code.slice(3) : event.key;
+  parts.push(key.toLowerCase());
+  return parts.join("+");
+}
+
+function activate(element) {
+  if (element.matches("input, textarea")) {
+    document.querySelector('[data-drawer="open"][aria-expanded="false"]')?.checkVisibility() && document.querySelector('[data-drawer="open"]').click();
+    element.focus();
+    element.select?.();
+  } else {
+    element.click();
+  }
+}
+
+export function startShortcuts() {
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
+    const combo = combination(event);
+    if (combo === "?" && !isTyping(event.target)) {
+      event.preventDefault();
+      document.getElementById("shortcuts-dialog")?.showModal();
+      return;
+    }
+    const wantsModifier = combo.includes("+");
+    if (!wantsModifier && isTyping(event.target)) return;
+    const element = document.querySelector(`[data-shortcut="${CSS.escape(combo)}"]`);
+    if (!element) return;
+    event.preventDefault();
+    activate(element);
+  });
+}
