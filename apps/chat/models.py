@@ -1,0 +1,191 @@
+"""Rows of the chat: conversations, their messages, the turns that made them, and the log of what each turn told."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.core.ids import uuid7
+from apps.core.models import UserOwned
+
+
+class Conversation(UserOwned):
+    """A conversation with Izzy, or one that a program ingested.
+
+    Izzy's own have channel `chat` and no session; an ingested one is found again by (user, channel, session).
+    `tools` is the canonical JSON of the tool definitions sent so far: it only ever grows at its end.
+
+    One process at a time writes a conversation's event log and runs its turns: `runner` names it until
+    `lease_until`. `last_seq` is the highest sequence number handed out or reserved, `stored_seq` the highest
+    whose event is in the table, `pruned_seq` the highest that has been removed from it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    title = models.CharField(max_length=200, blank=True, default="")
+    title_by_user = models.BooleanField(default=False)
+    use_memory = models.BooleanField(default=True)
+    channel = models.CharField(max_length=64, default="chat")
+    session = models.CharField(max_length=200, blank=True, default="")
+    summary = models.TextField(blank=True, default="")
+    tools = models.TextField(blank=True, default="[]")
+    message_count = models.PositiveIntegerField(default=0)
+    last_seq = models.PositiveBigIntegerField(default=0)
+    stored_seq = models.PositiveBigIntegerField(default=0)
+    pruned_seq = models.PositiveBigIntegerField(default=0)
+    runner = models.CharField(max_length=64, blank=True, default="")
+    lease_until = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "-updated_at"], name="conversation_user_updated"),
+            models.Index(fields=["lease_until"], name="conversation_lease", condition=~Q(runner="")),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "channel", "session"], condition=~Q(session=""), name="conversation_session"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or "New conversation"
+
+
+class TurnState(models.TextChoices):
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    WAITING = "waiting", "Waiting for you"
+    DONE = "done", "Done"
+    STOPPED = "stopped", "Stopped"
+    FAILED = "failed", "Failed"
+    INTERRUPTED = "interrupted", "Interrupted"
+
+
+OPEN_STATES = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
+"""A turn in one of these may still change; the others are final."""
+
+
+class Turn(UserOwned):
+    """One message of the user and everything Izzy does to answer it.
+
+    `memories` are the surfaced items as the `memory_context` event gave them, `waiting_for` the events
+    (`question`, `approval_requested`) whose answers it waits for, `usage` the tokens and cost of the whole turn.
+    `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how other processes
+    talk to the one that runs the conversation: a wish to stop, and a queued turn it has not yet told of.
+    `client_id` is the page's own name for the message: sending it again finds this turn instead of making one.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False)
+    state = models.CharField(max_length=16, choices=TurnState, default=TurnState.QUEUED)
+    client_id = models.CharField(max_length=64, blank=True, default="")
+    model = models.CharField(max_length=100, blank=True, default="")
+    memories = models.JSONField(default=list, blank=True)
+    memory_tokens = models.PositiveIntegerField(default=0)
+    waiting_for = models.JSONField(default=list, blank=True)
+    usage = models.JSONField(default=dict, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    announced = models.BooleanField(default=False)
+    stop_requested = models.BooleanField(default=False)
+    error_code = models.CharField(max_length=64, blank=True, default="")
+    error_message = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(fields=["conversation", "id"], name="turn_conversation"),
+            models.Index(fields=["state"], name="turn_open", condition=Q(state__in=["queued", "running", "waiting"])),
+            models.Index(fields=["ended_at"], name="turn_ended"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "client_id"], condition=~Q(client_id=""), name="turn_client_id"),
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.id} ({self.state})"
+
+
+class Role(models.TextChoices):
+    USER = "user", "User"
+    ASSISTANT = "assistant", "Assistant"
+
+
+class MessageKind(models.TextChoices):
+    TEXT = "text", "Text"
+    TOOL_RESULTS = "tool_results", "Tool results"
+
+
+class Message(UserOwned):
+    """One message as the model sees it.
+
+    `blocks` is the canonical JSON of its content blocks, written once and sent byte for byte ever after (a user's
+    message gets its block of memories and date when its turn starts, before the first request). `text` is what
+    people read: the user's words or the assistant's text, "" for tool results. `position` orders a conversation;
+    `round` is the round of its turn, 0 for the user's message; `seq` the last event before it was stored. A message
+    that an edit or a retry replaced carries the turn that replaced it in `superseded_by` and is out of history,
+    pages and search.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="messages", db_index=False
+    )
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, null=True, blank=True, related_name="messages")
+    position = models.PositiveIntegerField()
+    role = models.CharField(max_length=16, choices=Role)
+    kind = models.CharField(max_length=16, choices=MessageKind, default=MessageKind.TEXT)
+    blocks = models.TextField(default="[]")
+    text = models.TextField(blank=True, default="")
+    speaker = models.CharField(max_length=100, blank=True, default="")
+    external_id = models.CharField(max_length=200, blank=True, default="")
+    stop_reason = models.CharField(max_length=32, blank=True, default="")
+    round = models.PositiveSmallIntegerField(default=0)
+    seq = models.PositiveBigIntegerField(default=0)
+    superseded_by = models.ForeignKey(
+        Turn, on_delete=models.CASCADE, null=True, blank=True, related_name="supersedes"
+    )
+    indexed = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["position"]
+        indexes = [
+            models.Index(fields=["indexed"], name="message_to_index", condition=Q(indexed=False)),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "position"], name="message_position"),
+            models.UniqueConstraint(
+                fields=["conversation", "external_id"], condition=~Q(external_id=""), name="message_external_id"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text if len(self.text) <= 60 else self.text[:59] + "…"
+
+
+class TurnEvent(models.Model):
+    """One event of a turn, or a run of its text deltas.
+
+    `payload` is the event's JSON without `type`, `conversation`, `turn` and `seq`. Consecutive text deltas
+    share a row: `payload` is then `{"texts": [...]}` and they have the numbers `seq` to `last_seq`, one each.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+", db_index=False)
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="events")
+    seq = models.PositiveBigIntegerField()
+    last_seq = models.PositiveBigIntegerField()
+    type = models.CharField(max_length=32)
+    payload = models.TextField(default="{}")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["seq"]
+        indexes = [models.Index(fields=["conversation", "last_seq"], name="turn_event_last_seq")]
+        constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="turn_event_seq")]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.seq}"
