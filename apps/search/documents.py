@@ -1,0 +1,86 @@
+"""What other apps hand to search and what they get back: plain values, no rows."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+
+class Source(StrEnum):
+    """Where a passage's text comes from; also the `source` of a search result."""
+
+    MEMORY = "memory"
+    CONVERSATION = "conversation"
+    FILE = "file"
+    CAPABILITY = "capability"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One note, message, file or capability to be made searchable.
+
+    `(source, source_id)` names it: indexing it again replaces all of its passages. `position` is its place
+    inside `conversation_id` (neighbouring positions support each other in ranking); `session` groups the
+    messages of one sitting and defaults to the conversation. `speaker` is "user" or "assistant" in Izzy's
+    own conversations and the given name in ingested ones. `valid_from`/`valid_to` bound when it is true;
+    None means open. All times are aware.
+    """
+
+    source: Source
+    source_id: UUID
+    text: str
+    happened_at: datetime
+    conversation_id: UUID | None = None
+    session: str = ""
+    position: int = 0
+    speaker: str = ""
+    external_id: str = ""
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Limits of one search, applied before ranking. `only_ids`/`exclude_ids` are source ids.
+
+    `only_ids=None` means all; an empty collection means nothing can match. `as_of=None` means valid now.
+    """
+
+    sources: frozenset[Source] | None = None
+    conversation_id: UUID | None = None
+    only_ids: Collection[UUID] | None = None
+    exclude_ids: Collection[UUID] = ()
+    exclude_conversation_id: UUID | None = None
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One found document, represented by its best passage.
+
+    `score` orders the hits of one query (0..1, relative to that query). `relevance` is absolute, 0..1 and
+    comparable between queries: 0.45 separates "about this" from noise (use it for thresholds).
+    `parts` names what made up the score.
+    """
+
+    source: Source
+    source_id: UUID
+    external_id: str
+    passage_id: int
+    text: str
+    score: float
+    relevance: float
+    conversation_id: UUID | None
+    happened_at: datetime
+    speaker: str = ""
+    parts: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A context block: `text` of `tokens` (estimated) tokens and the hits whose text it carries."""
+
+    text: str
+    tokens: int
+    items: list[Hit]

@@ -1,0 +1,119 @@
+"""Passages, the unit of search, and what keeps every process' index of them fresh."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from apps.search.documents import Source
+
+
+class EmbeddingSpace(models.Model):
+    """One embedder's vector space. Exactly one is active; at most one more is being built beside it.
+
+    Its vectors live in `Passage.vector_a` or `vector_b`, as `slot` says, so that a space can be filled while
+    the other one serves and the switch is the update of two rows. Vectors of two spaces are never compared.
+    """
+
+    class State(models.TextChoices):
+        BUILDING = "building"
+        ACTIVE = "active"
+        RETIRED = "retired"
+
+    class Slot(models.TextChoices):
+        A = "a"
+        B = "b"
+
+    name = models.CharField(max_length=200, help_text="The IZZY_EMBEDDER value that makes these vectors.")
+    dimension = models.PositiveIntegerField(help_text="0 until the first vector has been seen.")
+    query_prefix = models.CharField(max_length=200, blank=True)
+    document_prefix = models.CharField(max_length=200, blank=True)
+    noise = models.FloatField(help_text="Cosine of unrelated texts: calibrated similarity 0.")
+    match = models.FloatField(help_text="Cosine of texts that say the same: calibrated similarity 1.")
+    slot = models.CharField(max_length=1, choices=Slot)
+    state = models.CharField(max_length=10, choices=State)
+    built_to = models.BigIntegerField(default=0, help_text="Passages up to this id have their new vector.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["state"], condition=Q(state="active"), name="one_active_space"),
+            models.UniqueConstraint(fields=["state"], condition=Q(state="building"), name="one_building_space"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.state})"
+
+
+class IndexOwner(models.Model):
+    """A user as search sees them: a short `number` that prefixes their terms, and a change number.
+
+    `change` grows in every transaction that writes or removes a passage of the user; rows carry the value
+    they were written with, so another process reads only what came after the value it knows.
+    """
+
+    number = models.AutoField(primary_key=True)
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    change = models.BigIntegerField(default=0)
+    tombstones_from = models.BigIntegerField(
+        default=0, help_text="Deletions up to this change are forgotten: an index older than it loads anew."
+    )
+
+    def __str__(self) -> str:
+        return f"owner {self.number}"
+
+
+class Passage(models.Model):
+    """About 500 tokens of one document. Written by `apps.search.services` alone.
+
+    `features` and the vectors are packed bytes (see `features.py`, `vectors.py`), so that a user's index is
+    loaded by one pass over a few columns. `terms` are the stems that full-text search holds for the row.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    change = models.BigIntegerField()
+    features = models.BinaryField()
+    vector_a = models.BinaryField(null=True)
+    vector_b = models.BinaryField(null=True)
+    pending = models.BooleanField(default=False, help_text="Waits for its vector in the active space.")
+    source = models.CharField(max_length=12, choices=[(s.value, s.value) for s in Source])
+    source_id = models.UUIDField()
+    part = models.PositiveIntegerField(default=0, help_text="Which piece of its document, from 0.")
+    conversation_id = models.UUIDField(null=True)
+    session = models.CharField(max_length=200, blank=True)
+    position = models.IntegerField(default=0)
+    speaker = models.CharField(max_length=200, blank=True)
+    external_id = models.CharField(max_length=200, blank=True)
+    happened_at = models.DateTimeField()
+    valid_from = models.DateTimeField(null=True)
+    valid_to = models.DateTimeField(null=True)
+    text = models.TextField()
+    terms = models.TextField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "change"], name="passage_user_change"),
+            models.Index(fields=["source_id", "part"], name="passage_source"),
+            models.Index(fields=["id"], condition=Q(pending=True), name="passage_pending"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.source_id} #{self.part}"
+
+
+class Tombstone(models.Model):
+    """A removed passage, kept until every process may be expected to have seen it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    change = models.BigIntegerField()
+    passage_id = models.BigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "change"], name="tombstone_user_change"),
+            models.Index(fields=["created_at"], name="tombstone_created"),
+        ]
+
+    def __str__(self) -> str:
+        return f"removed passage {self.passage_id}"
