@@ -1,0 +1,223 @@
+"""Rows of a user's memory: notes, what they were before each change, and how they hang together."""
+
+from uuid import UUID
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils import timezone
+
+from apps.core.ids import note_id, uuid7
+from apps.core.models import OwnedManager, UserOwned
+
+
+class Tier(models.TextChoices):
+    SHORT_TERM = "short_term", "Short term"
+    LONG_TERM = "long_term", "Long term"
+
+
+class Kind(models.TextChoices):
+    DECISION = "decision", "Decision"
+    INSIGHT = "insight", "Insight"
+    FACT = "fact", "Fact"
+    PREFERENCE = "preference", "Preference"
+    PROJECT = "project", "Project"
+    CONVERSATION = "conversation", "Conversation"
+    GENERAL = "general", "General"
+
+
+class Status(models.TextChoices):
+    ACTIVE = "active", "Active"
+    PENDING = "pending", "Waiting for review"
+    ARCHIVED = "archived", "Archived"
+    SUPERSEDED = "superseded", "Superseded"
+    DELETED = "deleted", "Deleted"
+
+
+class Origin(models.TextChoices):
+    """Where a note, or a change of one, came from."""
+
+    USER = "user", "You"
+    ASSISTANT = "assistant", "Izzy"
+    EXTRACTION = "extraction", "Extraction"
+    IMPORT = "import", "Import"
+    API = "api", "API"
+    MCP = "mcp", "MCP"
+    FILE = "file", "File"
+
+
+class Trust(models.TextChoices):
+    """Whose words a note repeats; never rises when notes are merged or summarised."""
+
+    USER = "user", "Your words"
+    ASSISTANT = "assistant", "Izzy's words"
+    UNTRUSTED = "untrusted", "Untrusted"
+
+
+class Relation(models.TextChoices):
+    """The relations Izzy itself knows; an edge may carry any other short text."""
+
+    RELATED = "related", "Related"
+    SUPERSEDES = "supersedes", "Supersedes"
+    CONTRADICTS = "contradicts", "Contradicts"
+    ELABORATES = "elaborates", "Elaborates"
+
+
+class Action(models.TextChoices):
+    """What a change did to a note."""
+
+    UPDATED = "updated", "Changed"
+    DELETED = "deleted", "Deleted"
+    RESTORED = "restored", "Restored"
+    ARCHIVED = "archived", "Archived"
+    UNDONE = "undone", "Went back"
+    SUPERSEDED = "superseded", "Superseded"
+
+
+class MemoryManager(OwnedManager["Memory"]):
+    """The notes a user still has; a deleted one is only in what says `with_deleted`."""
+
+    def unscoped(self) -> models.QuerySet["Memory"]:
+        return super().unscoped().exclude(status=Status.DELETED)
+
+    def with_deleted(self, user_id: UUID) -> models.QuerySet["Memory"]:
+        """All notes of a user, also those in the 30 days after their deletion."""
+        return super().unscoped().filter(user_id=user_id)
+
+    def all_deleted(self) -> models.QuerySet["Memory"]:
+        """Everybody's deleted notes, for the sweep."""
+        return super().unscoped().filter(status=Status.DELETED)
+
+
+class Memory(UserOwned):
+    """A note: one thing Izzy remembers about its user, in natural language.
+
+    `priority` is the value written at decay cycle `priority_cycle` of the user; what it is now is
+    `selectors.present_priority`. The text it had before each change is in `MemoryRevision`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    content = models.TextField()
+    tier = models.CharField(max_length=16, choices=Tier, default=Tier.LONG_TERM)
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.GENERAL)
+    importance = models.PositiveSmallIntegerField(
+        default=3, validators=[MinValueValidator(1), MaxValueValidator(5)]
+    )
+    priority = models.FloatField(default=0.9)
+    decay_rate = models.FloatField(default=0.005)
+    priority_cycle = models.PositiveBigIntegerField(default=0)
+    tags = models.JSONField(default=list, blank=True)
+    category = models.CharField(max_length=64, blank=True, default="")
+    status = models.CharField(max_length=16, choices=Status, default=Status.ACTIVE)
+    valid_from = models.DateTimeField(null=True, blank=True)
+    valid_to = models.DateTimeField(null=True, blank=True)
+    superseded_by = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, db_index=False, related_name="supersedes"
+    )
+    origin = models.CharField(max_length=16, choices=Origin, default=Origin.USER)
+    trust = models.CharField(max_length=16, choices=Trust, default=Trust.USER)
+    source_conversation_id = models.UUIDField(null=True, blank=True)
+    source_message_id = models.UUIDField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+    last_accessed = models.DateTimeField(null=True, blank=True)
+    access_count = models.PositiveIntegerField(default=0)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    everything = models.Manager()
+    objects = MemoryManager()
+
+    class Meta:
+        verbose_name_plural = "memories"
+        indexes = [
+            models.Index(fields=["user", "status", "-created_at"], name="memory_user_status_created"),
+            models.Index(
+                fields=["deleted_at"], name="memory_deleted_at", condition=models.Q(deleted_at__isnull=False)
+            ),
+            models.Index(
+                fields=["superseded_by"],
+                name="memory_superseded_by",
+                condition=models.Q(superseded_by__isnull=False),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(importance__gte=1, importance__lte=5), name="memory_importance_1_to_5"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(priority__gte=0, priority__lte=1), name="memory_priority_0_to_1"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(status="deleted", deleted_at__isnull=False)
+                | (~models.Q(status="deleted") & models.Q(deleted_at__isnull=True)),
+                name="memory_deleted_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.content if len(self.content) <= 60 else self.content[:59] + "…"
+
+    @property
+    def note_id(self) -> str:
+        """The id as a model and a page show it: `note-<uuid>`."""
+        return note_id(self.id)
+
+
+class MemoryRevision(UserOwned):
+    """A state that a note had, kept when a change replaced it.
+
+    Versions of a note count from 1; a row holds version `version` (`content` and, in `state`, every
+    other field a user may change) and tells which change ended it. The newest version is the note.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="revisions")
+    version = models.PositiveIntegerField()
+    content = models.TextField()
+    state = models.JSONField(default=dict)
+    action = models.CharField(max_length=16, choices=Action)
+    actor = models.CharField(max_length=16, choices=Origin)
+    reason = models.CharField(max_length=200, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["memory", "version"], name="memory_revision_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.version} of {self.memory_id}"
+
+
+class MemoryEdge(UserOwned):
+    """A directed link between two notes of one user."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    source = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="edges_out")
+    target = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="edges_in")
+    relation = models.CharField(max_length=64, default=Relation.RELATED)
+    weight = models.FloatField(default=1.0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "target", "relation"], name="memory_edge_once"),
+            models.CheckConstraint(
+                condition=~models.Q(source=models.F("target")), name="memory_edge_not_to_itself"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source_id} {self.relation} {self.target_id}"
+
+
+class DecayCycle(models.Model):
+    """How many chat turns a user has had: the clock that priorities decay by."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    cycle = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"cycle {self.cycle} of {self.pk}"

@@ -1,0 +1,34 @@
+"""Every write to a user's memory: synchronous, keyword-only, one transaction each, search index included.
+
+All raise `apps.core.errors`: InvalidInput and TooLarge for what a note cannot hold, NotFound for an id that is
+unknown, deleted or somebody else's.
+"""
+
+from .changes import memory_archive, memory_undo, memory_update
+from .creation import memory_bulk_create, memory_create
+from .decay import access_record, cycle_advance, decay_apply
+from .deletion import deleted_purge, memory_delete, memory_restore, user_forget
+from .edges import edge_create, edge_delete
+from .provenance import BY_API, BY_ASSISTANT, BY_USER, Change, Provenance
+
+__all__ = [
+    "BY_API",
+    "BY_ASSISTANT",
+    "BY_USER",
+    "Change",
+    "Provenance",
+    "access_record",
+    "cycle_advance",
+    "decay_apply",
+    "deleted_purge",
+    "edge_create",
+    "edge_delete",
+    "memory_archive",
+    "memory_bulk_create",
+    "memory_create",
+    "memory_delete",
+    "memory_restore",
+    "memory_undo",
+    "memory_update",
+    "user_forget",
+]

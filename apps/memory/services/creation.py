@@ -1,0 +1,73 @@
+"""New notes, one or many."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.core.errors import InvalidInput, IzzyError
+from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
+from apps.memory.indexing import notes_index
+from apps.memory.models import Memory, Tier
+from apps.memory.selectors import current_cycle
+
+from .provenance import FROM_USER, Provenance
+
+
+@transaction.atomic
+def memory_create(
+    *, user_id: UUID, content: str, provenance: Provenance = FROM_USER, **fields: Unpack[MemoryFields]
+) -> Memory:
+    """A new note, searchable when this returns. Long-term unless `tier` says otherwise."""
+    values = clean_changes({"content": content, **fields})
+    note = _note(user_id, values, provenance, current_cycle(user_id))
+    note.save(force_insert=True)
+    notes_index(user_id, [note])
+    return note
+
+
+@transaction.atomic
+def memory_bulk_create(
+    *, user_id: UUID, drafts: Sequence[MemoryDraft], provenance: Provenance = FROM_USER
+) -> list[Memory]:
+    """Up to 1,000 notes at once, all or none; searchable when this returns.
+
+    The error of one draft carries its place in the list as `extra.index`.
+    """
+    if not drafts:
+        raise InvalidInput("There is no note in the list.", code="empty_list")
+    if len(drafts) > BULK_LIMIT:
+        raise InvalidInput(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
+    cycle = current_cycle(user_id)
+    notes = [
+        _note(user_id, _clean_draft(index, draft), provenance, cycle) for index, draft in enumerate(drafts)
+    ]
+    Memory.objects.bulk_create(notes)
+    notes_index(user_id, notes)
+    return notes
+
+
+def _clean_draft(index: int, draft: Mapping[str, object]) -> dict[str, Any]:
+    try:
+        return clean_changes({"content": None, **draft})
+    except IzzyError as error:
+        error.extra["index"] = index
+        raise
+
+
+def _note(user_id: UUID, values: dict[str, Any], provenance: Provenance, cycle: int) -> Memory:
+    priority, decay_rate = TIER_DEFAULTS[Tier(values.get("tier", Tier.LONG_TERM))]
+    now = timezone.now()
+    return Memory(
+        user_id=user_id,
+        origin=provenance.origin,
+        trust=provenance.trust,
+        source_conversation_id=provenance.conversation_id,
+        source_message_id=provenance.message_id,
+        priority_cycle=cycle,
+        created_at=now,
+        updated_at=now,
+        **{"priority": priority, "decay_rate": decay_rate, **values},
+    )

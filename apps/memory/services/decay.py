@@ -1,0 +1,57 @@
+"""The clock that priorities decay by, and the record of what was read."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from apps.memory.models import DecayCycle, Memory, Origin, Status
+from apps.memory.selectors import PRIORITY_FLOOR, current_cycle, present_priority
+
+from .changes import memory_archive
+from .provenance import Change
+
+
+@transaction.atomic
+def cycle_advance(*, user_id: UUID) -> int:
+    """One more chat turn: moves the user's decay cycle on, whatever the number of notes; returns the new cycle."""
+    if not DecayCycle.objects.filter(user_id=user_id).update(cycle=F("cycle") + 1):
+        DecayCycle.objects.create(user_id=user_id, cycle=1)
+    return current_cycle(user_id)
+
+
+def access_record(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
+    """Note that these notes were returned by a tool or surfaced in a turn (a page that lists them does not count)."""
+    if memory_ids:
+        Memory.objects.for_user(user_id).filter(pk__in=memory_ids).update(
+            access_count=F("access_count") + 1, last_accessed=timezone.now()
+        )
+
+
+def decay_apply(*, user_id: UUID, archive_after: timedelta) -> tuple[int, int]:
+    """Write the present priorities of a user's notes and archive what faded and went unread for `archive_after`.
+
+    Returns (notes written, notes archived). What is searchable or shown does not change by the writing.
+    """
+    return _write_present(user_id), _archive_faded(user_id, archive_after)
+
+
+@transaction.atomic
+def _write_present(user_id: UUID) -> int:
+    cycle = current_cycle(user_id)
+    behind = Memory.objects.for_user(user_id).filter(priority_cycle__lt=cycle)
+    return behind.update(priority=present_priority(user_id), priority_cycle=cycle)
+
+
+def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
+    before = timezone.now() - archive_after
+    unread = Q(last_accessed__lt=before) | Q(last_accessed=None, updated_at__lt=before)
+    faded = Memory.objects.for_user(user_id).annotate(present=present_priority(user_id))
+    due = faded.filter(unread, present__lt=PRIORITY_FLOOR, status=Status.ACTIVE).values_list("pk", flat=True)
+    change = Change(actor=Origin.ASSISTANT, reason="faded and unread")
+    for memory_id in list(due):
+        memory_archive(user_id=user_id, memory_id=memory_id, change=change)
+    return len(due)

@@ -1,0 +1,93 @@
+"""Deleting notes: out of sight at once, gone for good after 30 days, back again in between."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.core.errors import NotFound
+from apps.memory.indexing import notes_index
+from apps.memory.models import Action, DecayCycle, Memory, MemoryEdge, MemoryRevision, Status
+from apps.memory.selectors import current_cycle, memory_get
+from apps.search.documents import Source
+from apps.search.services import documents_remove
+
+from .provenance import BY_USER, Change
+from .revisions import revision_keep, state_values
+
+KEEP_DELETED = timedelta(days=30)
+_PURGE_BATCH = 500
+
+
+@transaction.atomic
+def memory_delete(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+    """Take a note out of rows, vectors and full text at once; `memory_restore` undoes it for 30 days."""
+    note = memory_get(user_id, memory_id, lock=True)
+    revision_keep(note, action=Action.DELETED, change=change, cycle=current_cycle(user_id))
+    note.status = Status.DELETED
+    note.deleted_at = note.updated_at = timezone.now()
+    note.save(update_fields=["status", "deleted_at", "updated_at"])
+    notes_index(user_id, [note])
+    return note
+
+
+@transaction.atomic
+def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+    """Bring back a deleted or archived note as it was before; one that is neither is returned unchanged.
+
+    Raises NotFound for a note deleted more than 30 days ago, swept or not.
+    """
+    note = Memory.objects.with_deleted(user_id).select_for_update().filter(pk=memory_id).first()
+    if note is None or _is_past(note):
+        raise NotFound("There is no note with this id that could be restored.")
+    if note.status not in {Status.DELETED, Status.ARCHIVED}:
+        return note
+    former = _state_before(note)
+    revision_keep(note, action=Action.RESTORED, change=change, cycle=current_cycle(user_id))
+    note.status, note.deleted_at, note.updated_at = former, None, timezone.now()
+    note.save(update_fields=["status", "deleted_at", "updated_at"])
+    notes_index(user_id, [note])
+    return note
+
+
+def _is_past(note: Memory) -> bool:
+    return note.deleted_at is not None and note.deleted_at <= timezone.now() - KEEP_DELETED
+
+
+def _state_before(note: Memory) -> str:
+    """The status that the deletion or archiving of `note` ended."""
+    action = Action.DELETED if note.status == Status.DELETED else Action.ARCHIVED
+    kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk, action=action)
+    revision = kept.order_by("-version").first()
+    return str(state_values(revision)["status"]) if revision else Status.ACTIVE
+
+
+def deleted_purge() -> int:
+    """The sweep: erase the notes deleted 30 days ago or more, with revisions and edges; returns how many."""
+    due = Memory.objects.all_deleted().filter(deleted_at__lte=timezone.now() - KEEP_DELETED)
+    purged = 0
+    while batch := list(due.order_by("deleted_at").values_list("user_id", "pk")[:_PURGE_BATCH]):
+        by_user: dict[UUID, list[UUID]] = {}
+        for user_id, memory_id in batch:
+            by_user.setdefault(user_id, []).append(memory_id)
+        for user_id, memory_ids in by_user.items():
+            _erase(user_id, memory_ids)
+        purged += len(batch)
+    return purged
+
+
+@transaction.atomic
+def _erase(user_id: UUID, memory_ids: list[UUID]) -> None:
+    documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=memory_ids)
+    Memory.objects.with_deleted(user_id).filter(pk__in=memory_ids).delete()
+
+
+@transaction.atomic
+def user_forget(*, user_id: UUID) -> int:
+    """Erase all notes of a user, before the account goes; returns how many there were."""
+    MemoryEdge.objects.for_user(user_id).delete()
+    MemoryRevision.objects.for_user(user_id).delete()
+    DecayCycle.objects.filter(user_id=user_id).delete()
+    removed, _ = Memory.objects.with_deleted(user_id).delete()
+    return removed
