@@ -97,6 +97,7 @@ class Memory(UserOwned):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
     content = models.TextField()
     tier = models.CharField(max_length=16, choices=Tier, default=Tier.LONG_TERM)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.GENERAL)
@@ -171,6 +172,7 @@ class MemoryRevision(UserOwned):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="revisions")
     version = models.PositiveIntegerField()
     content = models.TextField()
