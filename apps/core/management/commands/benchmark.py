@@ -42,7 +42,9 @@ class Command(BaseCommand):
         for name in benchmark_names():
             module = load_benchmark(name)
             child = choices.add_parser(name, help=(module.__doc__ or "").strip().split("\n")[0])
-            child.add_argument("--json", metavar="FILE", help="write the figures to this file; - prints only them")
+            child.add_argument(
+                "--json", metavar="FILE", help="write the figures to this file; - prints only them"
+            )
             module.add_arguments(child)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,29 @@
+"""What the frame of every page shows."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from apps.accounts.models import Preferences, User
+from apps.accounts.selectors import preferences_for
+from apps.core.registries import banners
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """`preferences` of the signed-in user and `banners` (sentences); neither costs a query unless shown."""
+    return {
+        "preferences": SimpleLazyObject(lambda: _preferences(request)),
+        "banners": SimpleLazyObject(lambda: _banners(request)),
+    }
+
+
+def _preferences(request: HttpRequest) -> Preferences | None:
+    user = getattr(request, "user", None)
+    return preferences_for(user.pk) if isinstance(user, User) else None
+
+
+def _banners(request: HttpRequest) -> list[str]:
+    if not getattr(request, "user", None) or not request.user.is_authenticated:
+        return []
+    return [text for _, banner in banners if (text := banner())]

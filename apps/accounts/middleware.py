@@ -1,0 +1,22 @@
+"""Every page asks for sign-in unless its view says `login_not_required`."""
+
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+
+from apps.core.errors import NotAuthenticated
+
+
+class SignInRequiredMiddleware(LoginRequiredMiddleware):
+    """A page redirects to sign-in, an HTMX fragment has the page go there, /api/ answers 401 as JSON."""
+
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseBase:
+        if request.path.startswith("/api/"):
+            error = NotAuthenticated()
+            return JsonResponse(error.to_json(), status=error.status)
+        if request.headers.get("HX-Request"):
+            return HttpResponse(status=401, headers={"HX-Redirect": reverse("accounts:sign_in")})
+        return super().handle_no_permission(request, view_func)

@@ -1,0 +1,120 @@
+"""Users, what they prefer, their API tokens, and secrets encrypted at rest."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.utils import timezone
+
+from apps.core.ids import uuid7
+from apps.core.models import UserOwned
+
+
+class Scope(StrEnum):
+    """What an API token may do; each includes those before it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+class User(AbstractUser):
+    """Someone who talks with Izzy. The superuser runs the instance."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+
+
+def default_toolsets() -> list[str]:
+    return ["notes", "files", "web", "capabilities"]
+
+
+class Preferences(models.Model):
+    """How Izzy treats one user. `tool_approval` maps a tool's name to allow, ask or never; an empty `model` or
+    `language` leaves the choice to the instance or to detection."""
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="preferences")
+    display_name = models.CharField(max_length=80, blank=True, default="")
+    instructions = models.TextField(max_length=4000, blank=True, default="")
+    time_zone = models.CharField(max_length=64, default="UTC")
+    language = models.CharField(max_length=16, blank=True, default="")
+    toolsets = models.JSONField(default=default_toolsets, blank=True)
+    tool_approval = models.JSONField(default=dict, blank=True)
+    model = models.CharField(max_length=120, blank=True, default="")
+    use_memory = models.BooleanField(default=True)
+
+    class Meta:
+        verbose_name_plural = "preferences"
+
+    def __str__(self) -> str:
+        return f"preferences of {self.user_id}"
+
+
+class APIToken(UserOwned):
+    """A bearer token for programs; only the SHA-256 of the secret is kept."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=80)
+    hint = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(default=timezone.now)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-created_at"]
+        verbose_name = "API token"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.hint}…)"
+
+    def is_valid(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+    def allows(self, scope: str) -> bool:
+        order = list(Scope)
+        return any(order.index(Scope(own)) >= order.index(Scope(scope)) for own in self.scopes)
+
+
+class Secret(models.Model):
+    """A value encrypted with the instance's key; without a user it belongs to the instance."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    name = models.CharField(max_length=80)
+    ciphertext = models.TextField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["user", "name"], name="secret_of_user", condition=models.Q(user__isnull=False)
+            ),
+            models.UniqueConstraint(
+                fields=["name"], name="secret_of_instance", condition=models.Q(user__isnull=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignInAttempt(models.Model):
+    """A sign-in that has not succeeded; kept for a day, as keyed hashes of the name and the address."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name_hash = models.CharField(max_length=64)
+    address_hash = models.CharField(max_length=64)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["name_hash", "at"], name="attempt_name"),
+            models.Index(fields=["address_hash", "at"], name="attempt_address"),
+        ]
+
+    def __str__(self) -> str:
+        return f"sign-in attempt at {self.at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,74 @@
+"""Secrets encrypted at rest: Fernet, with a key that lies in the data directory and not in the database."""
+
+import logging
+from functools import cache
+from uuid import UUID
+
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
+from django.db import transaction
+
+from apps.accounts.models import Secret
+
+logger = logging.getLogger(__name__)
+
+ENVIRONMENT = {"anthropic_api_key": "ANTHROPIC_API_KEY", "anthropic_base_url": "ANTHROPIC_BASE_URL"}
+"""Instance secrets that a setting of the same meaning overrides."""
+
+SCRUBBED_LENGTH = 8
+
+
+@transaction.atomic
+def secret_set(*, name: str, value: str, user_id: UUID | None = None) -> None:
+    """Keep `value` under `name` for a user or, without one, for the instance. An empty value removes it."""
+    rows = Secret.objects.filter(user_id=user_id, name=name)
+    if not value:
+        rows.delete()
+        return
+    ciphertext = _fernet().encrypt(value.encode()).decode()
+    Secret.objects.update_or_create(user_id=user_id, name=name, defaults={"ciphertext": ciphertext})
+
+
+def secret_get(name: str, *, user_id: UUID | None = None) -> str:
+    """The value, or "" where there is none or it was encrypted with another key. The environment wins."""
+    if user_id is None and (value := from_environment(name)):
+        return value
+    row = Secret.objects.filter(user_id=user_id, name=name).first()
+    return _decrypt(row) if row else ""
+
+
+def from_environment(name: str) -> str:
+    """The value that the environment gives an instance secret, or ""."""
+    setting = ENVIRONMENT.get(name)
+    return str(getattr(settings, setting)) if setting else ""
+
+
+def secret_values() -> list[str]:
+    """Every stored secret's value and the server's own keys, of eight characters and more, longest first: what
+    must be scrubbed from whatever leaves the server."""
+    stored = [_decrypt(row) for row in Secret.objects.exclude(name="anthropic_base_url")]
+    own = [settings.SECRET_KEY, settings.IZZY_SECRETS_KEY, settings.ANTHROPIC_API_KEY]
+    values = {value for value in [*stored, *own] if len(value) >= SCRUBBED_LENGTH}
+    return sorted(values, key=len, reverse=True)
+
+
+def unreadable_secrets() -> list[str]:
+    """Names of secrets that the present key does not open."""
+    return [row.name for row in Secret.objects.all() if not _decrypt(row)]
+
+
+def _decrypt(row: Secret) -> str:
+    try:
+        return _fernet().decrypt(row.ciphertext.encode()).decode()
+    except InvalidToken:
+        logger.warning("secret %s was encrypted with another key", row.name)
+        return ""
+
+
+def _fernet() -> Fernet:
+    return _fernet_for(settings.IZZY_SECRETS_KEY)
+
+
+@cache
+def _fernet_for(key: str) -> Fernet:
+    return Fernet(key)

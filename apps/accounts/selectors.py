@@ -1,0 +1,35 @@
+"""Reads about accounts."""
+
+import hashlib
+from uuid import UUID
+
+from django.utils import timezone
+
+from apps.accounts.models import APIToken, Preferences, User
+
+
+def preferences_for(user_id: UUID) -> Preferences:
+    """The user's preferences; unsaved defaults where none were ever stored."""
+    return Preferences.objects.filter(user_id=user_id).first() or Preferences(user_id=user_id)
+
+
+def user_language(user_id: UUID) -> str:
+    """The language code the user prefers, "" where it is to be detected."""
+    return Preferences.objects.filter(user_id=user_id).values_list("language", flat=True).first() or ""
+
+
+def any_user_exists() -> bool:
+    return User.objects.exists()
+
+
+def token_digest(secret: str) -> str:
+    """What is stored of a token: it is random enough that a plain hash cannot be reversed."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def token_for_secret(secret: str) -> APIToken | None:
+    """The valid token with this secret, of an active user; else None."""
+    token = APIToken.objects.unscoped().select_related("user").filter(digest=token_digest(secret)).first()
+    if token is None or not token.user.is_active or not token.is_valid(timezone.now()):
+        return None
+    return token

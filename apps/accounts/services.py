@@ -1,0 +1,133 @@
+"""Every write about accounts."""
+
+import secrets
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.models import APIToken, Preferences, Scope, User
+from apps.accounts.selectors import preferences_for, token_digest
+from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.registries import purgers
+from apps.core.text import clean_text
+
+TOKEN_PREFIX = "izzy_"  # noqa: S105  what every token begins with, not a secret
+TOKENS_PER_USER = 100
+LAST_USED_STEP = timedelta(minutes=1)
+
+
+@transaction.atomic
+def user_create(*, username: str, password: str, superuser: bool = False) -> User:
+    """A new user with preferences. Raises InvalidInput (weak password, bad name) or Conflict (name taken)."""
+    user = User(username=username, is_superuser=superuser, is_staff=superuser)
+    _set_password(user, password)
+    try:
+        user.full_clean(exclude=["password"], validate_unique=False)
+    except ValidationError as error:
+        raise InvalidInput("; ".join(error.messages), field="username") from error
+    if User.objects.filter(username__iexact=username).exists():
+        raise Conflict("That name is taken.", code="name_taken", field="username")
+    user.save(force_insert=True)
+    Preferences.objects.create(user=user)
+    return user
+
+
+@transaction.atomic
+def user_set_password(*, user: User, password: str) -> None:
+    """Set a new password, which signs out every other session. Raises InvalidInput where it is weak."""
+    _set_password(user, password)
+    user.save(update_fields=["password"])
+
+
+@transaction.atomic
+def user_set_active(*, user: User, active: bool) -> None:
+    """Let a user in or keep them out; their data stays. The last superuser stays active."""
+    if not active:
+        _keep_one_superuser(user)
+    user.is_active = active
+    user.save(update_fields=["is_active"])
+
+
+@transaction.atomic
+def user_delete(*, user: User) -> None:
+    """Delete the account and everything that belongs to it. The last superuser cannot go while others remain."""
+    if User.objects.exclude(pk=user.pk).exists():
+        _keep_one_superuser(user)
+    for _, purge in purgers:
+        purge(user.pk)
+    user.delete()
+
+
+def _keep_one_superuser(user: User) -> None:
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    if user.is_superuser and not others.exists():
+        raise Conflict("The last superuser must stay while there are other users.", code="last_superuser")
+
+
+def _set_password(user: User, password: str) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise InvalidInput(" ".join(error.messages), code="weak_password", field="password") from error
+    user.set_password(password)
+
+
+@transaction.atomic
+def preferences_update(*, user_id: UUID, **changes: Any) -> Preferences:
+    """Change the named preferences. Raises InvalidInput, naming the field, for a value that does not fit."""
+    preferences = preferences_for(user_id)
+    for name, value in changes.items():
+        setattr(preferences, name, value)
+    try:
+        preferences.full_clean(exclude=["user"], validate_unique=False)
+    except ValidationError as error:
+        field = next(iter(error.message_dict))
+        raise InvalidInput(error.message_dict[field][0], field=field) from error
+    preferences.save()
+    return preferences
+
+
+@transaction.atomic
+def token_create(
+    *, user: User, name: str, scopes: Collection[str], expires_at: datetime | None = None
+) -> tuple[APIToken, str]:
+    """A new API token and its secret (`izzy_…`), which is not stored and cannot be shown again."""
+    name = clean_text(name, field="name", max_chars=80)
+    known = {str(scope) for scope in Scope}
+    if not scopes or not set(scopes) <= known:
+        raise InvalidInput(f"Scopes are {', '.join(sorted(known))}.", field="scopes")
+    if Scope.ADMIN in scopes and not user.is_superuser:
+        raise InvalidInput("Only a superuser's token may have the scope admin.", field="scopes")
+    if APIToken.objects.for_user(user).filter(revoked_at=None).count() >= TOKENS_PER_USER:
+        raise Conflict(f"There are {TOKENS_PER_USER} tokens already; revoke some first.", code="too_many_tokens")
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = APIToken.objects.create(
+        user=user,
+        name=name,
+        hint=secret[:9],
+        digest=token_digest(secret),
+        scopes=sorted(set(scopes)),
+        expires_at=expires_at,
+    )
+    return token, secret
+
+
+@transaction.atomic
+def token_revoke(*, user_id: UUID, token_id: UUID) -> None:
+    """Make a token invalid at once and for good. Raises NotFound for a foreign or unknown one."""
+    rows = APIToken.objects.for_user(user_id).filter(pk=token_id, revoked_at=None)
+    if not rows.update(revoked_at=timezone.now()):
+        raise NotFound("There is no such token.")
+
+
+def token_touch(*, token: APIToken) -> None:
+    """Note that the token was used; to the minute, so that reading does not write each time."""
+    now = timezone.now()
+    if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
+        APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)

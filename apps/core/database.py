@@ -1,0 +1,54 @@
+"""Database work from asynchronous code: one bounded pool of threads with connections of their own."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import connections
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CONNECTION_SECONDS = 60.0
+"""A pool thread's connection is closed after this time, so that a replaced database is noticed."""
+
+_local = threading.local()
+
+
+async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run one synchronous function, which does all its queries, on the database pool.
+
+    The pool has IZZY_DB_THREADS threads; each hop costs about a millisecond, so make few. What the function
+    raises is raised here. Cancelling the awaiting task does not stop a function that has begun: its
+    transaction commits. `async_to_sync` inside the function runs on the caller's event loop.
+    """
+    run = sync_to_async(_with_connection, thread_sensitive=False, executor=_pool())
+    return await run(partial(function, *args, **kwargs))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=settings.IZZY_DB_THREADS, thread_name_prefix="izzy-db")
+
+
+def _with_connection(function: Callable[[], T]) -> T:
+    _recycle()
+    try:
+        return function()
+    finally:
+        for connection in connections.all(initialized_only=True):
+            if connection.errors_occurred:
+                connection.close()
+
+
+def _recycle() -> None:
+    now = time.monotonic()
+    if now - getattr(_local, "opened", now) > CONNECTION_SECONDS or not hasattr(_local, "opened"):
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+        _local.opened = now

@@ -1,0 +1,46 @@
+"""Health checks that the apps register; they feed `doctor`, `/readyz` and the banner of the pages."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """`message` says in one sentence what is; `hint`, where not ok, what to do about it."""
+
+    ok: bool
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    function: Callable[[], CheckResult]
+    essential: bool
+
+
+_checks: dict[str, Check] = {}
+
+
+def register_check(name: str, function: Callable[[], CheckResult], *, essential: bool = False) -> None:
+    """Register a synchronous check that takes at most a second or so.
+
+    Where an essential one fails `/readyz` answers 503. Registering a name again replaces it.
+    """
+    _checks[name] = Check(name, function, essential)
+
+
+def checks() -> list[Check]:
+    return sorted(_checks.values(), key=lambda check: (not check.essential, check.name))
+
+
+def run_check(check: Check) -> CheckResult:
+    try:
+        return check.function()
+    except Exception as error:  # noqa: BLE001  a check that crashes is a finding, whatever it raised
+        logger.exception("health check %s failed", check.name)
+        return CheckResult(False, f"The check itself failed: {type(error).__name__}.", "See the server's log.")

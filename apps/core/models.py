@@ -1,0 +1,64 @@
+"""What rows that belong to a user share."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from django.conf import settings
+from django.db import models
+
+M = TypeVar("M", bound=models.Model)
+
+
+class UnscopedQuery(RuntimeError):
+    """A query over users' rows that does not say whose."""
+
+
+class OwnedManager(models.Manager[M]):
+    """The manager of rows that belong to one user: a query starts with `for_user`.
+
+    `all()`, `filter()`, `get()` and every other query without a user raise UnscopedQuery; work over all users
+    (sweeps, migrations of data, statistics of the instance) says `unscoped()`.
+    """
+
+    def for_user(self, user: models.Model | UUID) -> models.QuerySet[M]:
+        """The rows of `user`, an instance or its id."""
+        return self.unscoped().filter(user_id=cast("UUID", getattr(user, "pk", user)))
+
+    def unscoped(self) -> models.QuerySet[M]:
+        return super().get_queryset()
+
+    def create(self, **values: Any) -> M:
+        return self.unscoped().create(**values)
+
+    def bulk_create(self, objs: Iterable[M], *args: Any, **options: Any) -> list[M]:
+        return self.unscoped().bulk_create(objs, *args, **options)
+
+    def get_queryset(self) -> models.QuerySet[M]:
+        raise UnscopedQuery(f"{self.model.__name__}: say whose rows, with for_user(user) or unscoped()")
+
+
+class UserOwned(models.Model):
+    """A row of one user; it goes when the user goes.
+
+    `everything` is what Django itself uses (admin, related managers, validation); our code uses `objects`.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    everything = models.Manager()
+    objects = OwnedManager()
+
+    class Meta:
+        abstract = True
+
+
+class InstanceState(models.Model):
+    """Small facts about the installation itself, by key: the set-up token's hash, the worker's heartbeat."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    value = models.JSONField(default=dict)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.key

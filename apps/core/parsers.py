@@ -1,0 +1,75 @@
+"""JSON in and out, strictly: what cannot be stored or would crash a parser is refused at the edge."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser, JSONParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from apps.core.errors import InvalidInput
+
+_SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
+
+
+def parse_json(body: bytes) -> Any:
+    """The value of a request's body. Raises InvalidInput (`malformed_json`, `invalid_text`) for anything but JSON in
+    UTF-8 nested at most about 1,000 deep, free of NUL, lone surrogates, NaN and infinities."""
+    try:
+        data = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise InvalidInput("The JSON is nested too deeply.", code="malformed_json") from error
+    except ValueError as error:
+        raise InvalidInput(f"The body is not valid JSON: {error}", code="malformed_json") from error
+    if _SUSPICIOUS.search(body):
+        _refuse_unstorable(data)
+    return data
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _refuse_unstorable(data: Any) -> None:
+    text = json.dumps(data, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInput("The body contains lone surrogates.", code="invalid_text") from error
+    if _has_nul(data):
+        raise InvalidInput("The body contains NUL characters.", code="invalid_text")
+
+
+def _has_nul(data: Any) -> bool:
+    if isinstance(data, str):
+        return "\x00" in data
+    if isinstance(data, dict):
+        return any("\x00" in key or _has_nul(value) for key, value in data.items())
+    return isinstance(data, list) and any(_has_nul(value) for value in data)
+
+
+class StrictJSONParser(JSONParser):
+    """The parser of every REST view; an empty body is the empty object."""
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        body = stream.read()
+        return parse_json(body) if body else {}
+
+
+class AlwaysJSON(BaseContentNegotiation):
+    """Answer JSON whatever Accept says; choose the parser by Content-Type, taking a missing one for JSON."""
+
+    def select_parser(self, request: Request, parsers: Sequence[BaseParser]) -> BaseParser | None:
+        content_type = (request.content_type or "").partition(";")[0].strip().lower()
+        matching = (parser for parser in parsers if parser.media_type == content_type)
+        return next(matching, None if content_type else parsers[0])
+
+    def select_renderer(
+        self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type or ""

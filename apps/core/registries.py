@@ -1,0 +1,48 @@
+"""Small registries through which what lies above reaches what lies below; filled in `AppConfig.ready`."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from apps.core.health import CheckResult
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Named entries in the order of their names. Registering a name again replaces it."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, T] = {}
+
+    def register(self, name: str, entry: T) -> None:
+        self._entries[name] = entry
+
+    def __getitem__(self, name: str) -> T:
+        return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[tuple[str, T]]:
+        return iter(sorted(self._entries.items()))
+
+
+purgers: Registry[Callable[[UUID], int]] = Registry()
+"""name -> fn(user_id) -> number of things removed: what an account's deletion must clear beyond its cascading rows
+(search index, files, caches). Called inside the deleting transaction, before the rows go."""
+
+exporters: Registry[Callable[[UUID], Iterator[dict[str, Any]]]] = Registry()
+"""name -> fn(user_id) -> JSON-ready rows, each with a `type`."""
+
+connection_tests: Registry[Callable[[], CheckResult]] = Registry()
+"""name (for example `model`) -> fn() -> CheckResult; run by the buttons of the instance page. Up to 20 seconds."""
+
+stats_providers: Registry[Callable[[UUID], dict[str, Any]]] = Registry()
+"""name -> fn(user_id) -> JSON-ready figures; `/stats/` answers all of them by name."""
+
+banners: Registry[Callable[[], str]] = Registry()
+"""name -> fn() -> a sentence for the top of every page, or "" (for example the offline mode's)."""
+
+choices: Registry[Callable[[], list[tuple[str, str]]]] = Registry()
+"""name -> fn() -> [(value, label)] that a form of a lower app offers: `toolsets`, `tools`, `models`."""

@@ -1,0 +1,95 @@
+"""REST at the outermost layer: errors in one shape, the schema and its page."""
+
+import logging
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.exceptions import RequestDataTooBig, ValidationError
+from django.http import Http404
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from apps.core.errors import Forbidden, InvalidInput, IzzyError, NotAuthenticated, NotFound, Throttled, TooLarge
+
+logger = logging.getLogger(__name__)
+
+
+class SchemaView(SpectacularAPIView):  # type: ignore[misc]  # drf-spectacular's views are untyped
+    """The OpenAPI description of everything under /api/v1/."""
+
+
+class SwaggerView(SpectacularSwaggerSplitView):  # type: ignore[misc]
+    """Swagger UI, with script and style in files of their own, as the Content-Security-Policy asks."""
+
+    template_name = "api/docs.html"
+
+
+def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
+    """Every failure of a REST view as `{code, message, extra}`; None (a 500) only for what is a bug."""
+    error = as_izzy_error(exception)
+    if error is None:
+        return None
+    headers = {}
+    if isinstance(error, NotAuthenticated):
+        headers["WWW-Authenticate"] = 'Bearer realm="izzy"'
+    if (wait := error.extra.get("retry_after")) is not None:
+        headers["Retry-After"] = str(wait)
+    return Response(error.to_json(), status=error.status, headers=headers)
+
+
+def as_izzy_error(exception: Exception) -> IzzyError | None:
+    match exception:
+        case IzzyError():
+            return exception
+        case exceptions.APIException():
+            return _from_rest_framework(exception)
+        case Http404():
+            return NotFound()
+        case PermissionDenied():
+            return Forbidden(code="forbidden")
+        case RequestDataTooBig():
+            return TooLarge("The request is larger than this server accepts.")
+        case SuspiciousOperation():
+            return InvalidInput("The request is malformed.", code="bad_request")
+        case ValidationError():
+            return InvalidInput("; ".join(exception.messages))
+    return None
+
+
+def _from_rest_framework(exception: exceptions.APIException) -> IzzyError:
+    match exception:
+        case exceptions.ValidationError():
+            return InvalidInput(_first_message(exception.detail), fields=exception.detail)
+        case exceptions.ParseError():
+            return InvalidInput(str(exception.detail), code="malformed_json")
+        case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
+            return NotAuthenticated()
+        case exceptions.Throttled():
+            wait = max(1, round(exception.wait or 1))
+            return Throttled(f"Too many requests. Try again in {wait} seconds.", retry_after=wait)
+        case exceptions.PermissionDenied():
+            return _denied(exception)
+    error = IzzyError(str(exception.detail), code=str(exception.get_codes()))
+    error.status = exception.status_code
+    return error
+
+
+def _denied(exception: exceptions.PermissionDenied) -> IzzyError:
+    text = str(exception.detail)
+    if text.startswith("CSRF"):
+        return Forbidden("The request carries no valid CSRF token.", code="csrf_failed")
+    return Forbidden(text, code="forbidden")
+
+
+def _first_message(detail: Any, field: str = "") -> str:
+    """The first message in a nest of lists and dicts, with the name of the field it belongs to."""
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            if value:
+                return _first_message(value, "" if key == "non_field_errors" else str(key))
+    if isinstance(detail, list):
+        for value in detail:
+            if value:
+                return _first_message(value, field)
+    return f"{field}: {detail}" if field else str(detail)

@@ -1,0 +1,32 @@
+"""The ASGI application: static files and the limit on bodies in front, then Django and the websockets."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "izzysite.settings")
+
+from django.core.asgi import get_asgi_application  # noqa: E402
+
+django_application = get_asgi_application()
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.urls import re_path  # noqa: E402
+
+from apps.accounts.websocket import OriginOrToken  # noqa: E402
+from apps.chat.routing import websocket_urlpatterns  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, Lifespan, RefuseSocket  # noqa: E402
+from izzysite.static_files import StaticFiles  # noqa: E402
+
+websocket_application = OriginOrToken(
+    AuthMiddlewareStack(URLRouter([*websocket_urlpatterns, re_path("", RefuseSocket())])),
+    URLRouter([*websocket_urlpatterns, re_path("", RefuseSocket())]),
+)
+
+application = ProtocolTypeRouter(
+    {
+        "http": StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT)),
+        "websocket": websocket_application,
+        "lifespan": Lifespan(),
+    }
+)

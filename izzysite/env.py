@@ -1,0 +1,97 @@
+"""Settings from the environment and `.env`; each helper names the variable in what it raises."""
+
+import base64
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+from dotenv import load_dotenv
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def load_env_file() -> None:
+    """Read `.env` beside manage.py, or the file IZZY_ENV_FILE names (empty: none); the environment wins."""
+    name = os.environ.get("IZZY_ENV_FILE", ".env")
+    if name:
+        load_dotenv(BASE_DIR / name)
+
+
+def env_str(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def env_bool(name: str, default: bool) -> bool:
+    value = env_str(name).lower()
+    if not value:
+        return default
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} must be on or off, not {value!r}")
+
+
+def env_int(name: str, default: int, *, minimum: int = 0) -> int:
+    return int(_number(name, default, minimum, int))
+
+
+def env_float(name: str, default: float, *, minimum: float = 0.0) -> float:
+    return float(_number(name, default, minimum, float))
+
+
+def _number(name: str, default: float, minimum: float, kind: type[int] | type[float]) -> float:
+    text = env_str(name)
+    try:
+        value = kind(text) if text else default
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be a number, not {text!r}") from error
+    if not value >= minimum:
+        raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {text!r}")
+    return value
+
+
+def env_list(name: str, default: str = "") -> list[str]:
+    """Comma-separated values."""
+    return [part.strip() for part in env_str(name, default).split(",") if part.strip()]
+
+
+def env_path(name: str, default: str) -> Path:
+    """An absolute path; a relative one counts from the folder of manage.py."""
+    return (BASE_DIR / Path(env_str(name, default)).expanduser()).resolve()
+
+
+def env_secret(name: str, file: Path, make: Callable[[], str]) -> str:
+    """The variable, else the content of `file`, which is made with a new key, readable by its owner only."""
+    value = env_str(name)
+    if value:
+        return value
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        return _new_secret(name, file, make())
+    except PermissionError as error:
+        raise ImproperlyConfigured(f"{file} cannot be read by this user; set {name} or IZZY_DATA_DIR") from error
+
+
+def fernet_key() -> str:
+    """A new key of the form `cryptography.fernet` takes: 32 random bytes in URL-safe base64."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+
+
+def _new_secret(name: str, file: Path, value: str) -> str:
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part.touch(mode=0o600)
+        part.write_text(value)
+        os.link(part, file)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise ImproperlyConfigured(f"{file} cannot be written; set {name} or IZZY_DATA_DIR") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return file.read_text().strip()

@@ -1,0 +1,283 @@
+"""Izzy's settings. Everything an operator may change is an environment variable; README.md lists them all."""
+
+import secrets
+import socket
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from izzysite.env import (
+    BASE_DIR,
+    env_bool,
+    env_float,
+    env_int,
+    env_list,
+    env_path,
+    env_secret,
+    env_str,
+    fernet_key,
+    load_env_file,
+)
+
+load_env_file()
+
+# --- Where and who ---------------------------------------------------------------------------------------------
+
+DEBUG = env_bool("IZZY_DEBUG", False)
+IZZY_DATA_DIR: Path = env_path("IZZY_DATA_DIR", "data")
+IZZY_HOST = env_str("IZZY_HOST", "127.0.0.1")
+IZZY_PORT = env_int("IZZY_PORT", 8000, minimum=1)
+IZZY_PUBLIC_URL = env_str("IZZY_PUBLIC_URL").rstrip("/")
+IZZY_BEHIND_PROXY = env_bool("IZZY_BEHIND_PROXY", False)
+IZZY_THROTTLE = env_bool("IZZY_THROTTLE", True)
+IZZY_DB_THREADS = env_int("IZZY_DB_THREADS", 8, minimum=1)
+IZZY_UPLOAD_LIMIT = env_int("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
+SECRET_KEY = env_secret("IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48))
+IZZY_SECRETS_KEY = env_secret("IZZY_SECRETS_KEY", IZZY_DATA_DIR / "secrets_key", fernet_key)
+TLS = IZZY_PUBLIC_URL.startswith("https://")
+
+
+def _own_names() -> list[str]:
+    """The names under which this machine is reached when Izzy listens on all its addresses."""
+    if IZZY_HOST not in {"0.0.0.0", "::"}:  # noqa: S104
+        return [IZZY_HOST]
+    name = socket.gethostname()
+    try:
+        addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(name, None, socket.AF_INET)}
+    except OSError:
+        addresses = set()
+    return [name, f"{name}.local", *sorted(addresses)]
+
+
+def _public_host() -> list[str]:
+    if not IZZY_PUBLIC_URL:
+        return []
+    parts = urlsplit(IZZY_PUBLIC_URL)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path:
+        raise ImproperlyConfigured("IZZY_PUBLIC_URL must look like https://izzy.example.org")
+    return [parts.hostname]
+
+
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *_own_names(), *_public_host(), *env_list("IZZY_ALLOWED_HOSTS")]
+CSRF_TRUSTED_ORIGINS = [IZZY_PUBLIC_URL] if IZZY_PUBLIC_URL else []
+
+# --- Apps ------------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",
+    "izzysite.admin.IzzyAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "django_tasks",
+    "django_tasks_db",
+    "apps.core",
+    "apps.accounts",
+    "apps.agent",
+    "apps.search",
+    "apps.memory",
+    "apps.chat",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "apps.core.middleware.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "apps.accounts.middleware.SignInRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "izzysite.urls"
+ASGI_APPLICATION = "izzysite.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "apps.accounts.context_processors.shell",
+            ],
+        },
+    },
+]
+
+# --- Database, channels, tasks, cache --------------------------------------------------------------------------
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": IZZY_DATA_DIR / "izzy.sqlite3",
+        "OPTIONS": {
+            # A transaction takes the write lock when it begins and waits for it; a deferred one that comes to
+            # write later fails at once when another has written in between, however long the busy timeout.
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 30,
+            "init_command": (
+                "PRAGMA journal_mode=WAL;"
+                "PRAGMA synchronous=NORMAL;"
+                "PRAGMA cache_size=-32000;"
+                "PRAGMA mmap_size=268435456;"
+                "PRAGMA temp_store=MEMORY;"
+                "PRAGMA journal_size_limit=67108864;"
+            ),
+        },
+        "TEST": {"NAME": IZZY_DATA_DIR / "test.sqlite3"},
+    }
+}
+
+REDIS_URL = env_str("REDIS_URL")
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "izzy"},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1000}}
+}
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "izzy"}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": []}}
+IZZY_TASK_RESULT_DAYS = env_int("IZZY_TASK_RESULT_DAYS", 7, minimum=1)
+
+# --- Accounts and security -------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["apps.accounts.backends.ThrottledBackend"]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "accounts:sign_in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "accounts:sign_in"
+
+SESSION_COOKIE_NAME = "izzy_session"
+SESSION_COOKIE_AGE = int(timedelta(days=30).total_seconds())
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_NAME = "izzy_csrftoken"
+CSRF_FAILURE_VIEW = "izzysite.error_views.csrf_failure"
+SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if TLS else 0
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin" if TLS else None
+X_FRAME_OPTIONS = "DENY"
+if IZZY_BEHIND_PROXY:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    USE_X_FORWARDED_HOST = True
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = IZZY_UPLOAD_LIMIT
+FILE_UPLOAD_MAX_MEMORY_SIZE = IZZY_UPLOAD_LIMIT
+
+_SELF = "'self'"
+IZZY_CSP = {
+    "default-src": [_SELF],
+    "script-src": [_SELF],
+    "style-src": [_SELF],
+    "img-src": [_SELF, "data:"],
+    "font-src": [_SELF],
+    "connect-src": [_SELF],
+    "object-src": ["'none'"],
+    "base-uri": ["'none'"],
+    "form-action": [_SELF],
+    "frame-ancestors": ["'none'"],
+}
+IZZY_CSP_ADMIN = IZZY_CSP | {
+    "script-src": [_SELF, "'unsafe-eval'"],
+    "style-src": [_SELF, "'unsafe-inline'"],
+}
+
+# --- REST ------------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "apps.accounts.api_auth.TokenAuthentication",
+        "apps.accounts.api_auth.BrowserSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.api_auth.ScopePermission"],
+    "DEFAULT_PARSER_CLASSES": ["apps.core.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.core.parsers.AlwaysJSON",
+    "DEFAULT_PAGINATION_CLASS": "apps.core.pagination.Pages",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_THROTTLE_CLASSES": ["apps.core.throttles.UserThrottle", "apps.core.throttles.ScopeThrottle"],
+    "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "300/min", "chat": "60/min", "ingest": "300/min"},
+    "EXCEPTION_HANDLER": "izzysite.api.exception_handler",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "PAGE_SIZE": 50,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Izzy",
+    "DESCRIPTION": "A personal assistant that remembers its user. Send `Authorization: Bearer izzy_…`.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SERVE_AUTHENTICATION": None,
+}
+
+# --- Files, time, log ------------------------------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+LANGUAGE_CODE = "en-us"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env_str("IZZY_LOG_LEVEL", "INFO").upper()},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.channels.server": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+    },
+}
+
+UNFOLD = {"SITE_TITLE": "Izzy", "SITE_HEADER": "Izzy", "SITE_SYMBOL": "neurology", "SHOW_VIEW_ON_SITE": False}
+
+# --- The assistant ---------------------------------------------------------------------------------------------
+
+ANTHROPIC_API_KEY = env_str("ANTHROPIC_API_KEY")
+ANTHROPIC_BASE_URL = env_str("ANTHROPIC_BASE_URL")
+IZZY_CHAT_MODEL = env_str("IZZY_CHAT_MODEL", "claude-sonnet-5-5")
+IZZY_FAST_MODEL = env_str("IZZY_FAST_MODEL", "claude-haiku-5-5")
+IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
+OLLAMA_URL = env_str("OLLAMA_URL", "http://127.0.0.1:11434")
+IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)

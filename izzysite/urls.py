@@ -1,0 +1,31 @@
+"""All addresses: pages at the root, REST under /api/v1/, the admin, and the health probes outside both."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from izzysite.api import SchemaView, SwaggerView
+from izzysite.health_views import healthz, readyz
+
+api_urlpatterns = [
+    path("", include("apps.agent.api_urls")),
+    path("", include("apps.search.api_urls")),
+    path("", include("apps.memory.api_urls")),
+    path("", include("apps.chat.api_urls")),
+]
+
+urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("admin/", admin.site.urls),
+    path("api/schema/", SchemaView.as_view(), name="schema"),
+    path("api/docs/", SwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/", include(api_urlpatterns)),
+    path("", include("apps.accounts.urls")),
+    path("", include("apps.memory.urls")),
+    path("", include("apps.chat.urls")),
+]
+
+handler400 = "izzysite.error_views.bad_request"
+handler403 = "izzysite.error_views.permission_denied"
+handler404 = "izzysite.error_views.not_found"
+handler500 = "izzysite.error_views.server_error"

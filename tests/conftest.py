@@ -1,0 +1,70 @@
+"""The cast of every test: alice, who owns what is looked at; bob, who works beside her; charlie, a stranger to both; and
+the instance's admin. Each signed in where a test asks for a client."""
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from apps.accounts.models import Preferences, User
+from apps.accounts.services import token_create
+
+PASSWORD = "correct horse battery"
+
+
+def make_user(name: str, *, superuser: bool = False) -> User:
+    user = User.objects.create_user(name, password=PASSWORD, is_superuser=superuser, is_staff=superuser)
+    Preferences.objects.create(user=user)
+    return user
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return make_user("alice")
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    return make_user("bob")
+
+
+@pytest.fixture
+def charlie(db: None) -> User:
+    return make_user("charlie")
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    return make_user("admin", superuser=True)
+
+
+@pytest.fixture
+def sign_in() -> Callable[[User], Client]:
+    """A browser in which the given user is signed in."""
+
+    def signed_in(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def api() -> Callable[..., Client]:
+    """A program with a bearer token of the given user: `api(alice)`, `api(alice, "read")`."""
+
+    def with_token(user: User, *scopes: str) -> Client:
+        _, secret = token_create(user=user, name="test", scopes=scopes or ("read", "write"))
+        return Client(headers={"authorization": f"Bearer {secret}"})
+
+    return with_token
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_directory() -> Iterator[None]:
+    """The tests' data directory goes when they end."""
+    yield
+    shutil.rmtree(settings.IZZY_DATA_DIR, ignore_errors=True)

@@ -1,0 +1,17 @@
+"""The settings of the tests: nothing of the developer's environment or `.env` reaches them."""
+
+import os
+import tempfile
+
+for _name in list(os.environ):
+    if _name.startswith(("IZZY_", "ANTHROPIC_")) or _name in {"REDIS_URL", "DATABASE_URL", "OLLAMA_URL"}:
+        del os.environ[_name]
+
+os.environ["IZZY_ENV_FILE"] = ""
+os.environ["IZZY_THROTTLE"] = "off"
+os.environ["IZZY_LOG_LEVEL"] = "WARNING"
+os.environ["IZZY_DATA_DIR"] = tempfile.mkdtemp(prefix="izzy-test-")
+
+from izzysite.settings import *  # noqa: E402, F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
