@@ -277,7 +277,16 @@ UNFOLD = {"SITE_TITLE": "Izzy", "SITE_HEADER": "Izzy", "SITE_SYMBOL": "neurology
 ANTHROPIC_API_KEY = env_str("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env_str("ANTHROPIC_BASE_URL")
 IZZY_CHAT_MODEL = env_str("IZZY_CHAT_MODEL", "claude-sonnet-5-5")
+IZZY_BUILDER_MODEL = env_str("IZZY_BUILDER_MODEL", IZZY_CHAT_MODEL)
+IZZY_EXTRACT_MODEL = env_str("IZZY_EXTRACT_MODEL", IZZY_CHAT_MODEL)
 IZZY_FAST_MODEL = env_str("IZZY_FAST_MODEL", "claude-haiku-5-5")
+# Dollars per million tokens: input, output, read from the cache, written to it. The longest beginning of a model's
+# name that stands here counts; a model that is not listed costs nothing in the usage ledger.
+IZZY_MODEL_PRICES = {
+    "claude-sonnet": (3.0, 15.0, 0.30, 3.75),
+    "claude-haiku": (1.0, 5.0, 0.10, 1.25),
+    "claude-opus": (5.0, 25.0, 0.50, 6.25),
+}
 IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
 OLLAMA_URL = env_str("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)

@@ -1,4 +1,9 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
+
+from apps.core.health import register_check
+from apps.core.sweeps import register_sweep
 
 
 class CoreConfig(AppConfig):
@@ -6,4 +11,12 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        from apps.core import checks  # noqa: F401  registers the system checks
+        from apps.core import checks, worker
+
+        register_check("database", checks.check_database, essential=True)
+        register_check("data directory", checks.check_data_directory, essential=True)
+        register_check("redis", checks.check_redis, essential=True)
+        register_check("worker", worker.check_worker)
+        register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)
+        register_sweep("task results", worker.prune_task_results, timedelta(hours=6))
+        register_sweep("sessions", worker.prune_sessions, timedelta(hours=24))

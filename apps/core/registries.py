@@ -46,3 +46,9 @@ banners: Registry[Callable[[], str]] = Registry()
 
 choices: Registry[Callable[[], list[tuple[str, str]]]] = Registry()
 """name -> fn() -> [(value, label)] that a form of a lower app offers: `toolsets`, `tools`, `models`."""
+
+warmups: Registry[Callable[[], None]] = Registry()
+"""name -> fn(): slow imports and loads, run once in the background after the web process has begun to answer."""
+
+console_notes: Registry[Callable[[str], str]] = Registry()
+"""name -> fn(address) -> what `serve` prints beneath the address, or ""."""

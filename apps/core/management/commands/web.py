@@ -1,0 +1,36 @@
+"""`manage.py web`: the web server alone (pages, REST and websockets), as `serve` starts it."""
+
+import threading
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils.module_loading import import_string
+
+from apps.core.lifeline import hold_lifeline
+from apps.core.warmup import warm_up
+
+HTTP_BUFFER = 64 * 1024
+
+
+class Command(BaseCommand):
+    help = "Runs the web server alone. Any other ASGI server can run izzysite.asgi:application as well."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)")
+        parser.add_argument("--port", type=int, default=settings.IZZY_PORT, help="port (%(default)s)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        hold_lifeline()
+        # Here and not above: importing daphne installs its event loop, which no other command wants.
+        from daphne.endpoints import build_endpoint_description_strings
+        from daphne.server import Server
+
+        application = import_string(settings.ASGI_APPLICATION)
+        Server(
+            application=application,
+            endpoints=build_endpoint_description_strings(host=options["host"], port=options["port"]),
+            request_buffer_size=HTTP_BUFFER,
+            server_name="izzy",
+            ready_callable=lambda: threading.Thread(target=warm_up, name="warm-up", daemon=True).start(),
+        ).run()

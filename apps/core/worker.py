@@ -1,0 +1,108 @@
+"""The background worker: queued tasks in the main thread, sweeps and the heartbeat in another."""
+
+import logging
+import os
+import threading
+import time
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import close_old_connections, connections
+from django.utils import timezone
+from django.utils.crypto import get_random_string
+from django_tasks_db.management.commands.db_worker import Worker as TaskWorker
+
+from apps.core.health import CheckResult
+from apps.core.models import InstanceState
+from apps.core.sweeps import Sweep, sweeps
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT = "worker"
+HEARTBEAT_EVERY = timedelta(seconds=10)
+HEARTBEAT_MISSED = timedelta(seconds=60)
+TICK_SECONDS = 0.5
+TASK_POLL_SECONDS = 0.5
+
+
+class SweepThread(threading.Thread):
+    """Runs each sweep when it is due, one after the other. A sweep that fails is logged and tried again next time."""
+
+    def __init__(self) -> None:
+        super().__init__(name="sweeps", daemon=True)
+        self._stopping = threading.Event()
+        self._due: dict[str, float] = {}
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            for sweep in sweeps():
+                if not self._stopping.is_set() and time.monotonic() >= self._due.get(sweep.name, 0.0):
+                    self.run_sweep(sweep)
+            self._stopping.wait(TICK_SECONDS)
+        connections.close_all()
+
+    def run_sweep(self, sweep: Sweep) -> None:
+        close_old_connections()
+        try:
+            sweep.function()
+        except Exception:
+            logger.exception("sweep %s failed", sweep.name)
+        finally:
+            close_old_connections()
+            self._due[sweep.name] = time.monotonic() + sweep.every.total_seconds()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        self._stopping.set()
+        self.join(timeout)
+
+
+def run_worker() -> None:
+    """Work until SIGTERM or SIGINT; returns (or exits) only then."""
+    thread = SweepThread()
+    thread.start()
+    tasks = TaskWorker(
+        queue_names=["*"],
+        interval=TASK_POLL_SECONDS,
+        batch=False,
+        backend_name="default",
+        startup_delay=False,
+        max_tasks=None,
+        worker_id=get_random_string(32),
+        excluded_queue_names=[],
+    )
+    tasks.configure_signals()
+    try:
+        tasks.run()
+    finally:
+        thread.stop()
+
+
+def beat() -> None:
+    """Sweep: say that the worker lives."""
+    InstanceState.objects.update_or_create(key=HEARTBEAT, defaults={"value": {"pid": os.getpid()}})
+
+
+def last_beat() -> datetime | None:
+    return InstanceState.objects.filter(key=HEARTBEAT).values_list("updated_at", flat=True).first()
+
+
+def check_worker() -> CheckResult:
+    """Health check: the worker has beaten within the last minute."""
+    beaten = last_beat()
+    hint = "Start Izzy with `manage.py serve`, or a worker alone with `manage.py worker`."
+    if beaten is None:
+        return CheckResult(False, "The background worker has never run.", hint)
+    if timezone.now() - beaten > HEARTBEAT_MISSED:
+        return CheckResult(False, f"The background worker was last seen at {beaten:%Y-%m-%d %H:%M} UTC.", hint)
+    return CheckResult(True, "The background worker is running.")
+
+
+def prune_task_results() -> None:
+    """Sweep: forget the results of tasks that ended IZZY_TASK_RESULT_DAYS ago."""
+    call_command("prune_db_task_results", min_age_days=settings.IZZY_TASK_RESULT_DAYS, verbosity=0)
+
+
+def prune_sessions() -> None:
+    """Sweep: forget sessions that have expired."""
+    call_command("clearsessions", verbosity=0)
