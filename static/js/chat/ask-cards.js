@@ -1,0 +1,61 @@
+// What Izzy waits for: a yes or no before a tool runs, or the answer to a question.
+import { h, icon } from "../core/dom.js";
+import { humanName, pretty } from "./format.js";
+
+/** actions: {decide(id, "allow"|"deny") → bool, answer(id, text) → bool} → {element, reset} */
+export function askCard(call, actions) {
+  return call.asks === "question" ? questionCard(call, actions) : approvalCard(call, actions);
+}
+
+function approvalCard(call, actions) {
+  const note = h("p", { class: "ask-note", hidden: true });
+  const decide = (decision, words) => {
+    if (!actions.decide(call.id, decision)) return;
+    setBusy(true, words);
+  };
+  const yes = h("button", { type: "button", class: "btn btn-primary", onclick: () => decide("allow", "Allowed.") }, icon("check"), "Yes, allow");
+  const no = h("button", { type: "button", class: "btn", onclick: () => decide("deny", "Declined.") }, "No");
+  const setBusy = (busy, words = "") => {
+    yes.disabled = busy;
+    no.disabled = busy;
+    note.textContent = words;
+    note.hidden = !busy;
+  };
+  const title = h("h3", {}, icon("shield"), `Allow “${humanName(call.name)}”?`);
+  const input = Object.keys(call.input ?? {}).length > 0 ? h("pre", { tabindex: "0" }, pretty(call.input)) : null;
+  const element = h(
+    "section",
+    { class: "ask", "aria-label": "Izzy asks for permission" },
+    title,
+    h("p", { class: "muted" }, "Izzy wants to use this tool and waits for your decision."),
+    input,
+    h("div", { class: "ask-actions" }, yes, no, note),
+  );
+  return { element, reset: () => setBusy(false) };
+}
+
+function questionCard(call, actions) {
+  const id = `answer-${call.id}`;
+  const field = h("textarea", { class: "input", id, rows: "2", maxlength: "20000", placeholder: "Your answer", required: true });
+  const send = h("button", { class: "btn btn-primary" }, "Answer");
+  const setBusy = (busy) => {
+    field.disabled = busy;
+    send.disabled = busy;
+  };
+  const submit = () => {
+    const text = field.value.trim();
+    if (text && actions.answer(call.id, text)) setBusy(true);
+  };
+  const form = h("form", {}, field, h("div", { class: "ask-actions" }, send, h("span", { class: "faint small" }, "Or write a new message to go on without answering.")));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    submit();
+  });
+  const label = h("label", { class: "ask-question", for: id }, icon("question"), h("span", {}, call.question));
+  return { element: h("section", { class: "ask", "aria-label": "Izzy asks a question" }, label, form), reset: () => setBusy(false) };
+}

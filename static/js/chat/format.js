@@ -1,0 +1,62 @@
+// Numbers, times and tool data in words a person reads.
+
+export function duration(ms) {
+  if (ms === null || ms === undefined) return "";
+  if (ms < 1000) return `${Math.max(1, Math.round(ms))} ms`;
+  if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
+  return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
+}
+
+export function clockTime(iso) {
+  if (!iso) return "";
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return "";
+  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  if (date.toDateString() === new Date().toDateString()) return time;
+  return `${date.toLocaleDateString([], { day: "numeric", month: "short" })}, ${time}`;
+}
+
+export function fullTime(iso) {
+  const date = new Date(iso);
+  return Number.isNaN(date.getTime()) ? "" : date.toLocaleString();
+}
+
+/** JSON text is indented; any other text stays as it is. */
+export function pretty(value) {
+  if (typeof value !== "string") return JSON.stringify(value, null, 2);
+  const trimmed = value.trim();
+  if (!trimmed.startsWith("{") && !trimmed.startsWith("[")) return value;
+  try {
+    return JSON.stringify(JSON.parse(trimmed), null, 2);
+  } catch {
+    return value;
+  }
+}
+
+export function parsed(value) {
+  if (typeof value !== "string") return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return null;
+  }
+}
+
+/** "memory_search" → "Memory search" */
+export function humanName(name) {
+  const words = name.replaceAll("_", " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+export function shorten(text, limit = 80) {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= limit ? line : `${line.slice(0, limit - 1)}…`;
+}
+
+export function usageText(usage) {
+  if (!usage || !(usage.input_tokens || usage.output_tokens)) return "";
+  const read = usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);
+  const parts = [`${read.toLocaleString()} tokens read`, `${usage.output_tokens.toLocaleString()} written`];
+  if (Number(usage.cost_usd) > 0) parts.push(`$${Number(usage.cost_usd).toFixed(4)}`);
+  return parts.join(" · ");
+}

@@ -1,0 +1,232 @@
+// The chat page: puts socket, state, log, composer and sidebar together.
+import { toast } from "../core/toasts.js";
+import { uuid } from "../core/ids.js";
+import { Announcer } from "./announcer.js";
+import { Composer } from "./composer.js";
+import { Outbox } from "./drafts.js";
+import { conversationInUrl, setUrl, SidebarLinks } from "./history.js";
+import { LogView } from "./log-view.js";
+import { ScrollKeeper } from "./scroll.js";
+import { fromSnapshot } from "./snapshot.js";
+import { ChatSocket, socketUrl } from "./socket.js";
+import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn } from "./state.js";
+
+const byId = (id) => document.getElementById(id);
+const KEEPS_BUSY = new Set(["text_delta", "html", "tool_progress", "memory_context", "tool_start", "tool_result"]);
+
+export class ChatPage {
+  constructor({ socket, snapshot = null }) {
+    this.state = emptyState();
+    this.outbox = new Outbox();
+    this.socket = socket;
+    this.links = new SidebarLinks(byId("conversations"));
+    this.announcer = new Announcer(byId("announcer"), byId("announcer-urgent"));
+    this.log = new LogView(byId("log"), byId("chat-empty"), this.#logActions());
+    this.composer = new Composer(byId("composer"), {
+      send: (text, replaces) => this.send(text, replaces),
+      stop: () => this.stop(),
+      editLast: () => this.#editLast(),
+    });
+    this.scroll = new ScrollKeeper(byId("chat-scroll"), byId("chat-column"), byId("jump"));
+    socket.addEventListener("frame", ({ detail }) => this.#onFrame(detail));
+    socket.addEventListener("status", ({ detail }) => this.#onStatus(detail));
+    this.#listen();
+    this.show(snapshot ? fromSnapshot(snapshot) : emptyState(conversationInUrl()));
+  }
+
+  /** Makes the page show this state. */
+  show(state) {
+    this.state = state;
+    this.composer.open(state.conversation);
+    this.#addPending();
+    this.log.reset(state);
+    this.#afterChange();
+    this.links.mark(state.conversation);
+    this.#setTitle();
+    this.scroll.toEnd();
+  }
+
+  /** Opens another conversation (null: a new one) without loading the page again. */
+  open(conversation, { push = true } = {}) {
+    if (this.state.conversation && this.state.conversation !== conversation) this.socket.send({ type: "close", conversation: this.state.conversation });
+    if (push) setUrl(conversation);
+    if (conversation === null) {
+      this.show(emptyState());
+      this.composer.focus();
+      return;
+    }
+    this.wanted = conversation;
+    this.links.mark(conversation);
+    if (!this.socket.send({ type: "open", conversation })) this.show(emptyState(conversation));
+  }
+
+  send(text, replaces = null) {
+    const frame = { type: "message", text, client_id: uuid() };
+    if (this.state.conversation) frame.conversation = this.state.conversation;
+    else if (byId("use-memory")?.checked === false) frame.use_memory = false;
+    if (replaces) frame.replaces = replaces;
+    addOptimistic(this.state, { clientId: frame.client_id, text, replaces });
+    this.outbox.add(frame);
+    this.socket.send(frame);
+    this.log.drawAll(this.state, this.#isBusy());
+    this.#afterChange();
+    this.scroll.toEnd();
+    return true;
+  }
+
+  stop() {
+    if (busyTurn(this.state) && !this.socket.send({ type: "stop", conversation: this.state.conversation })) this.#notConnected();
+  }
+
+  #logActions() {
+    const ask = (frame) => this.socket.send(frame) || this.#notConnected();
+    return {
+      decide: (id, decision) => ask({ type: "approve", id, decision }),
+      answer: (id, text) => ask({ type: "answer", id, text }),
+      retry: () => ask({ type: "retry", conversation: this.state.conversation, client_id: uuid() }),
+      edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text),
+    };
+  }
+
+  #notConnected() {
+    toast("No connection right now. Try again in a moment.", { kind: "danger" });
+    return false;
+  }
+
+  #onStatus(status) {
+    byId("banner-lost").hidden = status !== "lost";
+    byId("banner-refused").hidden = status !== "refused";
+    if (status === "open") {
+      const { conversation, seq } = this.state;
+      const target = this.wanted ?? conversation;
+      if (target) this.socket.send(target === conversation && seq > 0 ? { type: "open", conversation, seq } : { type: "open", conversation: target });
+      for (const frame of this.outbox.frames) this.socket.send(frame);
+    }
+    this.#afterChange();
+  }
+
+  #onFrame(frame) {
+    if (frame.type === "snapshot") this.#onSnapshot(frame);
+    else if (frame.type === "error" && frame.turn === undefined) this.#onRefusal(frame);
+    else this.#onEvent(frame);
+  }
+
+  #onSnapshot(frame) {
+    if (frame.conversation !== (this.wanted ?? this.state.conversation)) return;
+    this.wanted = null;
+    this.show(fromSnapshot(frame));
+  }
+
+  #onRefusal(frame) {
+    const sent = frame.client_id ? this.outbox.remove(frame.client_id) : null;
+    if (sent) {
+      dropOptimistic(this.state, sent.client_id);
+      this.composer.giveBack(sent.text);
+      this.log.drawAll(this.state, this.#isBusy());
+    }
+    if (frame.code === "not_found" && this.wanted) {
+      this.wanted = null;
+      this.open(null);
+    }
+    this.log.resetAsks();
+    this.#afterChange();
+    toast(frame.message, { kind: "danger" });
+  }
+
+  #onEvent(frame) {
+    const mine = frame.type === "turn_queued" && frame.client_id ? this.outbox.remove(frame.client_id) : null;
+    if (mine && !this.state.conversation && this.state.turns.some((turn) => turn.clientId === frame.client_id)) this.#adopt(frame);
+    if (frame.type === "title") this.#onTitle(frame);
+    if (frame.conversation !== this.state.conversation) return;
+    const turn = apply(this.state, frame);
+    if (!turn) return;
+    if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn, () => this.#isBusy());
+    else this.log.drawAll(this.state, this.#isBusy());
+    this.announcer.onFrame(frame, this.log.viewOf(turn));
+    if (!KEEPS_BUSY.has(frame.type)) this.#afterChange();
+  }
+
+  /** The first message made a conversation: the page is now that conversation's. */
+  #adopt(frame) {
+    this.state.conversation = frame.conversation;
+    setUrl(frame.conversation);
+    this.composer.moved(frame.conversation);
+    this.links.active = frame.conversation;
+    this.links.reload();
+    if (frame.title) this.state.title = frame.title;
+    this.#setTitle();
+  }
+
+  #onTitle(frame) {
+    this.links.setTitle(frame.conversation, frame.title);
+    if (frame.conversation !== this.state.conversation) return;
+    this.state.title = frame.title;
+    this.#setTitle();
+  }
+
+  #setTitle() {
+    const title = this.state.title || (this.state.conversation ? "Conversation" : "New conversation");
+    byId("chat-title").textContent = title;
+    document.title = `${title} · Izzy`;
+  }
+
+  #isBusy() {
+    return busyTurn(this.state) !== null;
+  }
+
+  #afterChange() {
+    const isNew = this.state.conversation === null;
+    const unconfirmed = isNew && this.state.turns.length > 0;
+    this.composer.setBusy(this.#isBusy());
+    this.composer.setReady(this.socket.status !== "refused" && !unconfirmed);
+    byId("memory-switch").hidden = !isNew || this.state.turns.length > 0;
+    byId("memory-off").hidden = isNew || this.state.useMemory;
+    this.scroll.keep();
+  }
+
+  /** Messages of this conversation that were sent before a reload and are not confirmed yet. */
+  #addPending() {
+    for (const frame of this.outbox.frames) {
+      const belongs = (frame.conversation ?? null) === this.state.conversation;
+      if (belongs && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
+        addOptimistic(this.state, { clientId: frame.client_id, text: frame.text, replaces: frame.replaces ?? null });
+      }
+    }
+  }
+
+  #editLast() {
+    const turn = lastTurn(this.state);
+    if (!turn?.user?.id || this.#isBusy()) return false;
+    this.composer.startEdit(turn.user.id, turn.user.text);
+    return true;
+  }
+
+  #listen() {
+    document.addEventListener("click", (event) => this.#onClick(event));
+    document.addEventListener("keydown", (event) => {
+      const free = !event.defaultPrevented && !event.isComposing && !document.querySelector("dialog[open], [popover]:popover-open");
+      if (event.key === "Escape" && free) this.stop();
+    });
+    window.addEventListener("popstate", () => this.open(conversationInUrl(), { push: false }));
+    document.addEventListener("izzy:renamed", ({ detail }) => this.#onTitle(detail));
+  }
+
+  #onClick(event) {
+    const suggestion = event.target.closest("[data-suggestion]");
+    if (suggestion) this.send(suggestion.dataset.suggestion);
+    if (event.target.closest("[data-reconnect]")) this.socket.retryNow();
+    const link = event.target.closest(".conversation-link, #new-chat, .brand-link");
+    if (!link || event.defaultPrevented || event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    this.open(link.closest("[data-conversation-row]")?.dataset.conversationRow ?? null);
+  }
+}
+
+/** Only on the chat page itself; tests build a ChatPage around a socket of their own. */
+export function start() {
+  const data = byId("chat-snapshot");
+  const socket = new ChatSocket(socketUrl());
+  const page = new ChatPage({ socket, snapshot: data ? JSON.parse(data.textContent) : null });
+  socket.connect();
+  return page;
+}

@@ -1,0 +1,54 @@
+// The log follows new text only while the reader is at its end; otherwise a button leads there.
+const NEAR = 80;
+
+export class ScrollKeeper {
+  #following = true;
+  #lastTop = 0;
+
+  constructor(scroller, content, button) {
+    this.scroller = scroller;
+    this.button = button;
+    scroller.addEventListener("scroll", () => this.#onScroll(), { passive: true });
+    button.addEventListener("click", () => this.toEnd({ smooth: true }));
+    new ResizeObserver(() => this.keep()).observe(content);
+    new ResizeObserver(() => this.keep()).observe(scroller);
+  }
+
+  /** After content changed: stay at the end if the reader was there. */
+  keep() {
+    if (this.#following) this.#jump();
+    this.#showButton();
+  }
+
+  toEnd({ smooth = false } = {}) {
+    this.#following = true;
+    if (smooth && !window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.scroller.scrollTo({ top: this.scroller.scrollHeight, behavior: "smooth" });
+    } else {
+      this.#jump();
+    }
+    this.#showButton();
+  }
+
+  #jump() {
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.#lastTop = this.scroller.scrollTop;
+  }
+
+  #distance() {
+    return this.scroller.scrollHeight - this.scroller.clientHeight - this.scroller.scrollTop;
+  }
+
+  /** Scrolling up is the reader's doing; being near the end again takes the reader along. */
+  #onScroll() {
+    const { scrollTop } = this.scroller;
+    if (this.#distance() < NEAR) this.#following = scrollTop >= this.#lastTop || this.#distance() < 2;
+    else if (scrollTop < this.#lastTop - 1) this.#following = false;
+    this.#lastTop = scrollTop;
+    this.#showButton();
+  }
+
+  #showButton() {
+    this.button.hidden = this.#following || this.#distance() < NEAR;
+  }
+}

@@ -1,0 +1,94 @@
+// A snapshot frame (the stored conversation) becomes the same state that its events would have made.
+import { emptyState, newTurn, textSegment, toolSegment } from "./state.js";
+
+const CALL_STATES = { succeeded: "done", ok: "done", done: "done", failed: "error", error: "error", running: "running", waiting: "asking" };
+
+/** The state a snapshot describes. */
+export function fromSnapshot(snapshot) {
+  const state = emptyState(snapshot.conversation);
+  state.seq = snapshot.seq;
+  state.title = snapshot.title ?? "";
+  state.useMemory = snapshot.use_memory ?? true;
+  for (const message of snapshot.messages) addMessage(state, message);
+  if (snapshot.turn) addLive(state, snapshot.turn);
+  for (const queued of snapshot.queued ?? []) addQueued(state, queued);
+  return state;
+}
+
+function turnOf(state, id, fallback) {
+  let turn = id === null ? null : state.turns.find((item) => item.id === id);
+  if (!turn) {
+    turn = newTurn({ key: id ?? fallback, id, state: "done" });
+    state.turns.push(turn);
+  }
+  return turn;
+}
+
+function addMessage(state, message) {
+  // Ingested conversations have messages without a turn: one turn for each of the user's.
+  const last = state.turns.at(-1);
+  const attach = message.turn === null && message.role === "assistant" && last && last.id === null;
+  const turn = attach ? last : turnOf(state, message.turn, message.id);
+  if (message.state) turn.state = message.state;
+  if (message.role === "user") {
+    turn.user = { id: message.id, text: message.text, at: message.created_at };
+    turn.memories = message.memories ?? [];
+    turn.error = message.error ?? null;
+    return;
+  }
+  turn.messages.push(message.id);
+  if (message.text || message.html) turn.segments.push({ ...textSegment({ html: message.html, text: message.text }), closed: true });
+  for (const call of message.tool_calls ?? []) addCall(turn, call);
+}
+
+function addCall(turn, call) {
+  const segment = toolSegment({ ...call, state: callState(call, turn) });
+  const known = turn.segments.findIndex((item) => item.type === "tool" && item.id === call.id);
+  if (known >= 0) turn.segments[known] = segment;
+  else turn.segments.push(segment);
+}
+
+function callState(call, turn) {
+  if (call.is_error) return "error";
+  const state = CALL_STATES[call.state];
+  if (state) return state;
+  if (call.duration_ms !== null && call.duration_ms !== undefined) return "done";
+  return turn.state === "running" || turn.state === "waiting" ? "open" : "error";
+}
+
+function addLive(state, live) {
+  const turn = turnOf(state, live.id, live.id);
+  turn.state = live.state;
+  if (live.memories?.length) turn.memories = live.memories;
+  for (const call of live.tool_calls ?? []) addCall(turn, call);
+  if (live.text || live.blocks?.length) turn.segments.push(liveText(live));
+  for (const ask of live.waiting_for ?? []) addAsk(turn, ask);
+}
+
+function liveText(live) {
+  const segment = textSegment({ text: live.text });
+  for (const { block, html } of live.blocks ?? []) {
+    segment.html.set(block, html);
+    segment.number = Math.floor(block / 1000);
+  }
+  if (segment.html.size === 0) segment.tail = live.text;
+  return segment;
+}
+
+function addAsk(turn, ask) {
+  let segment = turn.segments.find((item) => item.type === "tool" && item.id === ask.id);
+  if (!segment) {
+    segment = toolSegment({ id: ask.id, name: ask.name ?? "ask_user", input: ask.input });
+    turn.segments.push(segment);
+  }
+  segment.state = "asking";
+  segment.asks = ask.type === "question" ? "question" : "approval";
+  segment.question = ask.text ?? "";
+  if (ask.input) segment.input = ask.input;
+}
+
+function addQueued(state, queued) {
+  const turn = turnOf(state, queued.turn, queued.turn);
+  turn.state = "queued";
+  turn.user ??= { id: queued.message, text: queued.text, at: null };
+}

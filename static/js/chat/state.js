@@ -1,0 +1,217 @@
+// The conversation on the page as plain data, and the one function that moves it: apply(state, frame).
+// Nothing here touches the DOM, so every rule can be tested by feeding it events.
+
+/**
+ * @typedef {{type: "text", number: number|null, html: Map<number, string>, tail: string, text: string}} TextSegment
+ * @typedef {{type: "tool", id: string, name: string, input: object, result: string, isError: boolean,
+ *   state: "running"|"done"|"error"|"asking"|"open", durationMs: number|null, progress: object[],
+ *   asks: "question"|"approval"|null, question: string, startedAt: number|null}} ToolSegment
+ */
+
+export const OPEN_STATES = new Set(["sending", "queued", "running", "waiting"]);
+
+export function emptyState(conversation = null) {
+  return { conversation, title: "", seq: 0, useMemory: true, turns: [], removed: [] };
+}
+
+export function newTurn({ key, id = null, state = "queued", user = null, clientId = null }) {
+  return {
+    key, id, state, clientId, user,
+    segments: [], memories: [], messages: [],
+    notice: null, error: null, usage: null,
+  };
+}
+
+export function textSegment({ number = null, html = null, text = "", tail = "" } = {}) {
+  return { type: "text", number, html: new Map(html === null ? [] : [[0, html]]), tail, text };
+}
+
+export function toolSegment(call) {
+  return {
+    type: "tool",
+    id: call.id,
+    name: call.name,
+    input: call.input ?? {},
+    result: call.result ?? "",
+    isError: Boolean(call.is_error),
+    state: call.state ?? "running",
+    durationMs: call.duration_ms ?? null,
+    progress: [],
+    asks: null,
+    question: "",
+    startedAt: null,
+  };
+}
+
+export function findTurn(state, id) {
+  return state.turns.find((turn) => turn.id === id) ?? null;
+}
+
+export function lastTurn(state) {
+  return state.turns.at(-1) ?? null;
+}
+
+export function busyTurn(state) {
+  return state.turns.find((turn) => turn.state === "running" || turn.state === "queued") ?? null;
+}
+
+/** The message the page shows before the server has confirmed it. */
+export function addOptimistic(state, { clientId, text, replaces = null }) {
+  const turn = newTurn({ key: clientId, clientId, state: "sending", user: { id: null, text, at: null } });
+  const at = replaces === null ? -1 : state.turns.findIndex((other) => other.user?.id === replaces);
+  if (at >= 0) state.removed = state.turns.splice(at);
+  state.turns.push(turn);
+  return turn;
+}
+
+/** The server refused the message: take it away again and bring back what it was to replace. */
+export function dropOptimistic(state, clientId) {
+  const at = state.turns.findIndex((turn) => turn.clientId === clientId && turn.state === "sending");
+  if (at < 0) return null;
+  const [turn] = state.turns.splice(at, 1);
+  state.turns.push(...state.removed);
+  state.removed = [];
+  return turn;
+}
+
+/** Moves the state by one event. Returns the turn that changed, or null where nothing did. */
+export function apply(state, event) {
+  const handler = HANDLERS[event.type];
+  if (!handler) return null;
+  if (event.conversation && state.conversation && event.conversation !== state.conversation) return null;
+  if (event.type !== "html" && event.seq !== undefined) {
+    if (event.seq <= state.seq) return null;
+    state.seq = event.seq;
+  }
+  return handler(state, event);
+}
+
+const HANDLERS = {
+  turn_queued: onQueued,
+  turn_started: (state, event) => setState(state, event, "running"),
+  turn_resumed: (state, event) => setState(state, event, "running"),
+  memory_context: withTurn((turn, event) => {
+    turn.memories = event.items;
+  }),
+  text_delta: withTurn((turn, event) => {
+    const segment = openText(turn);
+    segment.text += event.text;
+    segment.tail += event.text;
+  }),
+  html: withTurn(onHtml),
+  tool_start: withTurn((turn, event) => {
+    const call = toolOf(turn, event);
+    Object.assign(call, { input: event.input, state: "running", asks: null, startedAt: Date.now() });
+  }),
+  tool_progress: withTurn((turn, event) => {
+    toolOf(turn, event).progress.push(event.data);
+  }),
+  tool_result: withTurn((turn, event) => {
+    const call = toolOf(turn, event);
+    const ended = event.is_error ? "error" : "done";
+    Object.assign(call, { result: event.result, isError: event.is_error, state: ended, asks: null, durationMs: event.duration_ms });
+  }),
+  approval_requested: withTurn((turn, event) => {
+    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval" });
+  }),
+  question: withTurn((turn, event) => {
+    Object.assign(toolOf(turn, { ...event, name: "ask_user" }), { state: "asking", asks: "question", question: event.text });
+  }),
+  response: withTurn((turn, event) => {
+    turn.state = event.pending_question || event.pending_approval ? "waiting" : "done";
+    turn.notice = event.notice ?? null;
+    turn.usage = event.usage ?? null;
+    turn.messages = event.messages ?? turn.messages;
+    if (turn.state === "done") closeCalls(turn);
+  }),
+  turn_stopped: (state, event) => end(state, event, "stopped"),
+  error: (state, event) => end(state, event, "failed", { code: event.code, message: event.message }),
+  title: (state, event) => {
+    state.title = event.title;
+    return lastTurn(state);
+  },
+};
+
+function withTurn(change) {
+  return (state, event) => {
+    const turn = findTurn(state, event.turn);
+    if (!turn) return null;
+    change(turn, event);
+    return turn;
+  };
+}
+
+function onQueued(state, event) {
+  state.conversation = event.conversation;
+  if (event.title) state.title = event.title;
+  const known = state.turns.find((turn) => turn.id === event.turn || (event.client_id && turn.clientId === event.client_id));
+  const gone = new Set(event.replaces ?? []);
+  const replaced = (turn) => turn !== known && turn.user && (gone.has(turn.user.id) || turn.user.id === event.message);
+  state.turns = state.turns.filter((turn) => !replaced(turn));
+  state.removed = [];
+  const turn = known ?? newTurn({ key: event.client_id || event.turn, clientId: event.client_id || null });
+  if (!known) state.turns.push(turn);
+  turn.id = event.turn;
+  if (turn.state === "sending") turn.state = "queued";
+  turn.user = { id: event.message ?? turn.user?.id ?? null, text: event.text ?? turn.user?.text ?? "", at: turn.user?.at ?? null };
+  return turn;
+}
+
+function setState(state, event, value) {
+  const turn = findTurn(state, event.turn);
+  if (turn) turn.state = value;
+  return turn;
+}
+
+function end(state, event, value, error = null) {
+  const turn = findTurn(state, event.turn);
+  if (!turn) return null;
+  turn.state = value;
+  turn.error = error;
+  turn.messages = event.messages ?? turn.messages;
+  closeCalls(turn);
+  return turn;
+}
+
+/** A call that a stop or an error left open will not be answered any more. */
+function closeCalls(turn) {
+  for (const segment of turn.segments) {
+    if (segment.type !== "tool" || !["running", "asking", "open"].includes(segment.state)) continue;
+    segment.state = "error";
+    segment.isError = true;
+    segment.asks = null;
+  }
+}
+
+/** The text under way: the last segment, or a new one after a tool call. */
+function openText(turn) {
+  const last = turn.segments.at(-1);
+  if (last?.type === "text" && !last.closed) return last;
+  const segment = textSegment();
+  turn.segments.push(segment);
+  return segment;
+}
+
+/** Rendered Markdown replaces what has come as plain text so far. Block number = segment * 1000 + index. */
+function onHtml(turn, event) {
+  const number = Math.floor(event.block / 1000);
+  let segment = turn.segments.find((item) => item.type === "text" && item.number === number);
+  if (!segment) {
+    segment = openText(turn);
+    if (segment.number !== null) {
+      segment = textSegment();
+      turn.segments.push(segment);
+    }
+    segment.number = number;
+  }
+  segment.html.set(event.block, event.html);
+  segment.tail = "";
+}
+
+function toolOf(turn, event) {
+  const known = turn.segments.find((segment) => segment.type === "tool" && segment.id === event.id);
+  if (known) return known;
+  const call = toolSegment({ id: event.id, name: event.name, input: event.input });
+  turn.segments.push(call);
+  return call;
+}

@@ -1,0 +1,86 @@
+// One run of assistant text: rendered blocks from the server, and behind them the plain text not yet rendered.
+import { h, iconButton, sanitised } from "../core/dom.js";
+import { copyFrom } from "../core/copy.js";
+
+const CONTAINERS = new Set(["UL", "OL", "LI", "P", "BLOCKQUOTE", "DIV", "H1", "H2", "H3", "H4", "H5", "H6"]);
+
+export class TextView {
+  #blocks = new Map();
+  #tail = h("span", { class: "tail" });
+
+  constructor() {
+    this.element = h("div", { class: "prose" });
+  }
+
+  update(segment) {
+    for (const [number, html] of segment.html) this.#setBlock(number, html);
+    this.#setTail(segment.tail);
+  }
+
+  #setBlock(number, html) {
+    let block = this.#blocks.get(number);
+    if (block?.html === html) return;
+    if (!block) {
+      block = { html: "", element: h("div", { class: "prose-block" }) };
+      this.#blocks.set(number, block);
+      this.element.append(block.element);
+    }
+    block.html = html;
+    block.element.replaceChildren(sanitised(html));
+    for (const code of block.element.querySelectorAll("pre")) decorate(code);
+    for (const table of block.element.querySelectorAll("table")) wrapTable(table);
+  }
+
+  #setTail(text) {
+    if (!text) {
+      this.#tail.remove();
+      return;
+    }
+    if (this.#tail.textContent !== text) this.#tail.textContent = text;
+    const startsBlock = this.#blocks.size === 0 || /^\s*\n\s*\n/.test(text);
+    const host = startsBlock ? this.element : lastLine(this.element);
+    if (this.#tail.parentNode !== host) host.append(this.#tail);
+  }
+}
+
+/** The innermost element in which the next word belongs, so that plain text goes on where the HTML ended. */
+function lastLine(root) {
+  let element = root;
+  for (;;) {
+    const next = element.lastElementChild;
+    const isLast = next && !trailingText(next);
+    if (!isLast || !(CONTAINERS.has(next.tagName) || next.tagName === "PRE" || next.tagName === "CODE")) return element;
+    element = next;
+  }
+}
+
+function trailingText(element) {
+  let node = element.nextSibling;
+  while (node) {
+    if (node.nodeType === Node.TEXT_NODE && node.textContent.trim()) return true;
+    node = node.nextSibling;
+  }
+  return false;
+}
+
+function wrapTable(table) {
+  const wrap = h("div", { class: "prose-table", tabindex: "0", role: "group", "aria-label": "Table" });
+  table.replaceWith(wrap);
+  wrap.append(table);
+}
+
+/** A code block gets a head with its language and a copy button. */
+function decorate(pre) {
+  const code = pre.querySelector("code") ?? pre;
+  const language = languageOf(code) ?? languageOf(pre) ?? languageOf(pre.parentElement);
+  const copy = iconButton("copy", "Copy code", () => copyFrom(copy, code.textContent));
+  const box = h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", {}, language ?? "code"), copy));
+  pre.replaceWith(box);
+  pre.tabIndex = 0;
+  box.append(pre);
+}
+
+function languageOf(element) {
+  const name = [...(element?.classList ?? [])].find((item) => item.startsWith("language-"));
+  return name?.slice("language-".length) ?? element?.dataset?.language ?? null;
+}

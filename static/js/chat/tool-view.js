@@ -1,0 +1,107 @@
+// A tool call as an expandable card: what it does, live progress, how long it took, input and result.
+import { h, icon, iconButton } from "../core/dom.js";
+import { copyFrom } from "../core/copy.js";
+import { duration, pretty } from "./format.js";
+import { describeCall, noteOf, progressText } from "./tool-words.js";
+import { askCard } from "./ask-cards.js";
+
+export class ToolView {
+  #call = null;
+  #shown = "";
+  #ask = null;
+
+  constructor(actions) {
+    this.actions = actions;
+    this.title = h("span", { class: "tool-title" });
+    this.detail = h("span", { class: "tool-detail" });
+    this.status = h("span", { class: "tool-status" });
+    this.icon = h("span", { class: "tool-icon" });
+    this.progress = h("div", { class: "tool-progress" });
+    this.body = h("div", { class: "tool-body" });
+    this.details = h(
+      "details",
+      { class: "tool" },
+      h("summary", {}, this.icon, h("span", { class: "tool-words" }, this.title, this.detail), this.status, h("span", { class: "tool-chevron" }, icon("down"))),
+      this.body,
+    );
+    this.details.addEventListener("toggle", () => this.details.open && this.#renderBody());
+    this.element = h("div", { class: "tool-box" }, this.details, this.progress);
+  }
+
+  update(call, turnState) {
+    this.#call = call;
+    const signature = [call.state, turnState, call.progress.length, call.result.length, call.question, JSON.stringify(call.input)].join("|");
+    if (signature === this.#shown) return;
+    this.#shown = signature;
+    this.#renderHead(call);
+    this.#renderProgress(call);
+    if (this.details.open) this.#renderBody();
+    this.#renderAsk(call, turnState);
+  }
+
+  /** Lets the reader decide again after the server refused the decision. */
+  resetAsk() {
+    this.#ask?.reset();
+  }
+
+  #renderHead(call) {
+    const words = describeCall(call);
+    this.details.dataset.state = call.state;
+    this.details.classList.toggle("tool-memory", words.isMemory);
+    this.title.textContent = words.title;
+    this.detail.textContent = words.detail;
+    this.icon.replaceChildren(icon(words.icon));
+    this.status.replaceChildren(...statusOf(call));
+  }
+
+  #renderProgress(call) {
+    const newest = call.state === "running" ? call.progress.at(-1) : null;
+    this.progress.textContent = newest ? progressText(newest) : "";
+    this.progress.hidden = !newest;
+  }
+
+  #renderBody() {
+    const call = this.#call;
+    const parts = [h("p", { class: "tool-name" }, h("code", {}, call.name)), ...inputRows(call.input)];
+    if (call.progress.length > 0) parts.push(section("Progress", call.progress.map(progressText).join("\n")));
+    if (call.result) parts.push(section(call.isError ? "Error" : "Result", pretty(call.result), call.isError));
+    const note = noteOf(call);
+    if (note) parts.push(h("p", {}, h("a", { href: `/memory/?note=${encodeURIComponent(note)}` }, "Open this memory")));
+    this.body.replaceChildren(...parts);
+  }
+
+  #renderAsk(call, turnState) {
+    const wanted = call.state === "asking" && call.asks !== null && turnState === "waiting";
+    if (!wanted) {
+      this.#ask?.element.remove();
+      this.#ask = null;
+    } else if (!this.#ask) {
+      this.#ask = askCard(call, this.actions);
+      this.element.append(this.#ask.element);
+    }
+  }
+}
+
+function statusOf(call) {
+  if (call.state === "running") return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "running")];
+  if (call.state === "asking") return [h("span", { class: "badge badge-warn" }, "waits for you")];
+  if (call.state === "open") return [h("span", { class: "faint" }, "next")];
+  const time = h("span", { class: "tool-time" }, duration(call.durationMs));
+  if (call.state === "error") return [time, h("span", { class: "tool-failed" }, icon("alert"), h("span", { class: "visually-hidden" }, "failed"))];
+  return [time, h("span", { class: "tool-ok" }, icon("check"), h("span", { class: "visually-hidden" }, "done"))];
+}
+
+/** Short inputs as a list of names and values; anything nested as JSON. */
+function inputRows(input) {
+  const entries = Object.entries(input ?? {});
+  if (entries.length === 0) return [h("p", { class: "faint small" }, "No input.")];
+  const simple = entries.every(([, value]) => value === null || typeof value !== "object" || (Array.isArray(value) && value.every((item) => typeof item !== "object")));
+  if (!simple) return [section("Input", pretty(input))];
+  const rows = entries.flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, Array.isArray(value) ? value.join(", ") : String(value))]);
+  return [h("dl", { class: "tool-input" }, rows)];
+}
+
+function section(label, text, isError = false) {
+  const copy = iconButton("copy", `Copy ${label.toLowerCase()}`, () => copyFrom(copy, text));
+  return h("div", { class: isError ? "tool-section tool-section-error" : "tool-section" }, h("div", { class: "tool-section-head" }, h("span", {}, label), copy), h("pre", { tabindex: "0" }, text));
+}

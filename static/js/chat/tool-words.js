@@ -1,0 +1,65 @@
+// What a tool call is called on its card: a sentence about this call rather than the function's name.
+import { humanName, parsed, shorten } from "./format.js";
+
+const NOTE_TOOLS = new Set(["memory_save", "memory_update", "memory_delete", "store_memory"]);
+
+const WORDS = {
+  memory_search: (call) => [ing(call, "Searching memories", "Searched memories"), call.input.query],
+  recall_memory: (call) => [ing(call, "Recalling", "Recalled"), call.input.keywords],
+  memory_save: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
+  store_memory: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
+  memory_update: (call) => [ing(call, "Correcting a memory", "Corrected a memory"), call.input.content],
+  memory_delete: (call) => [ing(call, "Forgetting a memory", "Forgot a memory"), parsed(call.result)?.text ?? parsed(call.result)?.content],
+  conversation_search: (call) => [ing(call, "Searching conversations", "Searched conversations"), call.input.query],
+  conversation_list: (call) => [ing(call, "Listing conversations", "Listed conversations"), ""],
+  conversation_read: (call) => [ing(call, "Reading a conversation", "Read a conversation"), ""],
+  conversation_delete: (call) => [ing(call, "Deleting a conversation", "Deleted a conversation"), ""],
+  think: (call) => [ing(call, "Thinking", "Thought"), call.input.thought ?? call.input.text],
+  ask_user: (call) => ["Asked you", call.question || call.input.question],
+};
+
+function ing(call, running, done) {
+  if (call.state === "error") return `${running}: failed`;
+  return call.state === "done" ? done : running;
+}
+
+/** → {title, detail, icon, isMemory} */
+export function describeCall(call) {
+  const words = WORDS[call.name];
+  const [title, detail] = words ? words(call) : [humanName(call.name), firstText(call.input)];
+  return { title, detail: shorten(asText(detail)), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
+}
+
+/** Whether the call changed a note, whose id is then known: its card links to the note. */
+export function noteOf(call) {
+  if (!NOTE_TOOLS.has(call.name) || call.state !== "done") return null;
+  return parsed(call.result)?.note_id ?? call.input.note_id ?? null;
+}
+
+function iconOf(call) {
+  if (call.name === "ask_user") return "question";
+  if (NOTE_TOOLS.has(call.name)) return "memory";
+  if (call.name.includes("search") || call.name.startsWith("recall")) return "search";
+  if (call.name.startsWith("conversation")) return "chat";
+  return call.name === "think" ? "info" : "tool";
+}
+
+function firstText(input) {
+  return Object.values(input ?? {}).find((value) => typeof value === "string") ?? "";
+}
+
+function asText(value) {
+  if (Array.isArray(value)) return value.join(", ");
+  return typeof value === "string" ? value : "";
+}
+
+/** A line for the newest progress of a running call. */
+export function progressText(data) {
+  if (!data || typeof data !== "object") return String(data ?? "");
+  if (typeof data.message === "string") return data.message;
+  if (typeof data.text === "string") return data.text;
+  return Object.entries(data)
+    .filter(([, value]) => typeof value !== "object")
+    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)
+    .join(" · ");
+}

@@ -1,0 +1,125 @@
+// One turn: the user's message, and everything Izzy does to answer it.
+import { h, icon, iconButton } from "../core/dom.js";
+import { copyFrom } from "../core/copy.js";
+import { clockTime, fullTime, usageText } from "./format.js";
+import { SurfacedView } from "./surfaced.js";
+import { TextView } from "./text-view.js";
+import { ToolView } from "./tool-view.js";
+
+const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
+
+export class TurnView {
+  #segments = new Map();
+  #foot = "";
+
+  /** actions: {decide, answer, retry(turn), edit(turn)} */
+  constructor(turn, actions) {
+    this.turn = turn;
+    this.actions = actions;
+    this.user = h("div", { class: "user" });
+    this.flow = h("div", { class: "flow" });
+    this.status = h("div", { class: "turn-status" });
+    this.foot = h("div", { class: "turn-foot" });
+    this.surfaced = new SurfacedView();
+    this.answer = h("div", { class: "answer" }, h("h3", { class: "visually-hidden" }, "Izzy"), this.flow, this.status, this.foot);
+    this.element = h("article", { class: "turn", dataset: { turn: turn.key } }, this.user, h("div", { class: "answer-row" }, this.answer, this.surfaced.element));
+  }
+
+  /** isLast: only the newest turn can be tried again. */
+  update(isLast, busy) {
+    const { turn } = this;
+    this.element.dataset.state = turn.state;
+    if (turn.id) this.element.dataset.id = turn.id;
+    this.#updateUser(busy);
+    this.surfaced.update(turn.memories);
+    this.#updateFlow();
+    this.#updateStatus();
+    this.#updateFoot(isLast, busy);
+  }
+
+  /** The server refused a decision or an answer: let it be given again. */
+  resetAsks() {
+    for (const view of this.#segments.values()) view.resetAsk?.();
+  }
+
+  plainText() {
+    return this.turn.segments.filter((segment) => segment.type === "text").map((segment) => segment.text.trim()).filter(Boolean).join("\n\n");
+  }
+
+  #updateUser(busy) {
+    const { turn } = this;
+    this.user.hidden = turn.user === null;
+    if (turn.user === null) return;
+    const signature = [turn.user.text, turn.user.id, turn.user.at, turn.state === "sending", busy].join("\u0000");
+    if (this.user.signature === signature) return;
+    this.user.signature = signature;
+    const copy = iconButton("copy", "Copy message", () => copyFrom(copy, turn.user.text));
+    const edit = turn.user.id && !busy ? iconButton("edit", "Edit and send again", () => this.actions.edit(turn), { dataset: { edit: "" } }) : null;
+    const time = turn.user.at ? h("time", { datetime: turn.user.at, title: fullTime(turn.user.at) }, clockTime(turn.user.at)) : null;
+    const bubble = h("div", { class: "bubble" }, turn.user.text);
+    const sending = turn.state === "sending" ? h("span", { class: "faint" }, "Sending…") : null;
+    this.user.replaceChildren(h("h3", { class: "visually-hidden" }, "You"), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit));
+  }
+
+  #updateFlow() {
+    this.turn.segments.forEach((segment, index) => {
+      let view = this.#segments.get(segment);
+      if (!view) {
+        view = segment.type === "text" ? new TextView() : new ToolView(this.actions);
+        this.#segments.set(segment, view);
+        this.flow.insertBefore(view.element, this.flow.children[index] ?? null);
+      }
+      view.update(segment, this.turn.state);
+    });
+  }
+
+  /** Something always shows that Izzy is at work: dots until the first word, then the text itself. */
+  #updateStatus() {
+    const { turn } = this;
+    const last = turn.segments.at(-1);
+    const silent = !last || (last.type === "tool" && last.state !== "running" && last.state !== "asking");
+    let content = null;
+    if (turn.state === "queued") content = h("span", { class: "working" }, dots(), "Waiting for its turn");
+    else if (turn.state === "running" && silent) content = h("span", { class: "working" }, dots(), h("span", { class: "visually-hidden" }, "Izzy is working"));
+    const signature = content?.textContent ?? "";
+    if (this.status.dataset.shown === signature) return;
+    this.status.dataset.shown = signature;
+    this.status.replaceChildren(...(content ? [content] : []));
+  }
+
+  #updateFoot(isLast, busy) {
+    const { turn } = this;
+    const signature = [turn.state, isLast, busy, turn.error?.message, turn.notice?.message, turn.usage?.output_tokens].join("|");
+    if (signature === this.#foot) return;
+    this.#foot = signature;
+    this.foot.replaceChildren(...this.#outcome(), ...(ENDED.has(turn.state) ? [this.#actions(isLast && !busy)] : []));
+  }
+
+  #outcome() {
+    const { turn } = this;
+    if (turn.state === "stopped") return [line("stop", "You stopped this answer.")];
+    if (turn.state === "interrupted") return [notice("warn", turn.error?.message || "The server stopped while Izzy was answering. What was there is kept.")];
+    if (turn.state === "failed") return [notice("danger", turn.error?.message || "Something went wrong.")];
+    return turn.notice ? [line("info", turn.notice.message)] : [];
+  }
+
+  #actions(canRetry) {
+    const text = this.plainText();
+    const copy = text ? iconButton("copy", "Copy answer", () => copyFrom(copy, this.plainText())) : null;
+    const retry = canRetry && this.turn.user ? iconButton("retry", "Try again", () => this.actions.retry(this.turn), { dataset: { retry: "" } }) : null;
+    const usage = usageText(this.turn.usage);
+    return h("div", { class: "message-actions" }, copy, retry, usage ? h("span", { class: "usage" }, usage) : null);
+  }
+}
+
+function dots() {
+  return h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i"));
+}
+
+function line(name, text) {
+  return h("p", { class: "turn-line" }, icon(name), text);
+}
+
+function notice(kind, text) {
+  return h("div", { class: `notice notice-${kind}` }, icon("alert"), h("div", { class: "grow" }, text));
+}
