@@ -8,9 +8,11 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 class HasTag(Func):
-    """Whether a JSON list of texts holds one, whatever its case: `notes.filter(HasTag("tags", Value("food")))`."""
+    """Whether a JSON list of texts holds one, whatever its case: `notes.filter(HasTag("tags", "food"))`."""
 
     output_field = BooleanField()
+    template = "EXISTS (SELECT 1 FROM %(function)s(%(expressions)s))"
+    arg_joiner = ") WHERE LOWER(value) = ("
 
     def __init__(self, field: str, tag: str) -> None:
         super().__init__(field, Value(tag.lower()))
@@ -18,25 +20,9 @@ class HasTag(Func):
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
     ) -> tuple[str, Any]:
-        return super().as_sql(
-            compiler,
-            connection,
-            template=self._exists("json_each"),
-            arg_joiner=") WHERE LOWER(value) = (",
-            **extra,
-        )
+        return self.as_sql(compiler, connection, function="json_each", **extra)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
     ) -> tuple[str, Any]:
-        return super().as_sql(
-            compiler,
-            connection,
-            template=self._exists("jsonb_array_elements_text"),
-            arg_joiner=") WHERE LOWER(value) = (",
-            **extra,
-        )
-
-    @staticmethod
-    def _exists(function: str) -> str:
-        return f"EXISTS (SELECT 1 FROM {function}(%(expressions)s))"
+        return self.as_sql(compiler, connection, function="jsonb_array_elements_text", **extra)

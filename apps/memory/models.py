@@ -1,5 +1,7 @@
 """Rows of a user's memory: notes, what they were before each change, and how they hang together."""
 
+from datetime import timedelta
+from typing import ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -9,6 +11,9 @@ from django.utils import timezone
 
 from apps.core.ids import note_id, uuid7
 from apps.core.models import OwnedManager, UserOwned
+
+KEEP_DELETED = timedelta(days=30)
+"""How long a deleted note can be restored."""
 
 
 class Tier(models.TextChoices):
@@ -84,6 +89,11 @@ class MemoryManager(OwnedManager["Memory"]):
         """All notes of a user, also those in the 30 days after their deletion."""
         return super().unscoped().filter(user_id=user_id)
 
+    def restorable(self, user_id: UUID) -> models.QuerySet["Memory"]:
+        """The notes of a user that were deleted in the last 30 days."""
+        since = timezone.now() - KEEP_DELETED
+        return self.with_deleted(user_id).filter(status=Status.DELETED, deleted_at__gt=since)
+
     def all_deleted(self) -> models.QuerySet["Memory"]:
         """Everybody's deleted notes, for the sweep."""
         return super().unscoped().filter(status=Status.DELETED)
@@ -97,7 +107,9 @@ class Memory(UserOwned):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
     content = models.TextField()
     tier = models.CharField(max_length=16, choices=Tier, default=Tier.LONG_TERM)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.GENERAL)
@@ -125,8 +137,8 @@ class Memory(UserOwned):
     access_count = models.PositiveIntegerField(default=0)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
-    everything = models.Manager()
-    objects = MemoryManager()
+    everything: ClassVar[models.Manager["Memory"]] = models.Manager()
+    objects: ClassVar[MemoryManager] = MemoryManager()
 
     class Meta:
         verbose_name_plural = "memories"
@@ -159,6 +171,11 @@ class Memory(UserOwned):
         return self.content if len(self.content) <= 60 else self.content[:59] + "…"
 
     @property
+    def present(self) -> float:
+        """The priority by now, on rows that `selectors` read; on others the one last written."""
+        return float(vars(self).get("priority_now", self.priority))
+
+    @property
     def note_id(self) -> str:
         """The id as a model and a page show it: `note-<uuid>`."""
         return note_id(self.id)
@@ -172,7 +189,9 @@ class MemoryRevision(UserOwned):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="revisions")
     version = models.PositiveIntegerField()
     content = models.TextField()

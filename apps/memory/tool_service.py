@@ -1,11 +1,37 @@
-"""The notes of one user as the tools see them (`apps.agent.protocols.MemoryTools`)."""
+"""The notes of one user as the tools see them: implements `apps.agent.protocols.MemoryTools`."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from apps.core.database import in_db
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
+from apps.core.text import clean_text
+from apps.search.documents import Hit, Scope, Source
+from apps.search.selectors import search
+
+from . import services
+from .fields import clean_category, clean_time
+from .models import Memory, Origin, Status, Trust
+from .selectors import PRIORITY_FLOOR, memories_by_id, texts_at
+from .services import BY_ASSISTANT, Provenance
+
+MAX_QUERY_CHARS = 10_000
+WHOLE_TEXT_CHARS = 2000
+"""A longer note is answered by its best passage."""
+
+UNKNOWN_NOTE = (
+    "There is no note with the id {id!r}. Call memory_search to find the note and use the note_id it gives."
+)
+
 
 class NoteTools:
-    """Implements MemoryTools for one user; `conversation_id` is what `include_conversation` searches beside the notes."""
+    """The note tools of one user in one turn.
+
+    `conversation_id` is what `include_conversation` searches beside the notes, and with `message_id` (the
+    user's message of the turn) where new notes come from.
+    """
 
     def __init__(
         self, *, user_id: UUID, conversation_id: UUID | None = None, message_id: UUID | None = None
@@ -17,8 +43,32 @@ class NoteTools:
     async def search(
         self, query: str, *, top_k: int, include_conversation: bool, category: str | None, as_of: str | None
     ) -> list[dict[str, Any]]:
-        """`{note_id, text, score, source, created_at, faded?}`, best first; counts the access."""
-        raise NotImplementedError
+        """`{note_id, text, score, source, created_at}`, best first, with `faded: true` where decay has set in.
+
+        `score` is the relevance from 0 to 1. What comes from the conversation has no note_id. Counts the access.
+        """
+        scope = Scope(
+            sources=frozenset({Source.MEMORY}),
+            as_of=clean_time(as_of, field="as_of") if as_of else None,
+        )
+        query = clean_text(query, field="query", max_chars=MAX_QUERY_CHARS)
+        wanted = clean_category(category)
+        conversation = self.conversation_id if include_conversation else None
+        return await in_db(self._search, query, top_k, (scope, wanted), conversation)
+
+    def _search(
+        self, query: str, top_k: int, notes: tuple[Scope, str], conversation_id: UUID | None
+    ) -> list[dict[str, Any]]:
+        scope, category = notes
+        found = found_notes(self.user_id, query, top_k=top_k, scope=scope, category=category)
+        if conversation_id is not None:
+            said = Scope(sources=frozenset({Source.CONVERSATION}), conversation_id=conversation_id)
+            found += [_from_conversation(hit) for hit in search(self.user_id, query, top_k=top_k, scope=said)]
+            found.sort(key=lambda item: -item["score"])
+        found = found[:top_k]
+        shown = [parse_id(item["note_id"]) for item in found if item["note_id"]]
+        services.access_record(user_id=self.user_id, memory_ids=shown)
+        return found
 
     async def save(
         self,
@@ -29,13 +79,79 @@ class NoteTools:
         importance: int | None,
         category: str | None,
     ) -> dict[str, Any]:
-        """`{note_id, message}`"""
-        raise NotImplementedError
+        """`{note_id, message}` of the new note."""
+        given = {"tags": tags, "tier": tier, "importance": importance, "category": category}
+        note = await in_db(
+            services.memory_create,
+            user_id=self.user_id,
+            content=content,
+            provenance=Provenance(
+                origin=Origin.ASSISTANT,
+                trust=Trust.ASSISTANT,
+                conversation_id=self.conversation_id,
+                message_id=self.message_id,
+            ),
+            **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+        )
+        return {"note_id": note.note_id, "message": "Saved."}
 
     async def update(self, note_id: str, content: str) -> dict[str, Any]:
-        """`{note_id, message}`"""
-        raise NotImplementedError
+        """`{note_id, message}`; the id stays."""
+        note = await self._change(services.memory_update, note_id, content=content)
+        return {"note_id": note.note_id, "message": "Updated; the old text is kept in the note's history."}
 
     async def delete(self, note_id: str) -> dict[str, Any]:
         """`{note_id, message}`"""
-        raise NotImplementedError
+        note = await self._change(services.memory_delete, note_id)
+        return {"note_id": note.note_id, "message": "Deleted; the user can restore it for 30 days."}
+
+    async def _change(self, service: Any, note_id: str, **values: str) -> Memory:
+        try:
+            memory_id = parse_id(note_id)
+            changed: Memory = await in_db(
+                service, user_id=self.user_id, memory_id=memory_id, change=BY_ASSISTANT, **values
+            )
+        except NotFound as error:
+            raise NotFound(UNKNOWN_NOTE.format(id=note_id[:60])) from error
+        return changed
+
+
+def found_notes(
+    user_id: UUID, query: str, *, top_k: int, scope: Scope, category: str = ""
+) -> list[dict[str, Any]]:
+    """The best notes for a query as `memory_search` answers them."""
+    if category:
+        ids = Memory.objects.for_user(user_id).filter(category=category).values_list("pk", flat=True)
+        scope = replace(scope, only_ids=frozenset(ids))
+    hits = search(user_id, query, top_k=top_k, scope=scope)
+    notes = memories_by_id(user_id, [hit.source_id for hit in hits])
+    former = texts_at(user_id, list(notes), scope.as_of) if scope.as_of else {}
+    return [
+        _from_note(hit, note, former.get(note.pk, ""))
+        for hit in hits
+        if (note := notes.get(hit.source_id)) and (scope.as_of or note.status == Status.ACTIVE)
+    ]
+
+
+def _from_note(hit: Hit, note: Memory, former: str) -> dict[str, Any]:
+    text = former or note.content
+    found: dict[str, Any] = {
+        "note_id": note.note_id,
+        "text": text if len(text) <= WHOLE_TEXT_CHARS else former[:WHOLE_TEXT_CHARS] or hit.text,
+        "score": round(hit.relevance, 3),
+        "source": str(Source.MEMORY),
+        "created_at": note.created_at.isoformat(timespec="seconds"),
+    }
+    if note.present < PRIORITY_FLOOR:
+        found["faded"] = True
+    return found
+
+
+def _from_conversation(hit: Hit) -> dict[str, Any]:
+    return {
+        "note_id": None,
+        "text": hit.text,
+        "score": round(hit.relevance, 3),
+        "source": str(Source.CONVERSATION),
+        "created_at": hit.happened_at.isoformat(timespec="seconds"),
+    }

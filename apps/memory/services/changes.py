@@ -11,9 +11,10 @@ from apps.memory.fields import TIER_DEFAULTS, MemoryChanges, check_validity, cle
 from apps.memory.indexing import INDEXED_FIELDS, notes_index
 from apps.memory.models import Action, Memory, MemoryRevision, Status, Tier
 from apps.memory.selectors import current_cycle, memory_get
+from apps.memory.states import state_values
 
 from .provenance import BY_USER, Change
-from .revisions import revision_keep, state_values
+from .revisions import revision_keep
 
 
 def memory_update(

@@ -43,14 +43,14 @@ def decay_apply(*, user_id: UUID, archive_after: timedelta) -> tuple[int, int]:
 def _write_present(user_id: UUID) -> int:
     cycle = current_cycle(user_id)
     behind = Memory.objects.for_user(user_id).filter(priority_cycle__lt=cycle)
-    return behind.update(priority=present_priority(user_id), priority_cycle=cycle)
+    return behind.update(priority=present_priority(cycle), priority_cycle=cycle)
 
 
 def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
     before = timezone.now() - archive_after
     unread = Q(last_accessed__lt=before) | Q(last_accessed=None, updated_at__lt=before)
-    faded = Memory.objects.for_user(user_id).annotate(present=present_priority(user_id))
-    due = faded.filter(unread, present__lt=PRIORITY_FLOOR, status=Status.ACTIVE).values_list("pk", flat=True)
+    faded = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
+    due = faded.filter(unread, priority_now__lt=PRIORITY_FLOOR, status=Status.ACTIVE).values_list("pk", flat=True)
     change = Change(actor=Origin.ASSISTANT, reason="faded and unread")
     for memory_id in list(due):
         memory_archive(user_id=user_id, memory_id=memory_id, change=change)

@@ -1,6 +1,5 @@
 """Deleting notes: out of sight at once, gone for good after 30 days, back again in between."""
 
-from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
@@ -8,15 +7,15 @@ from django.utils import timezone
 
 from apps.core.errors import NotFound
 from apps.memory.indexing import notes_index
-from apps.memory.models import Action, DecayCycle, Memory, MemoryEdge, MemoryRevision, Status
+from apps.memory.models import KEEP_DELETED, Action, DecayCycle, Memory, MemoryEdge, MemoryRevision, Status
 from apps.memory.selectors import current_cycle, memory_get
+from apps.memory.states import state_values
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 from .provenance import BY_USER, Change
-from .revisions import revision_keep, state_values
+from .revisions import revision_keep
 
-KEEP_DELETED = timedelta(days=30)
 _PURGE_BATCH = 500
 
 

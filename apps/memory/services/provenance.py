@@ -5,6 +5,8 @@ from uuid import UUID
 
 from apps.memory.models import Origin, Trust
 
+MAX_REASON_CHARS = 200
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:

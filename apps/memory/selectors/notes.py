@@ -1,14 +1,13 @@
-"""Reads of a user's memory. Synchronous: from async code call through `apps.core.database.in_db`."""
+"""Single notes, and what their priority is by now."""
 
 from collections.abc import Collection
 from uuid import UUID
 
-from django.db.models import Expression, F, FloatField, QuerySet, Value
+from django.db.models import F, FloatField, QuerySet, Value
 from django.db.models.functions import Cast, Greatest
 
 from apps.core.errors import NotFound
-
-from .models import DecayCycle, Memory
+from apps.memory.models import DecayCycle, Memory
 
 PRIORITY_FLOOR = 0.05
 """A note whose present priority is below this is faded: left out of injection, marked by `memory_search`."""
@@ -20,19 +19,22 @@ def current_cycle(user_id: UUID) -> int:
     return row or 0
 
 
-def present_priority(user_id: UUID) -> Expression:
-    """SQL for what a note's priority is now: max(0, priority - decay_rate x (cycle now - cycle then))."""
-    passed = Cast(Value(current_cycle(user_id)) - F("priority_cycle"), FloatField())
+def present_priority(cycle: int) -> Greatest:
+    """SQL for the priority at a cycle: max(0, priority - decay_rate x (cycle - cycle it was written at))."""
+    passed = Cast(Value(cycle) - F("priority_cycle"), FloatField())
     return Greatest(Value(0.0), F("priority") - F("decay_rate") * passed, output_field=FloatField())
 
 
 def with_present_priority(user_id: UUID, notes: QuerySet[Memory]) -> QuerySet[Memory]:
-    """The notes, each with its present priority as attribute `present`."""
-    return notes.annotate(present=present_priority(user_id))
+    """The notes, each with the priority it has now as `priority_now` (read it as `present`)."""
+    return notes.annotate(priority_now=present_priority(current_cycle(user_id)))
 
 
 def memory_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
-    """The note, with `present` unless locked for a change. Raises NotFound: unknown, deleted or somebody else's."""
+    """The note; unless locked for a change with `present`.
+
+    Raises NotFound for an id that is unknown, deleted or somebody else's.
+    """
     notes = Memory.objects.for_user(user_id).filter(pk=memory_id)
     note = (notes.select_for_update() if lock else with_present_priority(user_id, notes)).first()
     if note is None:
@@ -41,6 +43,6 @@ def memory_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
 
 
 def memories_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, Memory]:
-    """The user's notes among these ids, each with `present`; one query."""
+    """The user's notes among these ids, each with `present`."""
     notes = with_present_priority(user_id, Memory.objects.for_user(user_id).filter(pk__in=memory_ids))
     return {note.pk: note for note in notes}

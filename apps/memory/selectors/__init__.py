@@ -1,0 +1,34 @@
+"""Reads of a user's memory. Synchronous: from async code call through `apps.core.database.in_db`."""
+
+from .filters import ORDERINGS, NoteFilter, memories_list
+from .graph import MAX_DEPTH, RelatedNote, links_of, related_notes
+from .history import NoteVersion, note_history, texts_at
+from .notes import (
+    PRIORITY_FLOOR,
+    current_cycle,
+    memories_by_id,
+    memory_get,
+    present_priority,
+    with_present_priority,
+)
+from .stats import memory_stats
+
+__all__ = [
+    "MAX_DEPTH",
+    "ORDERINGS",
+    "PRIORITY_FLOOR",
+    "NoteFilter",
+    "NoteVersion",
+    "RelatedNote",
+    "current_cycle",
+    "links_of",
+    "memories_by_id",
+    "memories_list",
+    "memory_get",
+    "memory_stats",
+    "note_history",
+    "present_priority",
+    "related_notes",
+    "texts_at",
+    "with_present_priority",
+]

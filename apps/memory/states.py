@@ -1,0 +1,31 @@
+"""What a revision keeps of a note, beside its content."""
+
+from typing import Any
+
+from .fields import clean_time
+from .models import Memory, MemoryRevision, Status
+
+_PLAIN = ("tier", "kind", "importance", "tags", "category", "status", "decay_rate")
+_TIMES = ("valid_from", "valid_to")
+
+
+def note_state(note: Memory, cycle: int) -> dict[str, Any]:
+    """The JSON-ready state of a note, its priority as it is at the user's decay cycle `cycle`."""
+    state: dict[str, Any] = {name: getattr(note, name) for name in _PLAIN}
+    for name in _TIMES:
+        moment = getattr(note, name)
+        state[name] = moment.isoformat() if moment else None
+    state["priority"] = max(0.0, note.priority - note.decay_rate * (cycle - note.priority_cycle))
+    return state
+
+
+def state_values(revision: MemoryRevision) -> dict[str, Any]:
+    """The values that give a note the state of a revision again; that it was deleted counts as active."""
+    values: dict[str, Any] = {"content": revision.content, "priority": revision.state["priority"]}
+    values.update({name: revision.state[name] for name in _PLAIN})
+    for name in _TIMES:
+        moment = revision.state[name]
+        values[name] = clean_time(moment, field=name) if moment else None
+    if values["status"] == Status.DELETED:
+        values["status"] = str(Status.ACTIVE)
+    return values

@@ -1,0 +1,179 @@
+"""The four note tools that the model may call."""
+
+from typing import Any
+
+from apps.agent.protocols import MemoryTools
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+
+from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
+from .models import Tier as NoteTier
+
+TOOLSET = "notes"
+DEFAULT_RESULTS = 5
+MAX_RESULTS = 20
+
+NO_MEMORY = (
+    "No memory is configured for this conversation, so nothing can be searched, saved, changed or deleted. "
+    "Say so if the user asked for it, and go on without."
+)
+
+_NOTE_ID = {
+    "type": "string",
+    "description": "The note's id, note-…, as memory_search or memory_save gave it.",
+}
+_CATEGORY = {"type": "string", "maxLength": MAX_CATEGORY_CHARS}
+_CONTENT = {"type": "string", "maxLength": MAX_CONTENT_CHARS}
+
+
+def _memory(context: ToolContext) -> MemoryTools:
+    if context.memory is None:
+        raise ToolFailure(NO_MEMORY)
+    return context.memory
+
+
+async def memory_search(context: ToolContext, args: dict[str, Any]) -> list[dict[str, Any]]:
+    """Notes, and on request what was said in this conversation, that fit a query."""
+    return await _memory(context).search(
+        args["query"],
+        top_k=args.get("top_k", DEFAULT_RESULTS),
+        include_conversation=args.get("include_conversation", False),
+        category=args.get("category"),
+        as_of=args.get("as_of"),
+    )
+
+
+async def memory_save(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
+    """A new note."""
+    return await _memory(context).save(
+        args["content"],
+        tags=args.get("tags"),
+        tier=args.get("tier"),
+        importance=args.get("importance"),
+        category=args.get("category"),
+    )
+
+
+async def memory_update(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
+    """Another text for a note, under the same id."""
+    return await _memory(context).update(args["note_id"], args["content"])
+
+
+async def memory_delete(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
+    """A note less."""
+    return await _memory(context).delete(args["note_id"])
+
+
+def _schema(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+NOTE_TOOLS = [
+    Tool(
+        name="memory_search",
+        description=(
+            "Search your persistent memory of this user: preferences, facts, decisions, people, projects, anything "
+            "you saved in any conversation. Use it whenever the answer may depend on something the user told you "
+            "before and the notes shown with their message do not settle it, and always before memory_update or "
+            "memory_delete, which need a note_id. Ask in natural language; matching is by meaning and by words. "
+            "Results come best first with a score from 0 to 1; below about 0.45 they rarely concern the question. "
+            "A note marked faded has not mattered for long: check it before relying on it. "
+            "Set include_conversation to search what was said in this conversation as well."
+        ),
+        input_schema=_schema(
+            ["query"],
+            query={"type": "string", "description": "What to look for, in natural language."},
+            top_k={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_RESULTS,
+                "description": f"How many results, {DEFAULT_RESULTS} unless given, at most {MAX_RESULTS}.",
+            },
+            include_conversation={
+                "type": "boolean",
+                "description": "Search the current conversation too (default false).",
+            },
+            category={**_CATEGORY, "description": "Only notes of this category."},
+            as_of={
+                "type": "string",
+                "description": "What was held true at this time: an ISO 8601 date or time, such as 2026-05-01.",
+            },
+        ),
+        handler=memory_search,
+        tier=Tier.READ_ONLY,
+        timeout=15.0,
+        toolset=TOOLSET,
+    ),
+    Tool(
+        name="memory_save",
+        description=(
+            "Save one thing worth knowing about the user as a note that lasts across all conversations. Do it "
+            "without being asked, as soon as they share a preference, a fact about themselves or people close to "
+            "them, a decision, a plan or a correction that will matter again. Write one self-contained sentence in "
+            'the third person that makes sense months later ("The user is allergic to shellfish."), with names '
+            "and full dates rather than 'she' or 'tomorrow'. One fact per note. If it replaces something you have "
+            "saved, use memory_update on that note instead. Do not save small talk, secrets such as passwords, or "
+            "what pages and files merely claim. Returns the note_id."
+        ),
+        input_schema=_schema(
+            ["content"],
+            content={**_CONTENT, "description": "The note, in natural language."},
+            tags={
+                "type": "array",
+                "items": {"type": "string", "maxLength": MAX_TAG_CHARS},
+                "maxItems": MAX_TAGS,
+                "description": "A few single words to find it by, such as health or work.",
+            },
+            tier={
+                "type": "string",
+                "enum": list(NoteTier.values),
+                "description": "long_term (default), or short_term for what matters only for days.",
+            },
+            importance={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 5,
+                "description": "1 trivial, 3 normal (default), 5 vital, such as an allergy.",
+            },
+            category={**_CATEGORY, "description": "An optional group, such as travel."},
+        ),
+        handler=memory_save,
+        tier=Tier.SIDE_EFFECTING,
+        timeout=10.0,
+        toolset=TOOLSET,
+    ),
+    Tool(
+        name="memory_update",
+        description=(
+            "Replace the text of a note that is no longer right or complete, when the user corrects or changes "
+            "something you have saved. Find it with memory_search first and pass its note_id with the whole new "
+            "text. The id stays; the old text leaves search and is kept in the note's history."
+        ),
+        input_schema=_schema(
+            ["note_id", "content"],
+            note_id=_NOTE_ID,
+            content={**_CONTENT, "description": "The whole new text of the note."},
+        ),
+        handler=memory_update,
+        tier=Tier.SIDE_EFFECTING,
+        timeout=10.0,
+        toolset=TOOLSET,
+    ),
+    Tool(
+        name="memory_delete",
+        description=(
+            "Delete a note when the user asks you to forget something. Find it with memory_search first and pass "
+            "its note_id; delete only what they meant, and ask if several notes could be meant. To correct "
+            "something use memory_update. The user can restore a deleted note for 30 days."
+        ),
+        input_schema=_schema(["note_id"], note_id=_NOTE_ID),
+        handler=memory_delete,
+        tier=Tier.SIDE_EFFECTING,
+        timeout=10.0,
+        toolset=TOOLSET,
+    ),
+]
