@@ -52,3 +52,7 @@ warmups: Registry[Callable[[], None]] = Registry()
 
 console_notes: Registry[Callable[[str], str]] = Registry()
 """name -> fn(address) -> what `serve` prints beneath the address, or ""."""
+
+owners: Registry[Callable[[UUID, UUID], bool]] = Registry()
+"""name (`conversation`) -> fn(user_id, id) -> whether the user has a row of that kind with this id; for ids that point
+to the right."""
