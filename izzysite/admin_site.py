@@ -2,10 +2,12 @@
 
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, HttpResponseRedirect
-from django.shortcuts import render
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.sites import UnfoldAdminSite
+
+from izzysite.error_views import permission_denied
 
 
 class IzzyAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
@@ -16,7 +18,7 @@ class IzzyAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no typ
         """Izzy's sign-in page, which is throttled; whoever is signed in without being superuser gets a 403."""
         if request.user.is_authenticated:
             if not self.has_permission(request):
-                return HttpResponseForbidden(render(request, "403.html").content)
+                return permission_denied(request, PermissionDenied())
             return HttpResponseRedirect(reverse("admin:index"))
         target = request.GET.get("next") or reverse("admin:index")
         return HttpResponseRedirect(f"{reverse('accounts:sign_in')}?{urlencode({'next': target})}")

@@ -3,14 +3,21 @@
 import logging
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, SuspiciousOperation
-from django.core.exceptions import RequestDataTooBig, ValidationError
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
 from django.http import Http404
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from apps.core.errors import Forbidden, InvalidInput, IzzyError, NotAuthenticated, NotFound, Throttled, TooLarge
+from apps.core.errors import (
+    Forbidden,
+    InvalidInput,
+    IzzyError,
+    NotAuthenticated,
+    NotFound,
+    Throttled,
+    TooLarge,
+)
 
 logger = logging.getLogger(__name__)
 

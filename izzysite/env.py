@@ -73,7 +73,9 @@ def env_secret(name: str, file: Path, make: Callable[[], str]) -> str:
     except FileNotFoundError:
         return _new_secret(name, file, make())
     except PermissionError as error:
-        raise ImproperlyConfigured(f"{file} cannot be read by this user; set {name} or IZZY_DATA_DIR") from error
+        raise ImproperlyConfigured(
+            f"{file} cannot be read by this user; set {name} or IZZY_DATA_DIR"
+        ) from error
 
 
 def fernet_key() -> str:

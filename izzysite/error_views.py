@@ -6,12 +6,14 @@ from django.template.loader import render_to_string
 
 from apps.core.errors import Forbidden, InvalidInput, IzzyError, NotFound, TooLarge
 
+TITLES = {400: "That request is malformed", 403: "Not for you", 404: "Nothing here", 413: "Too large"}
+
 
 def error_response(request: HttpRequest, error: IzzyError) -> HttpResponse:
     if request.path.startswith("/api/"):
         return JsonResponse(error.to_json(), status=error.status)
-    context = {"status": error.status, "message": error.message}
-    return HttpResponse(render_to_string(f"{error.status}.html", context), status=error.status)
+    context = {"title": TITLES.get(error.status, "Something went wrong"), "message": error.message}
+    return HttpResponse(render_to_string("error.html", context), status=error.status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -29,7 +31,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return error_response(request, IzzyError("Something went wrong on the server. Its log says more."))
+    """Renders no template in whose making the error may lie."""
+    error = IzzyError("Something went wrong on the server. Its log says more.", code="server_error")
+    if request.path.startswith("/api/"):
+        return JsonResponse(error.to_json(), status=500)
+    return HttpResponse(f"<!doctype html><title>Izzy</title><h1>Izzy</h1><p>{error.message}</p>", status=500)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

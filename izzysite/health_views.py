@@ -20,5 +20,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """What is essential works: 200, else 503. `checks` gives each check's outcome."""
     results = [(check, run_check(check).ok) for check in checks()]
     ready = all(ok for check, ok in results if check.essential)
-    body = {"status": "ready" if ready else "unavailable", "checks": {check.name: ok for check, ok in results}}
+    body = {
+        "status": "ready" if ready else "unavailable",
+        "checks": {check.name: ok for check, ok in results},
+    }
     return JsonResponse(body, status=200 if ready else 503)

@@ -60,7 +60,14 @@ def _public_host() -> list[str]:
     return [parts.hostname]
 
 
-ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *_own_names(), *_public_host(), *env_list("IZZY_ALLOWED_HOSTS")]
+ALLOWED_HOSTS = [
+    "127.0.0.1",
+    "localhost",
+    "[::1]",
+    *_own_names(),
+    *_public_host(),
+    *env_list("IZZY_ALLOWED_HOSTS"),
+]
 CSRF_TRUSTED_ORIGINS = [IZZY_PUBLIC_URL] if IZZY_PUBLIC_URL else []
 
 # --- Apps ------------------------------------------------------------------------------------------------------
@@ -155,7 +162,11 @@ CHANNEL_LAYERS = {
     else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1000}}
 }
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "izzy"}
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "izzy",
+    }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }

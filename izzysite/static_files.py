@@ -24,6 +24,8 @@ class StaticFiles(ServeStaticASGI):  # type: ignore[misc]  # servestatic's base 
             allow_all_origins=False,
             add_headers_function=_headers,
         )
-        storages = [storage for finder in get_finders() for storage in getattr(finder, "storages", {}).values()]
+        storages = [
+            storage for finder in get_finders() for storage in getattr(finder, "storages", {}).values()
+        ]
         for storage in reversed(storages):
             self.add_files(storage.location, prefix=settings.STATIC_URL)

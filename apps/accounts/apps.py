@@ -1,6 +1,21 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
+
+from apps.core.health import register_check
+from apps.core.registries import console_notes
+from apps.core.sweeps import register_sweep
 
 
 class AccountsConfig(AppConfig):
     name = "apps.accounts"
     label = "accounts"
+
+    def ready(self) -> None:
+        from apps.accounts.secrets import check_secrets
+        from apps.accounts.setup import setup_note
+        from apps.accounts.throttle import attempts_prune
+
+        console_notes.register("setup", setup_note)
+        register_check("secrets", check_secrets)
+        register_sweep("sign-in attempts", attempts_prune, timedelta(hours=6))

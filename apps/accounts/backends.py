@@ -14,7 +14,11 @@ class ThrottledBackend(ModelBackend):
     """Django's backend behind the sign-in throttle: raises Throttled where too many attempts failed."""
 
     def authenticate(
-        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **kwargs: Any
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: Any,
     ) -> AbstractBaseUser | None:
         if username is None or password is None:
             return None

@@ -8,6 +8,12 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
+from apps.accounts.validators import (
+    validate_approvals,
+    validate_language,
+    validate_time_zone,
+    validate_toolsets,
+)
 from apps.core.ids import uuid7
 from apps.core.models import UserOwned
 
@@ -37,10 +43,10 @@ class Preferences(models.Model):
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="preferences")
     display_name = models.CharField(max_length=80, blank=True, default="")
     instructions = models.TextField(max_length=4000, blank=True, default="")
-    time_zone = models.CharField(max_length=64, default="UTC")
-    language = models.CharField(max_length=16, blank=True, default="")
-    toolsets = models.JSONField(default=default_toolsets, blank=True)
-    tool_approval = models.JSONField(default=dict, blank=True)
+    time_zone = models.CharField(max_length=64, default="UTC", validators=[validate_time_zone])
+    language = models.CharField(max_length=16, blank=True, default="", validators=[validate_language])
+    toolsets = models.JSONField(default=default_toolsets, blank=True, validators=[validate_toolsets])
+    tool_approval = models.JSONField(default=dict, blank=True, validators=[validate_approvals])
     model = models.CharField(max_length=120, blank=True, default="")
     use_memory = models.BooleanField(default=True)
 

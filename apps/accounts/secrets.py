@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.accounts.models import Secret
+from apps.core.health import CheckResult
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +53,13 @@ def secret_values() -> list[str]:
     return sorted(values, key=len, reverse=True)
 
 
-def unreadable_secrets() -> list[str]:
-    """Names of secrets that the present key does not open."""
-    return [row.name for row in Secret.objects.all() if not _decrypt(row)]
+def check_secrets() -> CheckResult:
+    """Health check: the present key opens every stored secret."""
+    closed = [row.name for row in Secret.objects.all() if not _decrypt(row)]
+    if closed:
+        hint = "Restore data/secrets_key (or IZZY_SECRETS_KEY) from the backup, or enter them anew."
+        return CheckResult(False, f"Stored with another key: {', '.join(sorted(closed))}.", hint)
+    return CheckResult(True, "Stored secrets can be read.")
 
 
 def _decrypt(row: Secret) -> str:

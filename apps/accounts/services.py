@@ -105,7 +105,9 @@ def token_create(
     if Scope.ADMIN in scopes and not user.is_superuser:
         raise InvalidInput("Only a superuser's token may have the scope admin.", field="scopes")
     if APIToken.objects.for_user(user).filter(revoked_at=None).count() >= TOKENS_PER_USER:
-        raise Conflict(f"There are {TOKENS_PER_USER} tokens already; revoke some first.", code="too_many_tokens")
+        raise Conflict(
+            f"There are {TOKENS_PER_USER} tokens already; revoke some first.", code="too_many_tokens"
+        )
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = APIToken.objects.create(
         user=user,
@@ -131,3 +133,9 @@ def token_touch(*, token: APIToken) -> None:
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
         APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)
+
+
+def random_password() -> str:
+    """A password to hand over: 16 random letters and digits in four groups."""
+    alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
+    return "-".join("".join(secrets.choice(alphabet) for _ in range(4)) for _ in range(4))

@@ -34,7 +34,9 @@ def attempt_begin(*, name: str, address: str) -> None:
         or recent.filter(name_hash=name_hash).count() >= PER_NAME
     ):
         minutes = int(WINDOW.total_seconds() // 60)
-        raise Throttled(f"Too many failed attempts. Try again in {minutes} minutes.", code="sign_in_throttled")
+        raise Throttled(
+            f"Too many failed attempts. Try again in {minutes} minutes.", code="sign_in_throttled"
+        )
     SignInAttempt.objects.create(name_hash=name_hash, address_hash=address_hash)
 
 
@@ -48,4 +50,6 @@ def attempts_prune() -> None:
 
 
 def _hash(value: str) -> str:
-    return hmac.new(settings.SECRET_KEY.encode(), value.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    return hmac.new(
+        settings.SECRET_KEY.encode(), value.encode("utf-8", "replace"), hashlib.sha256
+    ).hexdigest()

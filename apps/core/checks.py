@@ -25,7 +25,9 @@ def check_database() -> CheckResult:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
-        return CheckResult(False, f"The database does not answer: {error}.", "Look at IZZY_DATA_DIR and the disk.")
+        return CheckResult(
+            False, f"The database does not answer: {error}.", "Look at IZZY_DATA_DIR and the disk."
+        )
     if missing:
         return CheckResult(False, f"{len(missing)} migrations are missing.", "Run `manage.py migrate`.")
     return CheckResult(True, f"{connection.vendor} answers and is up to date.")
@@ -34,10 +36,14 @@ def check_database() -> CheckResult:
 def check_data_directory() -> CheckResult:
     folder = settings.IZZY_DATA_DIR
     if not os.access(folder, os.W_OK):
-        return CheckResult(False, f"{folder} cannot be written.", "Give it to this user or set IZZY_DATA_DIR.")
+        return CheckResult(
+            False, f"{folder} cannot be written.", "Give it to this user or set IZZY_DATA_DIR."
+        )
     free = shutil.disk_usage(folder).free
     if free < LOW_DISK_BYTES:
-        return CheckResult(False, f"Only {free // 1_000_000} MB are free in {folder}.", "Make room on the disk.")
+        return CheckResult(
+            False, f"Only {free // 1_000_000} MB are free in {folder}.", "Make room on the disk."
+        )
     return CheckResult(True, f"{folder} can be written.")
 
 

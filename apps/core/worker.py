@@ -94,7 +94,9 @@ def check_worker() -> CheckResult:
     if beaten is None:
         return CheckResult(False, "The background worker has never run.", hint)
     if timezone.now() - beaten > HEARTBEAT_MISSED:
-        return CheckResult(False, f"The background worker was last seen at {beaten:%Y-%m-%d %H:%M} UTC.", hint)
+        return CheckResult(
+            False, f"The background worker was last seen at {beaten:%Y-%m-%d %H:%M} UTC.", hint
+        )
     return CheckResult(True, "The background worker is running.")
 
 

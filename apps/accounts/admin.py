@@ -1,0 +1,59 @@
+"""Accounts in the admin. What is secret or hashed is never shown."""
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from apps.accounts.models import APIToken, Preferences, Secret, SignInAttempt, User
+from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
+
+admin.site.unregister(Group)
+
+
+@admin.register(User)
+class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[misc, type-arg]  # unfold has no types
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    list_display = ("username", "is_active", "is_superuser", "last_login", "date_joined")
+    list_filter = ("is_active", "is_superuser")
+    search_fields = ("username", "email")
+    filter_horizontal = ()
+    fieldsets = (
+        (None, {"fields": ("username", "password", "email", "is_active", "is_superuser", "is_staff")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+
+
+@admin.register(Preferences)
+class PreferencesAdmin(IzzyModelAdmin):
+    list_display = ("user", "display_name", "language", "time_zone", "model", "use_memory")
+    list_filter = ("use_memory", "language")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "display_name")
+    heavy_fields = ("instructions",)
+
+
+@admin.register(APIToken)
+class APITokenAdmin(ReadOnlyAdmin):
+    list_display = ("name", "user", "hint", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at")
+    list_filter = ("revoked_at", "expires_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "user__username", "hint")
+    exclude = ("digest",)
+
+
+@admin.register(Secret)
+class SecretAdmin(ReadOnlyAdmin):
+    list_display = ("name", "user", "updated_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "user__username")
+    exclude = ("ciphertext",)
+
+
+@admin.register(SignInAttempt)
+class SignInAttemptAdmin(ReadOnlyAdmin):
+    list_display = ("at", "name_hash", "address_hash")
+    date_hierarchy = "at"
+    search_fields = ("name_hash", "address_hash")

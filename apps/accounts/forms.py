@@ -1,0 +1,225 @@
+"""Forms of the accounts' pages. What they accept is decided by the services; here is how it is asked for."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.validators import URLValidator
+from django.utils import timezone
+
+from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
+from apps.accounts.models import Preferences, Scope, User
+from apps.core.errors import IzzyError, Throttled
+
+PASSWORD_LENGTH = 128
+
+
+class PlainForm(forms.Form):
+    """A form whose inputs carry the design system's classes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            if not isinstance(field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
+                field.widget.attrs.setdefault("class", "input")
+
+    def add_failure(self, error: IzzyError) -> None:
+        """Show a service's refusal at the field it names, else above the form."""
+        field = error.extra.get("field")
+        self.add_error(field if isinstance(field, str) and field in self.fields else None, error.message)
+
+
+def password_field(label: str, *, new: bool = False, help_text: str = "") -> forms.CharField:
+    widget = forms.PasswordInput(attrs={"autocomplete": "new-password" if new else "current-password"})
+    return forms.CharField(
+        label=label, max_length=PASSWORD_LENGTH, strip=False, widget=widget, help_text=help_text
+    )
+
+
+def username_field() -> forms.CharField:
+    attrs = {"autocomplete": "username", "autocapitalize": "none", "autofocus": True, "spellcheck": "false"}
+    return forms.CharField(label="User name", max_length=150, widget=forms.TextInput(attrs=attrs))
+
+
+class SignInForm(AuthenticationForm):
+    """Django's form; too many attempts are told as what they are."""
+
+    username = username_field()  # type: ignore[assignment]  # Django's is a UsernameField
+    password = password_field("Password")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "input"
+
+    def clean(self) -> dict[str, Any]:
+        try:
+            return super().clean()
+        except Throttled as error:
+            raise forms.ValidationError(error.message, code=error.code) from error
+
+
+class SetupForm(PlainForm):
+    token = forms.CharField(
+        label="Set-up code",
+        max_length=200,
+        help_text="The part after # of the link that Izzy printed when it started.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "data-setup-token": ""}),
+    )
+    username = username_field()
+    password = password_field("Password", new=True, help_text="At least eight characters, not a common word.")
+
+
+class PreferencesForm(PlainForm):
+    display_name = forms.CharField(
+        label="What should Izzy call you?",
+        max_length=80,
+        required=False,
+        help_text="Your user name if empty.",
+    )
+    instructions = forms.CharField(
+        label="Instructions",
+        max_length=4000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="How Izzy should answer you: tone, length, what to keep in mind.",
+    )
+    time_zone = forms.ChoiceField(label="Time zone", choices=time_zones)
+    language = forms.ChoiceField(
+        label="Language of your memories",
+        choices=LANGUAGES,
+        required=False,
+        help_text="Used to find words in all their forms.",
+    )
+    model = forms.CharField(
+        label="Model", max_length=120, required=False, help_text="Empty: the instance's choice."
+    )
+    use_memory = forms.BooleanField(
+        label="Use memory in new conversations",
+        required=False,
+        help_text="Without it Izzy neither recalls nor saves anything in them.",
+    )
+    toolsets = forms.MultipleChoiceField(
+        label="Toolsets offered to the model", required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, *args: Any, preferences: Preferences, **kwargs: Any) -> None:
+        names = [name for name in self.base_fields if name != "approvals"]
+        kwargs["initial"] = {name: getattr(preferences, name) for name in names}
+        super().__init__(*args, **kwargs)
+        self.tools = offered("tools")
+        self._kept = {
+            name: value for name, value in preferences.tool_approval.items() if name not in dict(self.tools)
+        }
+        # A list of models is a help, not a limit: servers of one's own have models of their own.
+        self.models = offered("models")
+        self.fields["model"].widget.attrs["list"] = "models"
+        toolsets = self.fields["toolsets"]
+        assert isinstance(toolsets, forms.MultipleChoiceField)  # noqa: S101  for the type checker
+        toolsets.choices = offered("toolsets")
+        for name, label in self.tools:
+            self.fields[f"approval_{name}"] = forms.ChoiceField(
+                label=label,
+                choices=[("", "Default"), *APPROVALS],
+                required=False,
+                initial=preferences.tool_approval.get(name, ""),
+                widget=forms.Select(attrs={"class": "input"}),
+            )
+
+    def changes(self) -> dict[str, Any]:
+        """What `preferences_update` takes."""
+        values = {name: self.cleaned_data[name] for name in self.base_fields}
+        chosen = {name: self.cleaned_data[f"approval_{name}"] for name, _ in self.tools}
+        values["tool_approval"] = self._kept | {name: value for name, value in chosen.items() if value}
+        return values
+
+    def general_fields(self) -> list[forms.BoundField]:
+        return [
+            self[name] for name in self.base_fields if name != "toolsets" or self.fields["toolsets"].choices
+        ]  # type: ignore[attr-defined]
+
+    def approval_fields(self) -> list[forms.BoundField]:
+        return [self[f"approval_{name}"] for name, _ in self.tools]
+
+
+class PasswordForm(PlainForm):
+    current = password_field("Current password")
+    password = password_field(
+        "New password", new=True, help_text="At least eight characters, not a common word."
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+
+    def clean_current(self) -> str:
+        current = str(self.cleaned_data["current"])
+        if not self.user.check_password(current):
+            raise forms.ValidationError("That is not your current password.")
+        return current
+
+
+class DeleteAccountForm(PlainForm):
+    current = password_field("Your password, to confirm")
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+
+    clean_current = PasswordForm.clean_current
+
+
+class TokenForm(PlainForm):
+    LIFETIMES = [("", "Never"), ("7", "In a week"), ("30", "In 30 days"), ("365", "In a year")]
+
+    name = forms.CharField(label="Name", max_length=80, help_text="What it is for, for example “laptop”.")
+    scope = forms.ChoiceField(label="It may", choices=[])
+    lifetime = forms.ChoiceField(label="Expires", choices=LIFETIMES, required=False)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        scopes = [(str(Scope.READ), "Read"), (str(Scope.WRITE), "Read and write")]
+        if user.is_superuser:
+            scopes.append((str(Scope.ADMIN), "Everything, the instance included"))
+        field = self.fields["scope"]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101  for the type checker
+        field.choices = scopes
+        field.initial = str(Scope.WRITE)
+
+    def values(self) -> dict[str, Any]:
+        """What `token_create` takes besides the user."""
+        days = self.cleaned_data["lifetime"]
+        expires_at = timezone.now() + timedelta(days=int(days)) if days else None
+        return {
+            "name": self.cleaned_data["name"],
+            "scopes": [self.cleaned_data["scope"]],
+            "expires_at": expires_at,
+        }
+
+
+class NewUserForm(PlainForm):
+    username = username_field()
+    superuser = forms.BooleanField(
+        label="Superuser", required=False, help_text="May manage users, the instance and the admin."
+    )
+
+
+class InstanceForm(PlainForm):
+    anthropic_api_key = forms.CharField(
+        label="Anthropic API key",
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text="Empty: leave what is stored as it is.",
+    )
+    forget_key = forms.BooleanField(label="Remove the stored key", required=False)
+    anthropic_base_url = forms.CharField(
+        label="Base URL",
+        required=False,
+        max_length=500,
+        validators=[URLValidator(schemes=["http", "https"])],
+        help_text="Any server that speaks the Messages API. Empty: Anthropic's own.",
+    )

@@ -1,0 +1,38 @@
+"""`manage.py createtoken USER`: an API token from the command line."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from apps.accounts.models import Scope, User
+from apps.accounts.services import token_create
+from apps.core.errors import IzzyError
+
+
+class Command(BaseCommand):
+    help = "Makes an API token for a user and prints it. It is not stored and cannot be shown again."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", help="user name")
+        parser.add_argument("--name", default="command line", help="what the token is for (%(default)s)")
+        parser.add_argument(
+            "--scope",
+            action="append",
+            choices=[str(scope) for scope in Scope],
+            help="may be repeated; without it: write, which includes read",
+        )
+        parser.add_argument("--days", type=int, help="days until it expires; without it: never")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(username=options["user"]).first()
+        if user is None:
+            raise CommandError(f"There is no user {options['user']}.")
+        expires_at = timezone.now() + timedelta(days=options["days"]) if options["days"] is not None else None
+        scopes = options["scope"] or [str(Scope.WRITE)]
+        try:
+            _, secret = token_create(user=user, name=options["name"], scopes=scopes, expires_at=expires_at)
+        except IzzyError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(secret)

@@ -1,0 +1,66 @@
+"""One's own account: preferences, password, deletion."""
+
+from django.contrib import messages
+from django.contrib.auth import logout, update_session_auth_hash
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from apps.accounts.access import SignedInRequest
+from apps.accounts.forms import DeleteAccountForm, PasswordForm, PreferencesForm
+from apps.accounts.selectors import preferences_for
+from apps.accounts.services import preferences_update, user_delete, user_set_password
+from apps.core.errors import IzzyError
+
+
+@require_http_methods(["GET", "POST"])
+def settings_page(request: SignedInRequest) -> HttpResponse:
+    form = PreferencesForm(request.POST or None, preferences=preferences_for(request.user.pk))
+    if form.is_valid():
+        try:
+            preferences_update(user_id=request.user.pk, **form.changes())
+        except IzzyError as error:
+            form.add_failure(error)
+        else:
+            messages.success(request, "Your preferences are saved.")
+            return redirect("accounts:settings")
+    context = {"form": form, "nav": "settings", "tab": "preferences"}
+    return render(request, "accounts/settings.html", context, status=422 if form.is_bound else 200)
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def password(request: SignedInRequest) -> HttpResponse:
+    """A new password; every other session of the user ends."""
+    form = PasswordForm(request.POST or None, user=request.user)
+    if form.is_valid():
+        try:
+            user_set_password(user=request.user, password=form.cleaned_data["password"])
+        except IzzyError as error:
+            form.add_failure(error)
+        else:
+            update_session_auth_hash(request, request.user)
+            messages.success(request, "Your password is changed. Other browsers are signed out.")
+            return redirect("accounts:password")
+    context = {"form": form, "nav": "settings", "tab": "password"}
+    return render(request, "accounts/password.html", context, status=422 if form.is_bound else 200)
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def delete(request: SignedInRequest) -> HttpResponse:
+    """The account and all that belongs to it, at once and for good."""
+    form = DeleteAccountForm(request.POST or None, user=request.user)
+    if form.is_valid():
+        user = request.user
+        try:
+            user_delete(user=user)
+        except IzzyError as error:
+            form.add_failure(error)
+        else:
+            logout(request)
+            messages.success(request, "The account and everything that belonged to it is deleted.")
+            return redirect("accounts:sign_in")
+    context = {"form": form, "nav": "settings", "tab": "delete"}
+    return render(request, "accounts/delete.html", context, status=422 if form.is_bound else 200)

@@ -1,0 +1,39 @@
+"""`manage.py doctor`: what is configured, what works, what to do."""
+
+import platform
+import sqlite3
+import sys
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.checks import run_checks
+from django.core.management.base import BaseCommand
+from rich.console import Console
+from rich.table import Table
+
+from apps.core.health import checks, run_check
+
+
+class Command(BaseCommand):
+    help = "Looks at everything Izzy needs and says what to do. Ends with 1 where something essential is missing."
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        console = Console(file=self.stdout)
+        console.print(
+            f"Python {platform.python_version()}, Django {django.__version__}, SQLite {sqlite3.sqlite_version},"
+            f" data in {settings.IZZY_DATA_DIR}"
+        )
+        table = Table("", "Part", "What is", "What to do")
+        broken = False
+        for check in checks():
+            result = run_check(check)
+            broken = broken or (check.essential and not result.ok)
+            mark = "[green]ok[/]" if result.ok else "[red]!![/]" if check.essential else "[yellow]--[/]"
+            table.add_row(mark, check.name, result.message, "" if result.ok else result.hint)
+        for finding in run_checks(include_deployment_checks=False):
+            table.add_row("[yellow]--[/]", "settings", finding.msg, finding.hint or "")
+        console.print(table)
+        if broken:
+            sys.exit(1)
