@@ -3,7 +3,7 @@ import { api } from "../core/api.js";
 import { h, icon, iconButton } from "../core/dom.js";
 import { toastError } from "../core/toasts.js";
 
-const wide = window.matchMedia("(min-width: 84rem)");
+const wide = window.matchMedia("(min-width: 87.5rem)");
 
 const path = (item, rest = "") => `/api/v1/memories/${encodeURIComponent(item.id ?? item.note_id)}/${rest}`;
 

@@ -18,6 +18,22 @@ const WORDS = {
   ask_user: (call) => ["Asked you", call.question || call.input.question],
 };
 
+const WISHES = {
+  conversation_delete: "delete a conversation",
+  memory_save: "save a memory",
+  memory_update: "change a memory",
+  memory_delete: "delete a memory",
+  memory_search: "search your memories",
+  conversation_search: "search your conversations",
+  conversation_read: "read a conversation",
+  conversation_list: "list your conversations",
+};
+
+/** What the reader is asked to allow, as the end of "Izzy would like to …". */
+export function wishOf(name) {
+  return WISHES[name] ?? `use “${humanName(name)}”`;
+}
+
 function ing(call, running, done) {
   if (call.state === "error") return `${running}: failed`;
   return call.state === "done" ? done : running;
