@@ -50,7 +50,9 @@ def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
     before = timezone.now() - archive_after
     unread = Q(last_accessed__lt=before) | Q(last_accessed=None, updated_at__lt=before)
     faded = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
-    due = faded.filter(unread, priority_now__lt=PRIORITY_FLOOR, status=Status.ACTIVE).values_list("pk", flat=True)
+    due = faded.filter(unread, priority_now__lt=PRIORITY_FLOOR, status=Status.ACTIVE).values_list(
+        "pk", flat=True
+    )
     change = Change(actor=Origin.ASSISTANT, reason="faded and unread")
     for memory_id in list(due):
         memory_archive(user_id=user_id, memory_id=memory_id, change=change)

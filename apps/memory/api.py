@@ -1,0 +1,232 @@
+"""REST of notes: `/memories/` and what hangs on a note."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.core.errors import InvalidInput
+from apps.core.ids import parse_id
+from apps.core.pagination import Pages
+
+from . import selectors, services
+from .fields import MemoryChanges
+from .inputs import body_object, number_in_url, whole_number
+from .models import Kind, Origin, Status, Tier, Trust
+from .selectors import ORDERINGS, NoteFilter
+from .serializers import (
+    BULK_INPUT,
+    BULK_OUTPUT,
+    EdgeInput,
+    EdgeOutput,
+    MemoryInput,
+    MemoryOutput,
+    RelatedOutput,
+    RestoreInput,
+    VersionOutput,
+    edge_json,
+    memory_json,
+    related_json,
+    version_json,
+)
+from .services import Change, Provenance
+
+FIELDS = frozenset(MemoryInput().fields)
+
+
+class NotesView(APIView):
+    """What the views of notes share: whose notes, who changes them, and the pages of lists."""
+
+    scopes: Mapping[str, str] = {}
+    """By method, the scope a token needs where it is not `read` for GET and `write` for all else."""
+
+    @property
+    def throttle_scope(self) -> str | None:
+        method = self.request.method or ""
+        reads = method in SAFE_METHODS or self.scopes.get(method) == "read"
+        return None if reads else "write"
+
+    @property
+    def user_id(self) -> UUID:
+        return cast("UUID", self.request.user.pk)
+
+    @property
+    def origin(self) -> Origin:
+        """A program came with a token, a person with the browser's session."""
+        return Origin.API if self.request.auth else Origin.USER
+
+    @property
+    def change(self) -> Change:
+        return Change(actor=self.origin)
+
+    def page(self, rows: Any, to_json: Any) -> Response:
+        """One page of `rows` as `{count, next, previous, results}`."""
+        pages = Pages()
+        shown: list[Any] = pages.paginate_queryset(rows, self.request, view=self) or []
+        return pages.get_paginated_response([to_json(row) for row in shown])
+
+    def note(self, memory_id: UUID) -> dict[str, Any]:
+        return memory_json(selectors.memory_get(self.user_id, memory_id))
+
+
+def _choice(name: str, values: list[str], text: str = "") -> OpenApiParameter:
+    return OpenApiParameter(name, str, enum=values, description=text)
+
+
+LIST_FILTERS = [
+    OpenApiParameter(
+        "q", str, description="Words that must all occur in text or tags (see /search/ for meaning)."
+    ),
+    _choice("tier", list(Tier.values)),
+    _choice("kind", list(Kind.values)),
+    OpenApiParameter("tag", str),
+    OpenApiParameter("category", str),
+    _choice("status", list(Status.values), "Default: all but deleted."),
+    _choice("source", list(Origin.values), "Where notes came from."),
+    _choice("ordering", [sign + name for name in ORDERINGS for sign in ("", "-")], "Default: -created_at."),
+    OpenApiParameter("page", int),
+    OpenApiParameter("page_size", int, description="At most 200."),
+]
+
+
+class MemoriesView(NotesView):
+    """All notes."""
+
+    @extend_schema(operation_id="memories_list", parameters=LIST_FILTERS, responses=MemoryOutput(many=True))
+    def get(self, request: Request) -> Response:
+        """List notes."""
+        given = {
+            name: request.query_params[name] for name in NoteFilter.__slots__ if name in request.query_params
+        }
+        given = {name: value for name, value in given.items() if value}
+        return self.page(selectors.memories_list(self.user_id, NoteFilter(**given)), memory_json)
+
+    @extend_schema(operation_id="memories_create", request=MemoryInput, responses={201: MemoryOutput})
+    def post(self, request: Request) -> Response:
+        """Save a note. It is searchable when this answers."""
+        body = body_object(request.data, FIELDS)
+        body.setdefault("content", None)
+        provenance = Provenance(origin=self.origin, trust=Trust.USER)
+        note = services.memory_create(user_id=self.user_id, provenance=provenance, **body)
+        return Response(memory_json(note), status=status.HTTP_201_CREATED)
+
+
+class BulkView(NotesView):
+    """Many notes at once."""
+
+    @extend_schema(operation_id="memories_bulk_create", request=BULK_INPUT, responses={201: BULK_OUTPUT})
+    def post(self, request: Request) -> Response:
+        """Save up to 1,000 notes, all or none. A plain list of notes is accepted too."""
+        drafts: Any = request.data
+        if not isinstance(drafts, list):
+            drafts = body_object(drafts, {"memories"}).get("memories")
+        if not isinstance(drafts, list):
+            raise InvalidInput("memories must be a list of notes.", code="wrong_type", field="memories")
+        provenance = Provenance(origin=self.origin, trust=Trust.USER)
+        notes = services.memory_bulk_create(user_id=self.user_id, drafts=drafts, provenance=provenance)
+        body = {"count": len(notes), "results": [memory_json(note) for note in notes]}
+        return Response(body, status=status.HTTP_201_CREATED)
+
+
+class MemoryView(NotesView):
+    """One note."""
+
+    @extend_schema(operation_id="memories_retrieve", responses=MemoryOutput)
+    def get(self, request: Request, memory_id: str) -> Response:
+        """Read a note."""
+        return Response(self.note(parse_id(memory_id)))
+
+    @extend_schema(operation_id="memories_update", request=MemoryInput(partial=True), responses=MemoryOutput)
+    def patch(self, request: Request, memory_id: str) -> Response:
+        """Change fields of a note; its former state is kept in its history."""
+        key = parse_id(memory_id)
+        changes = cast("MemoryChanges", body_object(request.data, FIELDS))
+        services.memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)
+        return Response(self.note(key))
+
+    @extend_schema(operation_id="memories_delete", responses={204: None})
+    def delete(self, request: Request, memory_id: str) -> Response:
+        """Delete a note: out of search at once, restorable for 30 days."""
+        services.memory_delete(user_id=self.user_id, memory_id=parse_id(memory_id), change=self.change)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class HistoryView(NotesView):
+    """What a note was before."""
+
+    @extend_schema(operation_id="memories_history", responses=VersionOutput(many=True))
+    def get(self, request: Request, memory_id: str) -> Response:
+        """All versions of a note, newest first."""
+        return self.page(selectors.note_history(self.user_id, parse_id(memory_id)), version_json)
+
+
+class RestoreView(NotesView):
+    """The way back."""
+
+    @extend_schema(operation_id="memories_restore", request=RestoreInput, responses=MemoryOutput)
+    def post(self, request: Request, memory_id: str) -> Response:
+        """Bring back a deleted or archived note or, with `version`, what a note was in that version."""
+        key = parse_id(memory_id)
+        version = body_object(request.data, {"version"}).get("version")
+        if version is None:
+            services.memory_restore(user_id=self.user_id, memory_id=key, change=self.change)
+        else:
+            wanted = whole_number(version, field="version", low=1, high=2**31 - 1)
+            services.memory_undo(user_id=self.user_id, memory_id=key, version=wanted, change=self.change)
+        return Response(self.note(key))
+
+
+class RelatedView(NotesView):
+    """Notes near a note."""
+
+    @extend_schema(
+        operation_id="memories_related",
+        parameters=[
+            OpenApiParameter("depth", OpenApiTypes.INT, description="Links away, 1 to 5, default 2.")
+        ],
+        responses=RelatedOutput(many=True),
+    )
+    def get(self, request: Request, memory_id: str) -> Response:
+        """The notes within some links of a note, in either direction, nearest first."""
+        key = parse_id(memory_id)
+        given = request.query_params.get("depth") or "2"
+        depth = number_in_url(given, field="depth", low=1, high=selectors.MAX_DEPTH)
+        return self.page(selectors.related_notes(self.user_id, key, depth=depth), related_json)
+
+
+class LinksView(NotesView):
+    """The links of a note."""
+
+    @extend_schema(operation_id="memories_links_list", responses=EdgeOutput(many=True))
+    def get(self, request: Request, memory_id: str) -> Response:
+        """The links that start or end at a note."""
+        return self.page(selectors.links_of(self.user_id, parse_id(memory_id)), edge_json)
+
+    @extend_schema(operation_id="memories_links_create", request=EdgeInput, responses={201: EdgeOutput})
+    def post(self, request: Request, memory_id: str) -> Response:
+        """Link a note to another; the same link again sets its weight."""
+        source_id = parse_id(memory_id)
+        selectors.memory_get(self.user_id, source_id)
+        body = body_object(request.data, {"target", "relation", "weight"})
+        if "target" not in body:
+            raise InvalidInput("target is missing.", field="target")
+        target_id = parse_id(body.pop("target"))
+        edge = services.edge_create(user_id=self.user_id, source_id=source_id, target_id=target_id, **body)
+        return Response(edge_json(edge), status=status.HTTP_201_CREATED)
+
+
+class LinkView(NotesView):
+    """One link of a note."""
+
+    @extend_schema(operation_id="memories_links_delete", responses={204: None})
+    def delete(self, request: Request, memory_id: str, edge_id: str) -> Response:
+        """Remove a link."""
+        services.edge_delete(user_id=self.user_id, source_id=parse_id(memory_id), edge_id=parse_id(edge_id))
+        return Response(status=status.HTTP_204_NO_CONTENT)

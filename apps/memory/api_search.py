@@ -1,0 +1,95 @@
+"""REST over everything searchable: `/search/` and `/context/`; and `/stats/`."""
+
+import time
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.core.registries import stats_providers
+from apps.search.documents import Hit, Scope, Source
+from apps.search.selectors import context, search
+
+from .api import NotesView
+from .inputs import body_object, context_query, search_query, search_scope, whole_number
+from .selectors import texts_at
+from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput, time_json
+
+MAX_RESULTS = 100
+MAX_BUDGET = 20_000
+
+
+class SearchView(NotesView):
+    """Hybrid search."""
+
+    scopes = {"POST": "read"}
+
+    @extend_schema(operation_id="search", request=SearchInput, responses=SearchOutput)
+    def post(self, request: Request) -> Response:
+        """Find notes, what was said in conversations, files and capabilities, by meaning and by words."""
+        started = time.perf_counter()
+        body = body_object(request.data, SearchInput().fields)
+        query = search_query(body)
+        top_k = whole_number(body.get("top_k", 10), field="top_k", low=1, high=MAX_RESULTS)
+        scope = search_scope(self.user_id, body)
+        hits = search(self.user_id, query, top_k=top_k, scope=scope)
+        texts = _former_texts(self.user_id, hits, scope)
+        results = [_hit_json(hit, texts.get(hit.source_id, hit.text)) for hit in hits]
+        took = (time.perf_counter() - started) * 1000
+        return Response({"results": results, "took_ms": round(took, 2)})
+
+
+class ContextView(NotesView):
+    """Context for a model."""
+
+    scopes = {"POST": "read"}
+
+    @extend_schema(operation_id="context", request=ContextInput, responses=ContextOutput)
+    def post(self, request: Request) -> Response:
+        """What a model should read before it answers, within a token budget; empty when nothing fits."""
+        body = body_object(request.data, ContextInput().fields)
+        query = context_query(body)
+        budget = whole_number(body.get("budget_tokens", 500), field="budget_tokens", low=1, high=MAX_BUDGET)
+        packed = context(self.user_id, query, budget_tokens=budget, scope=search_scope(self.user_id, body))
+        items = [
+            {
+                "source": str(hit.source),
+                "id": str(hit.source_id),
+                "external_id": hit.external_id,
+                "score": round(hit.score, 4),
+            }
+            for hit in packed.items
+        ]
+        return Response({"text": packed.text, "tokens": packed.tokens, "items": items})
+
+
+class StatsView(NotesView):
+    """Figures."""
+
+    @extend_schema(operation_id="stats", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        """Figures about what Izzy keeps for you, by part (`memory`, `search`, …)."""
+        return Response({name: figures(self.user_id) for name, figures in stats_providers})
+
+
+def _former_texts(user_id: UUID, hits: list[Hit], scope: Scope) -> dict[UUID, str]:
+    """For a search in the past, the texts that notes had then."""
+    if scope.as_of is None:
+        return {}
+    notes = [hit.source_id for hit in hits if hit.source == Source.MEMORY]
+    return texts_at(user_id, notes, scope.as_of)
+
+
+def _hit_json(hit: Hit, text: str) -> dict[str, Any]:
+    return {
+        "source": str(hit.source),
+        "id": str(hit.source_id),
+        "external_id": hit.external_id,
+        "text": text,
+        "score": round(hit.score, 4),
+        "parts": {"relevance": round(hit.relevance, 4), **{k: round(v, 4) for k, v in hit.parts.items()}},
+        "created_at": time_json(hit.happened_at),
+    }

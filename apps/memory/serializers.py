@@ -1,0 +1,276 @@
+"""The JSON of notes: built by plain functions (a list of thousands stays fast), described to OpenAPI by serializers."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from drf_spectacular.utils import inline_serializer
+from rest_framework import serializers
+
+from apps.search.documents import Source
+
+from .fields import BULK_LIMIT, MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, WRITABLE_STATUS
+from .models import Kind, Memory, MemoryEdge, Origin, Status, Tier, Trust
+from .selectors import PRIORITY_FLOOR, NoteVersion, RelatedNote
+
+
+def time_json(moment: datetime | None) -> str | None:
+    """ISO 8601 in UTC with Z."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
+
+
+def memory_json(note: Memory) -> dict[str, Any]:
+    """The whole shape of a note; `note` must come from a selector or be newly made, for its present priority."""
+    present = note.present
+    return {
+        "id": str(note.pk),
+        "note_id": note.note_id,
+        "content": note.content,
+        "tier": note.tier,
+        "kind": note.kind,
+        "importance": note.importance,
+        "priority": round(present, 6),
+        "decay_rate": note.decay_rate,
+        "faded": present < PRIORITY_FLOOR,
+        "tags": note.tags,
+        "category": note.category,
+        "status": note.status,
+        "valid_from": time_json(note.valid_from),
+        "valid_to": time_json(note.valid_to),
+        "superseded_by": str(note.superseded_by_id) if note.superseded_by_id else None,
+        "origin": note.origin,
+        "trust": note.trust,
+        "source_conversation": str(note.source_conversation_id) if note.source_conversation_id else None,
+        "source_message": str(note.source_message_id) if note.source_message_id else None,
+        "created_at": time_json(note.created_at),
+        "updated_at": time_json(note.updated_at),
+        "last_accessed": time_json(note.last_accessed),
+        "access_count": note.access_count,
+        "deleted_at": time_json(note.deleted_at),
+    }
+
+
+def version_json(version: NoteVersion) -> dict[str, Any]:
+    """One entry of a note's history."""
+    return {
+        "version": version.version,
+        "current": version.current,
+        "action": version.action,
+        "actor": version.actor,
+        "reason": version.reason,
+        "at": time_json(version.at),
+        "content": version.content,
+        **version.state,
+    }
+
+
+def related_json(related: RelatedNote) -> dict[str, Any]:
+    """A note and how it was reached."""
+    return {
+        **memory_json(related.note),
+        "depth": related.depth,
+        "relation": related.relation,
+        "weight": related.weight,
+        "via": str(related.via_id),
+    }
+
+
+def edge_json(edge: MemoryEdge) -> dict[str, Any]:
+    """A link."""
+    return {
+        "id": str(edge.pk),
+        "source": str(edge.source_id),
+        "target": str(edge.target_id),
+        "relation": edge.relation,
+        "weight": edge.weight,
+        "created_at": time_json(edge.created_at),
+    }
+
+
+class MemoryInput(serializers.Serializer[Any]):
+    """What a note is made from."""
+
+    content = serializers.CharField(max_length=MAX_CONTENT_CHARS)
+    tier = serializers.ChoiceField(Tier.choices, default=Tier.LONG_TERM)
+    kind = serializers.ChoiceField(Kind.choices, default=Kind.GENERAL)
+    importance = serializers.IntegerField(min_value=1, max_value=5, default=3)
+    tags = serializers.ListField(child=serializers.CharField(), required=False)
+    category = serializers.CharField(max_length=MAX_CATEGORY_CHARS, required=False, allow_null=True)
+    status = serializers.ChoiceField([str(status) for status in WRITABLE_STATUS], default=Status.ACTIVE)
+    valid_from = serializers.DateTimeField(required=False, allow_null=True)
+    valid_to = serializers.DateTimeField(required=False, allow_null=True)
+    priority = serializers.FloatField(
+        min_value=0, max_value=1, required=False, help_text="0.9 long-term, 0.6 short-term unless given."
+    )
+    decay_rate = serializers.FloatField(
+        min_value=0, max_value=1, required=False, help_text="0.005 long-term, 0.02 short-term unless given."
+    )
+
+
+class MemoryOutput(serializers.Serializer[Any]):
+    """A note."""
+
+    id = serializers.UUIDField()
+    note_id = serializers.CharField(help_text="`note-` and the id: what the assistant uses.")
+    content = serializers.CharField()
+    tier = serializers.ChoiceField(Tier.choices)
+    kind = serializers.ChoiceField(Kind.choices)
+    importance = serializers.IntegerField()
+    priority = serializers.FloatField(help_text="What it is now, after decay.")
+    decay_rate = serializers.FloatField(help_text="Lost per chat turn.")
+    faded = serializers.BooleanField(help_text=f"Priority below {PRIORITY_FLOOR}: not brought up by itself.")
+    tags = serializers.ListField(child=serializers.CharField())
+    category = serializers.CharField()
+    status = serializers.ChoiceField(Status.choices)
+    valid_from = serializers.DateTimeField(allow_null=True)
+    valid_to = serializers.DateTimeField(allow_null=True)
+    superseded_by = serializers.UUIDField(allow_null=True)
+    origin = serializers.ChoiceField(Origin.choices)
+    trust = serializers.ChoiceField(Trust.choices)
+    source_conversation = serializers.UUIDField(allow_null=True)
+    source_message = serializers.UUIDField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    last_accessed = serializers.DateTimeField(allow_null=True)
+    access_count = serializers.IntegerField()
+    deleted_at = serializers.DateTimeField(allow_null=True)
+
+
+class RelatedOutput(MemoryOutput):
+    """A note and how it was reached."""
+
+    depth = serializers.IntegerField()
+    relation = serializers.CharField()
+    weight = serializers.FloatField()
+    via = serializers.UUIDField(help_text="The note before it on the way.")
+
+
+class VersionOutput(serializers.Serializer[Any]):
+    """A state of a note: what it held from `at` on, and who made it so."""
+
+    version = serializers.IntegerField(help_text="Pass it to restore/ as `version`.")
+    current = serializers.BooleanField()
+    action = serializers.CharField(help_text="created, updated, deleted, restored, archived, undone")
+    actor = serializers.ChoiceField(Origin.choices)
+    reason = serializers.CharField()
+    at = serializers.DateTimeField()
+    content = serializers.CharField()
+    tier = serializers.ChoiceField(Tier.choices)
+    kind = serializers.ChoiceField(Kind.choices)
+    importance = serializers.IntegerField()
+    tags = serializers.ListField(child=serializers.CharField())
+    category = serializers.CharField()
+    status = serializers.ChoiceField(Status.choices)
+    decay_rate = serializers.FloatField()
+    valid_from = serializers.DateTimeField(allow_null=True)
+    valid_to = serializers.DateTimeField(allow_null=True)
+    priority = serializers.FloatField()
+
+
+class EdgeInput(serializers.Serializer[Any]):
+    """A link to another note."""
+
+    target = serializers.CharField(help_text="The other note's id.")
+    relation = serializers.CharField(
+        max_length=64, default="related", help_text="related, supersedes, contradicts, elaborates or any text"
+    )
+    weight = serializers.FloatField(min_value=0, max_value=1, default=1.0)
+
+
+class EdgeOutput(serializers.Serializer[Any]):
+    """A link between two notes."""
+
+    id = serializers.UUIDField()
+    source = serializers.UUIDField()  # type: ignore[assignment]  # the field, not Field.source
+    target = serializers.UUIDField()
+    relation = serializers.CharField()
+    weight = serializers.FloatField()
+    created_at = serializers.DateTimeField()
+
+
+class RestoreInput(serializers.Serializer[Any]):
+    """Without `version` a deleted or archived note comes back; with it a note goes back to that version."""
+
+    version = serializers.IntegerField(min_value=1, required=False)
+
+
+class SearchInput(serializers.Serializer[Any]):
+    """What to look for."""
+
+    query = serializers.CharField(max_length=10_000)
+    top_k = serializers.IntegerField(min_value=1, max_value=100, default=10)
+    sources = serializers.ListField(
+        child=serializers.ChoiceField([str(source) for source in Source]),
+        required=False,
+        help_text="Default: all.",
+    )
+    conversation = serializers.CharField(required=False, help_text="Only what belongs to this conversation.")
+    as_of = serializers.DateTimeField(required=False, help_text="What held at this time.")
+    tags = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Only notes with all of these tags."
+    )
+
+
+class HitOutput(serializers.Serializer[Any]):
+    """A search result."""
+
+    source = serializers.ChoiceField([str(source) for source in Source])  # type: ignore[assignment]  # the field, not Field.source
+    id = serializers.UUIDField()
+    external_id = serializers.CharField()
+    text = serializers.CharField()
+    score = serializers.FloatField(help_text="Relative to this query.")
+    parts = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="What the score is made of; `relevance` is absolute, 0 to 1.",
+    )
+    created_at = serializers.DateTimeField()
+
+
+class SearchOutput(serializers.Serializer[Any]):
+    """Search results, best first."""
+
+    results = HitOutput(many=True)
+    took_ms = serializers.FloatField()
+
+
+class ContextInput(serializers.Serializer[Any]):
+    """Either a query or the newest messages of a conversation, the last three of which count."""
+
+    query = serializers.CharField(max_length=10_000, required=False)
+    messages = serializers.ListField(
+        child=serializers.JSONField(),
+        required=False,
+        help_text="Texts, or objects with `role` and `content`.",
+    )
+    budget_tokens = serializers.IntegerField(min_value=1, max_value=20_000, default=500)
+    conversation = serializers.CharField(required=False, help_text="Only what belongs to this conversation.")
+    sources = serializers.ListField(
+        child=serializers.ChoiceField([str(source) for source in Source]),
+        required=False,
+        help_text="Default: all.",
+    )
+
+
+class ContextItem(serializers.Serializer[Any]):
+    """What the text quotes."""
+
+    source = serializers.ChoiceField([str(source) for source in Source])  # type: ignore[assignment]  # the field, not Field.source
+    id = serializers.UUIDField()
+    external_id = serializers.CharField()
+    score = serializers.FloatField()
+
+
+class ContextOutput(serializers.Serializer[Any]):
+    """Text for a model to read before it answers, within the budget."""
+
+    text = serializers.CharField()
+    tokens = serializers.IntegerField()
+    items = ContextItem(many=True)
+
+
+BULK_INPUT = inline_serializer(
+    "MemoryBulkInput",
+    {"memories": MemoryInput(many=True, help_text=f"1 to {BULK_LIMIT:,} notes, all or none.")},
+)
+BULK_OUTPUT = inline_serializer(
+    "MemoryBulkOutput", {"count": serializers.IntegerField(), "results": MemoryOutput(many=True)}
+)
