@@ -22,11 +22,11 @@ from apps.core.errors import (
 logger = logging.getLogger(__name__)
 
 
-class SchemaView(SpectacularAPIView):  # type: ignore[misc]  # drf-spectacular's views are untyped
+class SchemaView(SpectacularAPIView):
     """The OpenAPI description of everything under /api/v1/."""
 
 
-class SwaggerView(SpectacularSwaggerSplitView):  # type: ignore[misc]
+class SwaggerView(SpectacularSwaggerSplitView):
     """Swagger UI, with script and style in files of their own, as the Content-Security-Policy asks."""
 
     template_name = "api/docs.html"
@@ -73,7 +73,7 @@ def _from_rest_framework(exception: exceptions.APIException) -> IzzyError:
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
             return NotAuthenticated()
         case exceptions.Throttled():
-            wait = max(1, round(exception.wait or 1))
+            wait = max(1, round(getattr(exception, "wait", None) or 1))
             return Throttled(f"Too many requests. Try again in {wait} seconds.", retry_after=wait)
         case exceptions.PermissionDenied():
             return _denied(exception)

@@ -1,6 +1,7 @@
 """The ASGI application: static files and the limit on bodies in front, then Django and the websockets."""
 
 import os
+from typing import Any, cast
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "izzysite.settings")
 
@@ -19,8 +20,8 @@ from izzysite.asgi_parts import BodyLimit, Lifespan, RefuseSocket  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
 
 websocket_application = OriginOrToken(
-    AuthMiddlewareStack(URLRouter([*websocket_urlpatterns, re_path("", RefuseSocket())])),
-    URLRouter([*websocket_urlpatterns, re_path("", RefuseSocket())]),
+    AuthMiddlewareStack(URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))])),
+    URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))]),
 )
 
 application = ProtocolTypeRouter(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec, cast
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -27,4 +27,4 @@ def superuser_only(
             raise PermissionDenied
         return view(request, *args, **kwargs)
 
-    return guarded
+    return cast("Callable[Concatenate[SignedInRequest, P], HttpResponse]", guarded)

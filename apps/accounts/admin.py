@@ -12,7 +12,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[misc, type-arg]  # unfold has no types
+class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg]  # generic only for the type checker
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -37,7 +37,16 @@ class PreferencesAdmin(IzzyModelAdmin):
 
 @admin.register(APIToken)
 class APITokenAdmin(ReadOnlyAdmin):
-    list_display = ("name", "user", "hint", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at")
+    list_display = (
+        "name",
+        "user",
+        "hint",
+        "scopes",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
+    )
     list_filter = ("revoked_at", "expires_at")
     list_select_related = ("user",)
     search_fields = ("name", "user__username", "hint")

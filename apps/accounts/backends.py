@@ -3,9 +3,9 @@
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
+from apps.accounts.models import User
 from apps.accounts.throttle import attempt_begin, attempt_succeeded
 from apps.core.network import client_ip
 
@@ -19,7 +19,7 @@ class ThrottledBackend(ModelBackend):
         username: str | None = None,
         password: str | None = None,
         **kwargs: Any,
-    ) -> AbstractBaseUser | None:
+    ) -> User | None:
         if username is None or password is None:
             return None
         address = client_ip(request) if request else ""

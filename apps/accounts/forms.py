@@ -46,7 +46,7 @@ def username_field() -> forms.CharField:
 class SignInForm(AuthenticationForm):
     """Django's form; too many attempts are told as what they are."""
 
-    username = username_field()  # type: ignore[assignment]  # Django's is a UsernameField
+    username = username_field()
     password = password_field("Password")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -115,11 +115,11 @@ class PreferencesForm(PlainForm):
             name: value for name, value in preferences.tool_approval.items() if name not in dict(self.tools)
         }
         # A list of models is a help, not a limit: servers of one's own have models of their own.
-        self.models = offered("models")
+        self.model_names, self.toolset_names = offered("models"), offered("toolsets")
         self.fields["model"].widget.attrs["list"] = "models"
         toolsets = self.fields["toolsets"]
         assert isinstance(toolsets, forms.MultipleChoiceField)  # noqa: S101  for the type checker
-        toolsets.choices = offered("toolsets")
+        toolsets.choices = self.toolset_names
         for name, label in self.tools:
             self.fields[f"approval_{name}"] = forms.ChoiceField(
                 label=label,
@@ -131,15 +131,13 @@ class PreferencesForm(PlainForm):
 
     def changes(self) -> dict[str, Any]:
         """What `preferences_update` takes."""
-        values = {name: self.cleaned_data[name] for name in self.base_fields}
+        values = {field.name: self.cleaned_data[field.name] for field in self.general_fields()}
         chosen = {name: self.cleaned_data[f"approval_{name}"] for name, _ in self.tools}
         values["tool_approval"] = self._kept | {name: value for name, value in chosen.items() if value}
         return values
 
     def general_fields(self) -> list[forms.BoundField]:
-        return [
-            self[name] for name in self.base_fields if name != "toolsets" or self.fields["toolsets"].choices
-        ]  # type: ignore[attr-defined]
+        return [self[name] for name in self.base_fields if name != "toolsets" or self.toolset_names]
 
     def approval_fields(self) -> list[forms.BoundField]:
         return [self[f"approval_{name}"] for name, _ in self.tools]

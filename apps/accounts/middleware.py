@@ -13,7 +13,9 @@ from apps.core.errors import NotAuthenticated
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
     """A page redirects to sign-in, an HTMX fragment has the page go there, /api/ answers 401 as JSON."""
 
-    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseBase:
+    def handle_no_permission(  # type: ignore[override]  # Django's only redirects
+        self, request: HttpRequest, view_func: Any
+    ) -> HttpResponseBase:
         if request.path.startswith("/api/"):
             error = NotAuthenticated()
             return JsonResponse(error.to_json(), status=error.status)

@@ -7,6 +7,8 @@ from uuid import UUID
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from apps.accounts.models import Secret
 from apps.core.health import CheckResult
@@ -22,19 +24,20 @@ SCRUBBED_LENGTH = 8
 @transaction.atomic
 def secret_set(*, name: str, value: str, user_id: UUID | None = None) -> None:
     """Keep `value` under `name` for a user or, without one, for the instance. An empty value removes it."""
-    rows = Secret.objects.filter(user_id=user_id, name=name)
+    rows = _rows(name, user_id)
     if not value:
         rows.delete()
         return
     ciphertext = _fernet().encrypt(value.encode()).decode()
-    Secret.objects.update_or_create(user_id=user_id, name=name, defaults={"ciphertext": ciphertext})
+    if not rows.update(ciphertext=ciphertext, updated_at=timezone.now()):
+        Secret.objects.create(user_id=user_id, name=name, ciphertext=ciphertext)
 
 
 def secret_get(name: str, *, user_id: UUID | None = None) -> str:
     """The value, or "" where there is none or it was encrypted with another key. The environment wins."""
     if user_id is None and (value := from_environment(name)):
         return value
-    row = Secret.objects.filter(user_id=user_id, name=name).first()
+    row = _rows(name, user_id).first()
     return _decrypt(row) if row else ""
 
 
@@ -60,6 +63,11 @@ def check_secrets() -> CheckResult:
         hint = "Restore data/secrets_key (or IZZY_SECRETS_KEY) from the backup, or enter them anew."
         return CheckResult(False, f"Stored with another key: {', '.join(sorted(closed))}.", hint)
     return CheckResult(True, "Stored secrets can be read.")
+
+
+def _rows(name: str, user_id: UUID | None) -> QuerySet[Secret]:
+    owned = Q(user__isnull=True) if user_id is None else Q(user_id=user_id)
+    return Secret.objects.filter(owned, name=name)
 
 
 def _decrypt(row: Secret) -> str:

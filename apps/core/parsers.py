@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
 from rest_framework.negotiation import BaseContentNegotiation
@@ -64,12 +64,13 @@ class StrictJSONParser(JSONParser):
 class AlwaysJSON(BaseContentNegotiation):
     """Answer JSON whatever Accept says; choose the parser by Content-Type, taking a missing one for JSON."""
 
-    def select_parser(self, request: Request, parsers: Sequence[BaseParser]) -> BaseParser | None:
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         content_type = (request.content_type or "").partition(";")[0].strip().lower()
         matching = (parser for parser in parsers if parser.media_type == content_type)
-        return next(matching, None if content_type else parsers[0])
+        return next(matching, None if content_type else next(iter(parsers)))
 
     def select_renderer(
-        self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        return renderers[0], renderers[0].media_type or ""
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type or ""

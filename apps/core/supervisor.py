@@ -97,7 +97,7 @@ class Supervisor:
     def _spawn(self, child: Child) -> None:
         child.started = time.monotonic()
         # In a process group of their own: Ctrl+C reaches the supervisor alone, which then ends them in order.
-        child.process = subprocess.Popen(
+        child.process = subprocess.Popen(  # noqa: S603  our own manage.py
             child.command,
             stdin=subprocess.DEVNULL,
             pass_fds=[self._reading],

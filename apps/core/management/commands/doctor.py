@@ -20,7 +20,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        console = Console(file=self.stdout)
+        console = Console()
         console.print(
             f"Python {platform.python_version()}, Django {django.__version__}, SQLite {sqlite3.sqlite_version},"
             f" data in {settings.IZZY_DATA_DIR}"

@@ -74,7 +74,9 @@ def wait_for_port(host: str, port: int) -> None:
     deadline = time.monotonic() + PORT_SECONDS
     while error := _bind_error(host, port):
         if time.monotonic() > deadline:
-            raise CommandError(f"Cannot listen on {host}:{port}: {error}. Is it in use? Try --port {port + 1}.")
+            raise CommandError(
+                f"Cannot listen on {host}:{port}: {error}. Is it in use? Try --port {port + 1}."
+            )
         time.sleep(0.2)
 
 
