@@ -1,0 +1,64 @@
+"""The contract of an embedder."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.core.errors import Unavailable
+
+Vector = NDArray[np.float32]
+Matrix = NDArray[np.float32]
+
+
+class EmbedderDown(Unavailable):
+    """The embedder cannot answer now; what waits for it is done later."""
+
+    default_code = "embedder_down"
+
+
+class EmbedderMissing(EmbedderDown):
+    """A package that the embedder needs is not installed; the message says how to get it."""
+
+    default_code = "embedder_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWeights:
+    """How telling each word of a query is for its owner: `words` from casefolded word to 0..1.
+
+    `trust` (0..1) says how far the owner's notes are enough to know; the rest is the embedder's own view.
+    """
+
+    words: Mapping[str, float]
+    trust: float
+
+
+class Embedder(Protocol):
+    """Makes unit vectors. `inline` ones are fast and cannot be down: they run in the saving transaction.
+
+    `noise` and `match` are the cosines of unrelated texts and of texts that say the same: the calibration.
+    """
+
+    name: str
+    dimension: int
+    inline: bool
+    query_prefix: str
+    document_prefix: str
+    noise: float
+    match: float
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """One unit row per text (zeros where a text has nothing to embed). Raises EmbedderDown."""
+
+    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
+        """One unit vector. Raises EmbedderDown."""
+
+
+def unit_rows(matrix: NDArray[np.floating]) -> Matrix:
+    """Rows scaled to length 1 as float32; zero and non-finite rows become zeros."""
+    rows = np.nan_to_num(np.asarray(matrix, dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)

@@ -1,0 +1,110 @@
+"""The bundled embedder: WordLlama's 256-dimension token vectors, averaged. No model runs, nothing can be down.
+
+Its two files are read directly: importing wordllama would take half a second.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.search.embedders.base import EmbedderMissing, Matrix, QueryWeights, Vector, unit_rows
+from apps.search.language.analysis import word_spans
+
+DIMENSION = 256
+MAX_TOKENS = 4096
+"""Tokens of one text that count."""
+SIGN_WEIGHT = 0.05
+"""What a token that belongs to no word weighs in a query, beside words of 0..1."""
+
+
+class StaticEmbedder:
+    """Documents: the mean of token vectors weighted by log(token id + 2), the token's rank in the vocabulary, so that
+    a stored vector depends on its text alone. Queries: weighted by the owner's own frequencies as far as they are known.
+    """
+
+    name = "static"
+    dimension = DIMENSION
+    inline = True
+    query_prefix = ""
+    document_prefix = ""
+    noise = 0.05
+    match = 0.85
+
+    def __init__(self) -> None:
+        spec = find_spec("wordllama")
+        if spec is None or not spec.submodule_search_locations:
+            raise EmbedderMissing(
+                "The bundled vectors need the package wordllama, which has no build for this platform. "
+                "Search works by keywords; set IZZY_EMBEDDER to another embedder for search by meaning."
+            )
+        self._folder = Path(spec.submodule_search_locations[0])
+
+    @cached_property
+    def _vectors(self) -> NDArray[np.float16]:
+        """Token vectors, mapped from the file (safetensors: 8 bytes header length, JSON header, data)."""
+        path = self._folder / "weights" / "l2_supercat_256.safetensors"
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        entry = header["embedding.weight"]
+        start = 8 + length + entry["data_offsets"][0]
+        return np.memmap(path, dtype="<f2", mode="r", offset=start, shape=tuple(entry["shape"]))
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.float32]:
+        """Weight of each token, 0..1: log(id + 2), scaled."""
+        ranks = np.log(np.arange(len(self._vectors)) + 2.0)
+        return np.asarray(ranks / ranks[-1], dtype=np.float32)
+
+    @cached_property
+    def _tokenizer(self):  # type: ignore[no-untyped-def]  # noqa: ANN202  tokenizers has no types
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MAX_TOKENS)
+        return tokenizer
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        batch = self._tokenizer.encode_batch_fast([text.lower() for text in texts], add_special_tokens=False)
+        counts = np.fromiter((len(item.ids) for item in batch), dtype=np.int64, count=len(texts))
+        result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        filled = np.flatnonzero(counts)
+        if not len(filled):
+            return result
+        tokens = np.concatenate([batch[row].ids for row in filled]).astype(np.int64)
+        weighted = self._vectors[tokens].astype(np.float32)
+        weighted *= self._ranks[tokens, None]
+        starts = np.concatenate(([0], np.cumsum(counts[filled])[:-1]))
+        result[filled] = np.add.reduceat(weighted, starts, axis=0)
+        return unit_rows(result)
+
+    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
+        lowered = text.lower()
+        encoded = self._tokenizer.encode(lowered, add_special_tokens=False)
+        if not encoded.ids:
+            return np.zeros(DIMENSION, dtype=np.float32)
+        tokens = np.asarray(encoded.ids)
+        weigh = self._ranks[tokens]
+        if weights is not None:
+            own = _token_weights(lowered, encoded.offsets, weights)
+            weigh = weights.trust * own + (1 - weights.trust) * weigh
+        return np.asarray(unit_rows((weigh @ self._vectors[tokens].astype(np.float32))[None])[0])
+
+
+def _token_weights(text: str, offsets: list[tuple[int, int]], weights: QueryWeights) -> Vector:
+    """The weight of the word that each token is a piece of."""
+    spans = word_spans(text)
+    result = np.full(len(offsets), SIGN_WEIGHT, dtype=np.float32)
+    place = 0
+    for index, (start, end) in enumerate(offsets):
+        while place < len(spans) and spans[place][1] <= start:
+            place += 1
+        if place < len(spans) and spans[place][0] < end:
+            result[index] = weights.words.get(spans[place][2], SIGN_WEIGHT)
+    return result

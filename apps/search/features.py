@@ -1,0 +1,127 @@
+"""What ranking knows of a passage beside its words and its vector, packed into 66 bytes.
+
+Packed, so that loading a user's whole index is one pass over a few columns without making Python objects.
+"""
+
+import struct
+from collections.abc import Sequence
+from datetime import datetime
+from enum import IntFlag
+from functools import lru_cache
+from hashlib import blake2b
+from math import inf
+
+import numpy as np
+
+from apps.search.documents import Document, Source
+from apps.search.language.analysis import split_words
+from apps.search.language.words import TIME_WORDS
+
+SOURCE_CODES = {Source.MEMORY: 0, Source.CONVERSATION: 1, Source.FILE: 2, Source.CAPABILITY: 3}
+PARTS_PER_POSITION = 1 << 16
+
+DTYPE = np.dtype(
+    [
+        ("session", "<u8"),
+        ("conversation", "<u8"),
+        ("document", "<u8"),
+        ("order", "<i8"),
+        ("happened", "<f8"),
+        ("valid_from", "<f8"),
+        ("valid_to", "<f8"),
+        ("first_name", "<u4"),
+        ("last_name", "<u4"),
+        ("length", "<u2"),
+        ("source", "u1"),
+        ("flags", "u1"),
+        ("language", "<u2"),
+    ]
+)
+"""`session` and `conversation` are hashes (0: none), `document` the last 8 bytes of the source id, `order` the place
+within the session, times are Unix seconds, `length` counts distinct stems, names are hashes of the speaker's."""
+
+_PACK = struct.Struct("<QQQqdddIIHBBH")
+
+
+class Flag(IntFlag):
+    QUESTION = 1
+    TIME = 2
+
+
+def pack_features(document: Document, *, part: int, text: str, terms: Sequence[str], language: str) -> bytes:
+    """The 66 bytes of one passage, `part` of its document, with its distinct `terms`."""
+    first, last = speaker_hashes(document.speaker)
+    return _PACK.pack(
+        session_hash(document),
+        uuid_hash(document.conversation_id.bytes) if document.conversation_id else 0,
+        uuid_hash(document.source_id.bytes),
+        document.position * PARTS_PER_POSITION + part,
+        document.happened_at.timestamp(),
+        _seconds(document.valid_from, -inf),
+        _seconds(document.valid_to, inf),
+        first,
+        last,
+        min(len(terms), 0xFFFF),
+        SOURCE_CODES[document.source],
+        text_flags(text),
+        language_code(language),
+    )
+
+
+def session_hash(document: Document) -> int:
+    """Passages of one sitting share it; a document outside any conversation is its own."""
+    if document.conversation_id is None and not document.session:
+        return uuid_hash(document.source_id.bytes)
+    conversation = document.conversation_id.hex if document.conversation_id else ""
+    return _hash8(f"{conversation}/{document.session}")
+
+
+def uuid_hash(value: bytes) -> int:
+    """The last eight bytes of a UUID, which are random in versions 4 and 7."""
+    return int.from_bytes(value[8:], "little")
+
+
+def speaker_hashes(speaker: str) -> tuple[int, int]:
+    """Hashes of the first and the last word of a speaker's name; zeros where there is none."""
+    return _speaker_hashes(speaker) if speaker else (0, 0)
+
+
+@lru_cache(maxsize=1024)
+def _speaker_hashes(speaker: str) -> tuple[int, int]:
+    words = split_words(speaker)
+    return (word_hash(words[0]), word_hash(words[-1])) if words else (0, 0)
+
+
+@lru_cache(maxsize=4096)
+def word_hash(word: str) -> int:
+    """32 bits of a casefolded word, never 0."""
+    return int.from_bytes(blake2b(word.encode(), digest_size=4).digest(), "little") or 1
+
+
+@lru_cache(maxsize=4096)
+def _hash8(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") or 1
+
+
+def text_flags(text: str) -> int:
+    """Whether a passage ends by asking something, and whether it says when."""
+    flags = Flag.QUESTION if any(mark in text[-60:] for mark in "?？؟") else Flag(0)
+    if not TIME_WORDS.isdisjoint(text.casefold().replace(",", " ").replace(".", " ").split()) or _names_year(text):
+        flags |= Flag.TIME
+    return int(flags)
+
+
+def _names_year(text: str) -> bool:
+    return any(word[:2] in {"19", "20"} and len(word) == 4 and word.isdigit() for word in text.split())
+
+
+def language_code(language: str) -> int:
+    return int.from_bytes(language.encode()[:2].ljust(2, b"\0"), "little")
+
+
+def language_name(code: int) -> str:
+    return int(code).to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace")
+
+
+def _seconds(moment: datetime | None, otherwise: float) -> float:
+    return moment.timestamp() if moment is not None else otherwise

@@ -1,0 +1,153 @@
+"""One analyser for documents and queries: words, their language, their stems."""
+
+import re
+import threading
+import unicodedata
+from functools import lru_cache
+
+import stopwordsiso
+
+from apps.search.language.words import STEMMERS, STOP_WORDS
+
+try:
+    import Stemmer
+except ImportError:
+    Stemmer = None
+    import snowballstemmer
+
+DEFAULT_LANGUAGE = "en"
+MAX_TERMS = 2000
+"""Terms of one query that count; more would only cost time."""
+MAX_TERM_CHARS = 64
+MIN_VOTES = 2
+"""Function words that it takes to believe a text to be in another language than English."""
+
+_SIGN = "(?:[^\\W_]|[\u0300-\u036f\u05b0-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
+_WORD = re.compile(f"{_SIGN}+(?:['’-]{_SIGN}+)*")
+_RUN = re.compile(f"{_SIGN}+")
+_DENSE = re.compile(  # scripts written without spaces: searched by pairs of signs
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+)
+_SCRIPTS = (
+    ("el", re.compile("[\u0370-\u03ff]")),
+    ("he", re.compile("[\u0590-\u05ff]")),
+    ("ar", re.compile("[\u0600-\u06ff]")),
+    ("hi", re.compile("[\u0900-\u097f]")),
+    ("ta", re.compile("[\u0b80-\u0bff]")),
+    ("th", re.compile("[\u0e00-\u0e7f]")),
+    ("ja", re.compile("[\u3040-\u30ff]")),
+    ("ko", re.compile("[\uac00-\ud7af]")),
+    ("zh", re.compile("[\u4e00-\u9fff]")),
+)
+_CLITICS = frozenset("c d j l m n s t qu".split())
+_local = threading.local()
+
+
+def _votes() -> dict[str, list[str]]:
+    votes: dict[str, list[str]] = {}
+    for code, words in STOP_WORDS.items():
+        for word in words:
+            votes.setdefault(word, []).append(code)
+    return votes
+
+
+_VOTES = _votes()
+
+
+def detect_language(text: str) -> str:
+    """The language of a text by its script and its function words; English where too little tells."""
+    return _detect(text, split_words(text[:2000]))
+
+
+def _detect(text: str, words: list[str]) -> str:
+    if not text.isascii():
+        for code, pattern in _SCRIPTS:
+            if pattern.search(text, 0, 400):
+                return code
+    counts: dict[str, int] = {}
+    for word in words:
+        for code in _VOTES.get(word, ()):
+            counts[code] = counts.get(code, 0) + 1
+    best = max(counts, key=lambda code: counts[code], default=DEFAULT_LANGUAGE)
+    known = counts.get(best, 0)
+    return best if known >= MIN_VOTES and known > counts.get(DEFAULT_LANGUAGE, 0) else DEFAULT_LANGUAGE
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, normalised (NFKC) and casefolded; possessives and elided articles are taken off."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    words: list[str] = []
+    for word in _WORD.findall(text.casefold()):
+        if word.isascii() and word.isalnum():
+            words.append(word)
+        else:
+            words.extend(_word_parts(word))
+    return words
+
+
+def word_spans(text: str) -> list[tuple[int, int, str]]:
+    """Start, end and text of each unbroken run of word characters."""
+    return [(match.start(), match.end(), match.group()) for match in _RUN.finditer(text)]
+
+
+def _word_parts(word: str) -> list[str]:
+    """Parts of a word with apostrophes, hyphens or signs beyond ASCII; a hyphenated word also counts joined."""
+    if "-" in word:
+        parts = word.split("-")
+        joined = "".join(parts)
+        return [piece for part in [*parts, joined] for piece in _word_parts(part)]
+    if "'" in word:
+        head, _, tail = word.partition("'")
+        return _word_parts(tail if head in _CLITICS and len(tail) > 1 else head)
+    if not _DENSE.search(word):
+        return [word]
+    return [pair for run in _DENSE.findall(word) for pair in _pairs(run)] + [rest for rest in _DENSE.split(word) if rest]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run] if len(run) == 1 else [run[start : start + 2] for start in range(len(run) - 1)]
+
+
+@lru_cache(maxsize=64)
+def stop_words(language: str) -> frozenset[str]:
+    known = STOP_WORDS.get(language)
+    if known is not None:
+        return known
+    return frozenset(stopwordsiso.stopwords(language)) if stopwordsiso.has_lang(language) else frozenset()
+
+
+def document_terms(text: str, language: str = "") -> tuple[str, list[str]]:
+    """The language (detected where none is given) and the distinct stems of a document, without stop words.
+
+    Stems stand in the order of their first appearance.
+    """
+    words = split_words(text)
+    language = language or _detect(text, words[:400])
+    stop = stop_words(language)
+    return language, list(dict.fromkeys(stems([word for word in words if word not in stop], language)))
+
+
+def stems(words: list[str], language: str) -> list[str]:
+    """The stem of each word, accents folded, at most MAX_TERM_CHARS long."""
+    stemmed = _stem_words(words, language)
+    return [stem if stem.isascii() and len(stem) <= MAX_TERM_CHARS else _fold(stem) for stem in stemmed]
+
+
+def _fold(stem: str) -> str:
+    bare = "".join(sign for sign in unicodedata.normalize("NFD", stem) if not unicodedata.combining(sign))
+    return (bare or stem)[:MAX_TERM_CHARS]
+
+
+def _stem_words(words: list[str], language: str) -> list[str]:
+    algorithm = STEMMERS.get(language)
+    if algorithm is None:
+        return words
+    stemmers: dict[str, object] | None = getattr(_local, "stemmers", None)
+    if stemmers is None:
+        stemmers = _local.stemmers = {}
+    stemmer = stemmers.get(algorithm)
+    if stemmer is None:
+        maker = Stemmer.Stemmer if Stemmer is not None else snowballstemmer.stemmer
+        stemmer = stemmers[algorithm] = maker(algorithm)
+    return list(stemmer.stemWords(words))  # type: ignore[attr-defined]
