@@ -50,7 +50,10 @@ class Report:
             "name": self.name,
             "settings": self.settings,
             "sections": [
-                {"title": part.title, "rows": [dict(zip(part.columns, row, strict=True)) for row in part.rows]}
+                {
+                    "title": part.title,
+                    "rows": [dict(zip(part.columns, row, strict=True)) for row in part.rows],
+                }
                 for part in self.sections
             ],
             "aims": self.aims,
@@ -85,5 +88,3 @@ def _shown(cell: Cell, digits: int) -> str:
     if isinstance(cell, int) and not isinstance(cell, bool):
         return f"{cell:,}"
     return str(cell)
-
-

@@ -4,3 +4,18 @@ from django.apps import AppConfig
 class AgentConfig(AppConfig):
     name = "apps.agent"
     label = "agent"
+
+    def ready(self) -> None:
+        from apps.agent import status
+        from apps.agent.tools.builtin import BUILTIN_TOOLS
+        from apps.agent.tools.registry import register_tools
+        from apps.core.health import register_check
+        from apps.core.registries import banners, choices, connection_tests
+
+        register_tools(BUILTIN_TOOLS)
+        register_check("model", status.check_model)
+        connection_tests.register("model", status.test_connection)
+        banners.register("model", status.offline_banner)
+        choices.register("tools", status.tool_choices)
+        choices.register("toolsets", status.toolset_choices)
+        choices.register("models", status.model_choices)

@@ -3,7 +3,8 @@
 `apps.agent.sdk` is the only module that imports the `anthropic` package and implements `ModelClient`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
@@ -100,13 +101,14 @@ ModelEvent: TypeAlias = TextChunk | ModelResponse
 class ModelClient(Protocol):
     """Anything that answers a `ModelRequest`."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Text as it comes, then exactly one `ModelResponse`; raises `ModelError`. Writes one `ModelCall` row."""
 
 
 async def complete(client: ModelClient, request: ModelRequest) -> ModelResponse:
     """The whole response, for callers that show no text while it comes."""
-    async for event in client.stream(request):
-        if isinstance(event, ModelResponse):
-            return event
+    async with aclosing(client.stream(request)) as events:
+        async for event in events:
+            if isinstance(event, ModelResponse):
+                return event
     raise ModelError("stream_cut", "The model's answer ended too early. Try again.")

@@ -1,34 +1,141 @@
-"""Runs the tool calls of one round."""
+"""Runs tool calls: one call through its checks and limits. `apps.agent.rounds` runs the calls of a round."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from apps.agent.events import Event
+from apps.accounts.models import Preferences
+from apps.accounts.secrets import secret_values
+from apps.accounts.selectors import preferences_for
+from apps.agent.client import INCOMPLETE_INPUT
 from apps.agent.protocols import ConversationTools, MemoryTools
-from apps.agent.tools.base import Approval, Tool
+from apps.agent.results import result_text
+from apps.agent.schema import schema_error
+from apps.agent.scrub import Scrubber
+from apps.agent.tools.base import Approval, Emit, Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.registry import find_tool
+from apps.core.database import in_db
+from apps.core.errors import IzzyError
+
+logger = logging.getLogger(__name__)
+
+APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended. `error_code` is "" for success; `result` is what the model gets."""
+
+    result: str
+    error_code: str = ""
+    build_id: str = ""
+    duration_ms: int = 0
+
+    @property
+    def is_error(self) -> bool:
+        return bool(self.error_code)
 
 
 @dataclass(kw_only=True)
 class ToolExecutor:
     """The pipeline every tool call goes through, for one turn. Make one with `executor_for`.
 
-    `approvals` are the user's preferences by tool name; `secrets` the values that must not appear anywhere.
+    `approvals` are the user's preferences by tool name; `secrets` the values that must not appear anywhere;
+    `tools` those of the turn that no registry knows.
     """
 
     user_id: UUID
     conversation_id: UUID | None
     turn_id: UUID | None
-    approvals: Mapping[str, Approval] = field(default_factory=dict)
+    approvals: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     memory: MemoryTools | None = None
     conversations: ConversationTools | None = None
     tools: Mapping[str, Tool] = field(default_factory=dict)
 
-    def run_round(self, blocks: list[dict[str, Any]], round: int) -> AsyncIterator[Event]:
-        """Runs, or goes on with, the `tool_use` blocks of one assistant message; events as they happen."""
-        raise NotImplementedError
+    @cached_property
+    def scrubber(self) -> Scrubber:
+        """Made at first use and kept for the turn."""
+        return Scrubber(self.secrets)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name, offered in this turn or not."""
+        return self.tools.get(name) or find_tool(name)
+
+    def approval(self, tool: Tool) -> Approval:
+        """What the user's preferences, or else the tool itself, say about running it."""
+        return APPROVALS.get(self.approvals.get(tool.name, ""), tool.approval)
+
+    def refusal(self, name: str, arguments: dict[str, Any]) -> Outcome | None:
+        """Why this call is not run at all: the checks before anything happens. None when it may run."""
+        tool = self.find(name)
+        if tool is None:
+            return Outcome(
+                f"There is no tool called {name[:100]}. Use one of those you were given.", "unknown_tool"
+            )
+        if INCOMPLETE_INPUT in arguments:
+            text = "The input was cut off or was not a JSON object, so nothing was run. Call again with a shorter input."
+            return Outcome(text, "incomplete_input")
+        wrong = schema_error(tool.input_schema, arguments)
+        if wrong:
+            text = f"The input does not fit. {self.scrubber.text(wrong)} Correct it and call again."
+            return Outcome(text, "invalid_input")
+        if self.approval(tool) == "never":
+            text = f"The user's settings never allow {name}. Do without it, or tell the user where it is set."
+            return Outcome(text, "not_allowed")
+        return None
+
+    async def execute(self, tool: Tool, arguments: dict[str, Any], *, call_id: UUID, emit: Emit) -> Outcome:
+        """Runs the handler within its limits; every failure becomes an outcome that says what to do next."""
+        context = ToolContext(
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
+            turn_id=self.turn_id,
+            tool_call_id=call_id,
+            emit=emit,
+            memory=self.memory,
+            conversations=self.conversations,
+        )
+        started = time.monotonic()
+        output, error_code = await self._handled(tool, context, arguments)
+        data = output.data if isinstance(output, ToolOutput) else output
+        text = result_text(
+            data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=tool.untrusted and not error_code
+        )
+        build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
+        return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000))
+
+    async def _handled(self, tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> tuple[Any, str]:
+        try:
+            async with asyncio.timeout(tool.timeout) as limit:
+                return await tool.handler(context, arguments), ""
+        except TimeoutError as error:
+            if limit.expired():
+                return _timed_out(tool), "timeout"
+            return self._crashed(tool, error), "tool_crashed"
+        except ToolFailure as error:
+            return str(error), "tool_failed"
+        except IzzyError as error:
+            return error.message, error.code
+        except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
+            return self._crashed(tool, error), "tool_crashed"
+
+    def _crashed(self, tool: Tool, error: Exception) -> str:
+        said = self.scrubber.text(f"{type(error).__name__}: {error}")
+        logger.error("tool %s failed: %s", tool.name, said)
+        return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
+
+
+def _timed_out(tool: Tool) -> str:
+    text = f"The tool did not finish within {tool.timeout:g} seconds."
+    if tool.tier == Tier.SIDE_EFFECTING:
+        return f"{text} It may still have taken effect: check before you call it again."
+    return f"{text} Ask for less, or go on without it."
 
 
 async def executor_for(
@@ -40,4 +147,17 @@ async def executor_for(
     conversations: ConversationTools | None = None,
 ) -> ToolExecutor:
     """An executor with the user's preferences and the stored secrets, read in one database hop."""
-    raise NotImplementedError
+
+    def read() -> tuple[Preferences, list[str]]:
+        return preferences_for(user_id), secret_values()
+
+    preferences, secrets = await in_db(read)
+    return ToolExecutor(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        turn_id=turn_id,
+        approvals=preferences.tool_approval,
+        secrets=tuple(secrets),
+        memory=memory,
+        conversations=conversations,
+    )

@@ -1,14 +1,27 @@
 """The agentic loop: call the model, run its tool calls, repeat."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from apps.agent.client import ModelClient, Usage
-from apps.agent.events import Event
+from apps.agent.client import ModelClient, ModelError, ModelRequest, ModelResponse, Usage
+from apps.agent.events import Event, Question, Response, TextDelta, TurnFailed, TurnResumed
 from apps.agent.executor import ToolExecutor
+from apps.agent.rounds import Round, TurnTaken
 from apps.agent.tools.base import Tool
+
+__all__ = ["TurnState", "TurnStore", "TurnTaken", "run_turn"]
+
+NOTICES = {
+    "max_tokens": "The answer was cut off at the length limit. Say “go on” for the rest.",
+    "model_context_window_exceeded": "The conversation has reached the model's limit, so the answer was cut off. "
+    "Start a new conversation to go on; what was saved to memory comes along.",
+    "max_rounds": "Izzy stopped after many rounds of tool calls.",
+}
+REFUSED = "The model declined to answer this. Edit the message and try again, or ask something else."
+EMPTY = "The model ended without an answer. Try again."
 
 
 @dataclass(kw_only=True)
@@ -50,11 +63,153 @@ class TurnStore(Protocol):
         """All `tool_result` blocks of the round: one user message."""
 
 
-def run_turn(
+async def run_turn(
     state: TurnState, *, client: ModelClient, executor: ToolExecutor, store: TurnStore
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """Runs or resumes the turn and yields its events, ending with one `Response` or `TurnFailed`.
 
-    A model's failure becomes `TurnFailed`; cancellation passes through (the caller then says `TurnStopped`).
+    A model's failure becomes `TurnFailed`. Cancellation passes through (the caller then says `TurnStopped`), and
+    so does `TurnTaken`: another process goes on with this turn, the caller leaves its rows alone.
     """
-    raise NotImplementedError
+    if state.rounds_done:
+        yield TurnResumed()
+    try:
+        async with aclosing(_rounds(state, client, executor, store)) as events:
+            async for event in events:
+                yield event
+    except ModelError as error:
+        yield TurnFailed(error.code, error.message)
+
+
+async def _rounds(
+    state: TurnState, client: ModelClient, executor: ToolExecutor, store: TurnStore
+) -> AsyncGenerator[Event, None]:
+    while True:
+        if calls := _open_calls(state):
+            tools = Round(executor, calls, state.rounds_done)
+            async with aclosing(tools.events()) as events:
+                async for event in events:
+                    yield event
+            state.tool_calls.extend(call.to_json() for call in tools.calls if call.outcome)
+            state.build_id = tools.build_id or state.build_id
+            if tools.waiting:
+                yield _waiting(state, tools)
+                return
+            await store.save_tool_results(tools.results, state.rounds_done)
+            state.messages.append({"role": "user", "content": tools.results})
+        elif _finished(state):
+            yield _response(state)
+            return
+        if state.rounds_done >= state.max_rounds:
+            async for event in _fallback(state, store):
+                yield event
+            return
+        async with aclosing(_ask_model(state, client, store)) as events:
+            async for event in events:
+                yield event
+
+
+async def _ask_model(state: TurnState, client: ModelClient, store: TurnStore) -> AsyncGenerator[Event, None]:
+    request = ModelRequest(
+        user_id=state.user_id,
+        purpose=state.purpose,
+        model=state.model,
+        messages=state.messages,
+        system=state.system,
+        tools=[tool.definition() for tool in state.tools],
+        max_tokens=state.max_tokens,
+        conversation_id=state.conversation_id,
+        turn_id=state.turn_id,
+        round=state.rounds_done + 1,
+    )
+    response = None
+    async with aclosing(client.stream(request)) as events:
+        async for event in events:
+            if isinstance(event, ModelResponse):
+                response = event
+            else:
+                _grow(state.partial_blocks, event.text)
+                yield TextDelta(event.text)
+    await _take(state, response, store)
+
+
+async def _take(state: TurnState, response: ModelResponse | None, store: TurnStore) -> None:
+    """Keeps a whole response: stored first, then part of the turn."""
+    if response is None:
+        raise ModelError(
+            "stream_cut", "The connection to the model broke before the answer was complete. Try again."
+        )
+    state.usage += response.usage
+    if response.stop_reason == "refusal":
+        raise ModelError("refusal", REFUSED)
+    if not response.blocks:
+        raise ModelError("empty_answer", EMPTY)
+    await _keep(state, store, response.blocks, response.stop_reason)
+
+
+async def _keep(state: TurnState, store: TurnStore, blocks: list[dict[str, Any]], stop_reason: str) -> None:
+    await store.save_assistant(blocks, stop_reason, state.rounds_done + 1)
+    state.rounds_done += 1
+    state.stop_reason = stop_reason
+    state.messages.append({"role": "assistant", "content": blocks})
+    state.partial_blocks.clear()
+
+
+async def _fallback(state: TurnState, store: TurnStore) -> AsyncGenerator[Event, None]:
+    text = f"I stopped after {state.max_rounds} rounds of tool calls without coming to an end. Say “go on” and I will."
+    yield TextDelta(text)
+    await _keep(state, store, [{"type": "text", "text": text}], "max_rounds")
+    yield _response(state)
+
+
+def _open_calls(state: TurnState) -> list[dict[str, Any]]:
+    last = state.messages[-1]
+    if last["role"] != "assistant" or isinstance(last["content"], str):
+        return []
+    return [block for block in last["content"] if block["type"] == "tool_use"]
+
+
+def _finished(state: TurnState) -> bool:
+    return state.messages[-1]["role"] == "assistant" and state.stop_reason != "pause_turn"
+
+
+def _waiting(state: TurnState, tools: Round) -> Response:
+    question = next((item for item in tools.waiting if isinstance(item, Question)), None)
+    approval = next((item for item in tools.waiting if not isinstance(item, Question)), None)
+    return _response(
+        state,
+        pending_question=asdict(question) if question else None,
+        pending_approval=asdict(approval) if approval else None,
+    )
+
+
+def _response(
+    state: TurnState,
+    *,
+    pending_question: dict[str, Any] | None = None,
+    pending_approval: dict[str, Any] | None = None,
+) -> Response:
+    usage = asdict(state.usage) | {"cost_usd": round(state.usage.cost_usd, 6)}
+    text = NOTICES.get(state.stop_reason)
+    return Response(
+        text=_text(state.messages[-1]),
+        build_id=state.build_id,
+        tool_calls=list(state.tool_calls),
+        usage=usage,
+        notice={"code": state.stop_reason, "message": text} if text else None,
+        pending_question=pending_question,
+        pending_approval=pending_approval,
+    )
+
+
+def _text(message: dict[str, Any]) -> str:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return "".join(block["text"] for block in content if block["type"] == "text")
+
+
+def _grow(blocks: list[dict[str, Any]], text: str) -> None:
+    if not blocks:
+        blocks.append({"type": "text", "text": ""})
+    blocks[-1]["text"] += text

@@ -24,7 +24,9 @@ class ModelCall(UserOwned):
     purpose = models.CharField(max_length=32)
     model = models.CharField(max_length=128)
     endpoint = models.CharField(max_length=16, choices=Endpoint)
-    input_tokens = models.PositiveIntegerField(default=0, help_text="Neither read from nor written to the cache.")
+    input_tokens = models.PositiveIntegerField(
+        default=0, help_text="Neither read from nor written to the cache."
+    )
     output_tokens = models.PositiveIntegerField(default=0)
     cache_read_tokens = models.PositiveIntegerField(default=0)
     cache_write_tokens = models.PositiveIntegerField(default=0)

@@ -5,25 +5,74 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models.functions import TruncDate
+
 from apps.agent.client import Usage
-from apps.agent.models import ToolCall
+from apps.agent.models import ModelCall, ToolCall
+
+TOTALS = {
+    "calls": Count("pk"),
+    "failed": Count("pk", filter=~Q(error_code="")),
+    "input_tokens": Sum("input_tokens", default=0),
+    "output_tokens": Sum("output_tokens", default=0),
+    "cache_read_tokens": Sum("cache_read_tokens", default=0),
+    "cache_write_tokens": Sum("cache_write_tokens", default=0),
+    "cost_usd": Sum("cost_usd", default=0),
+}
 
 
 def toolcalls_undecided(*, user_id: UUID, turn_id: UUID) -> list[ToolCall]:
     """The calls for which the turn still waits; resume it when this is empty."""
-    raise NotImplementedError
+    waiting = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, state=ToolCall.State.WAITING)
+    return list(waiting.filter(decision="").order_by("round", "position"))
 
 
 def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]:
     """All calls of these turns in the order they were made."""
-    raise NotImplementedError
+    return list(
+        ToolCall.objects.for_user(user_id)
+        .filter(turn_id__in=turn_ids)
+        .order_by("turn_id", "round", "position")
+    )
 
 
 def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:
     """Tokens and cost of the turn so far."""
-    raise NotImplementedError
+    found = ModelCall.objects.for_user(user_id).filter(turn_id=turn_id).aggregate(**TOTALS)
+    return Usage(
+        input_tokens=found["input_tokens"],
+        output_tokens=found["output_tokens"],
+        cache_read_tokens=found["cache_read_tokens"],
+        cache_write_tokens=found["cache_write_tokens"],
+        cost_usd=float(found["cost_usd"]),
+        calls=found["calls"],
+    )
 
 
 def usage_summary(*, user_id: UUID, since: datetime, until: datetime) -> dict[str, Any]:
-    """Totals, and the same by day, by purpose and by model, of `since <= created_at < until`."""
-    raise NotImplementedError
+    """`{total, by_day, by_purpose, by_model, tools}` of `since <= created_at < until`.
+
+    Each holds `{calls, failed, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd}`, the
+    lists with their key beside; days are those of UTC. `tools` are `{name, calls, failed}`, most used first.
+    """
+    period = Q(created_at__gte=since, created_at__lt=until)
+    calls = ModelCall.objects.for_user(user_id).filter(period).order_by()
+    days = calls.annotate(day=TruncDate("created_at"))
+    tools = ToolCall.objects.for_user(user_id).filter(period).order_by().values("name")
+    counted = tools.annotate(calls=Count("pk"), failed=Count("pk", filter=Q(is_error=True)))
+    return {
+        "total": _money(calls.aggregate(**TOTALS)),
+        "by_day": _grouped(days, "day"),
+        "by_purpose": _grouped(calls, "purpose"),
+        "by_model": _grouped(calls, "model"),
+        "tools": list(counted.order_by("-calls", "name")),
+    }
+
+
+def _grouped(calls: QuerySet[ModelCall], key: str) -> list[dict[str, Any]]:
+    return [_money(row) for row in calls.values(key).annotate(**TOTALS).order_by(key)]
+
+
+def _money(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"cost_usd": float(row["cost_usd"])}

@@ -1,9 +1,129 @@
-"""Writes of the agent: what the user says to a waiting call, and closing what was left open."""
+"""Writes of the agent: the life of a tool call's row, and what the user says to a waiting one."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 from uuid import UUID
 
+from django.db import transaction
+from django.utils import timezone
+
 from apps.agent.models import ToolCall
+from apps.core.errors import Conflict, NotFound
+from apps.core.ids import parse_id
+from apps.core.text import clean_text
+
+State = ToolCall.State
+Reason = Literal["stopped", "interrupted", "failed", "superseded"]
+
+MAX_ANSWER_CHARS = 20_000
+
+NOT_RUN = {
+    "stopped": "The user stopped the turn before this was run.",
+    "interrupted": "The server stopped before this was run. Call it again if it is still needed.",
+    "failed": "The turn ended in an error before this was run.",
+    "superseded": "The user wrote a new message instead of answering; this was not run.",
+}
+PERHAPS_RUN = {
+    "stopped": "The user stopped the turn while this was running.",
+    "interrupted": "The server stopped while this was running.",
+    "failed": "The turn ended in an error while this was running.",
+    "superseded": "The turn ended while this was running.",
+}
+CHECK_FIRST = "It was not run again and may have taken effect: check before you repeat it."
+DECLINED = "The user declined this call; it was not run. Do not try it again: ask what they want instead."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCall:
+    """A tool call as it came from the model; `input` is scrubbed already."""
+
+    tool_use_id: str
+    name: str
+    tier: str
+    input: dict[str, Any]
+
+
+@transaction.atomic
+def toolcalls_open(
+    *, user_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, round: int, calls: Sequence[NewCall]
+) -> list[ToolCall]:
+    """The rows of one round's calls, in order: those that exist, and new pending ones for the others.
+
+    Of the calls that were found running, read-only ones become pending again; the others are ended with an error.
+    """
+    known = {}
+    if turn_id is not None:
+        rows = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round)
+        known = {row.position: row for row in rows}
+    fresh = [
+        ToolCall(
+            user_id=user_id,
+            conversation_id=conversation_id,
+            turn_id=turn_id,
+            round=round,
+            position=position,
+            tool_use_id=call.tool_use_id,
+            name=call.name[:128],
+            tier=call.tier,
+            input=call.input,
+        )
+        for position, call in enumerate(calls)
+        if position not in known
+    ]
+    ToolCall.objects.bulk_create(fresh)
+    for row in known.values():
+        _leave_running(row)
+    return [*sorted([*known.values(), *fresh], key=lambda row: row.position)]
+
+
+def _leave_running(row: ToolCall) -> None:
+    if row.state != State.RUNNING:
+        return
+    if row.tier == "read_only":
+        row.state = State.PENDING
+        row.save(update_fields=["state"])
+    else:
+        _end(row, f"{PERHAPS_RUN['interrupted']} {CHECK_FIRST}", "interrupted")
+
+
+def _end(row: ToolCall, result: str, error_code: str) -> None:
+    row.state, row.result, row.error_code, row.is_error = State.DONE, result, error_code, bool(error_code)
+    row.finished_at = timezone.now()
+    row.save(update_fields=["state", "result", "error_code", "is_error", "finished_at"])
+
+
+@transaction.atomic
+def toolcalls_start(*, user_id: UUID, ids: Sequence[UUID]) -> bool:
+    """Marks calls as running. False, and nothing changed, when one of them runs or has ended already."""
+    rows = ToolCall.objects.for_user(user_id).filter(pk__in=ids, state__in=[State.PENDING, State.WAITING])
+    if rows.update(state=State.RUNNING, started_at=timezone.now()) == len(ids):
+        return True
+    transaction.set_rollback(True)
+    return False
+
+
+def toolcall_finish(
+    *, user_id: UUID, id: UUID, result: str, error_code: str = "", duration_ms: int = 0, build_id: str = ""
+) -> bool:
+    """Ends a call with its result. False when somebody else has ended it."""
+    rows = ToolCall.objects.for_user(user_id).filter(pk=id).exclude(state=State.DONE)
+    changed = rows.update(
+        state=State.DONE,
+        result=result,
+        is_error=bool(error_code),
+        error_code=error_code[:48],
+        duration_ms=duration_ms,
+        build_id=build_id,
+        finished_at=timezone.now(),
+    )
+    return changed == 1
+
+
+def toolcall_wait(*, user_id: UUID, id: UUID, waits_for: str) -> None:
+    """Marks a call that has not begun as waiting for the user."""
+    rows = ToolCall.objects.for_user(user_id).filter(pk=id, state=State.PENDING)
+    rows.update(state=State.WAITING, waits_for=waits_for)
 
 
 def toolcall_decide(*, user_id: UUID, tool_call_id: object, approved: bool) -> ToolCall:
@@ -11,7 +131,8 @@ def toolcall_decide(*, user_id: UUID, tool_call_id: object, approved: bool) -> T
 
     NotFound for another user's or an unknown call, Conflict (`not_waiting`) when it waits for no decision (any more).
     """
-    raise NotImplementedError
+    decision = ToolCall.Decision.APPROVED if approved else ToolCall.Decision.DECLINED
+    return _respond(user_id, tool_call_id, ToolCall.WaitsFor.APPROVAL, decision=decision)
 
 
 def toolcall_answer(*, user_id: UUID, tool_call_id: object, text: object) -> ToolCall:
@@ -19,17 +140,53 @@ def toolcall_answer(*, user_id: UUID, tool_call_id: object, text: object) -> Too
 
     NotFound, Conflict as for `toolcall_decide`; InvalidInput for an empty text, TooLarge for a longer one.
     """
-    raise NotImplementedError
+    answer = clean_text(text, field="text", max_chars=MAX_ANSWER_CHARS)
+    decision = ToolCall.Decision.APPROVED
+    return _respond(user_id, tool_call_id, ToolCall.WaitsFor.ANSWER, decision=decision, answer=answer)
 
 
+@transaction.atomic
+def _respond(user_id: UUID, tool_call_id: object, waits_for: str, **values: str) -> ToolCall:
+    rows = ToolCall.objects.for_user(user_id).filter(pk=parse_id(tool_call_id))
+    waiting = rows.filter(state=State.WAITING, waits_for=waits_for, decision="")
+    changed = waiting.update(**values)
+    row = rows.first()
+    if row is None:
+        raise NotFound
+    if not changed:
+        raise Conflict("Nothing waits for this any more.", code="not_waiting")
+    return row
+
+
+@transaction.atomic
 def toolcalls_close_open(
-    *, turn_id: UUID, round: int, blocks: list[dict[str, Any]], user_id: UUID, reason: str
+    *, turn_id: UUID, round: int, blocks: list[dict[str, Any]], user_id: UUID, reason: Reason
 ) -> list[dict[str, Any]]:
     """Ends every open call of the turn's last round with an error result.
 
     `blocks` are the content blocks of the assistant message whose calls are open. `reason` is `stopped`,
-    `interrupted`, `failed` or `superseded` (a new message came instead of an answer). Returns the `tool_result` blocks of all
-    calls of that message, the finished ones with their own results, for one user message; [] when it has none.
-    Idempotent.
+    `interrupted`, `failed` or `superseded` (a new message came instead of an answer). Returns the `tool_result`
+    blocks of all calls of that message, the finished ones with their own results, for one user message; [] when
+    it has none. Idempotent.
     """
-    raise NotImplementedError
+    uses = [block for block in blocks if block["type"] == "tool_use"]
+    rows = {
+        row.position: row for row in ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round)
+    }
+    results = []
+    for position, block in enumerate(uses):
+        row = rows.get(position)
+        if row is None:
+            results.append(tool_result(block["id"], NOT_RUN[reason], is_error=True))
+            continue
+        if row.is_open:
+            began = row.state == State.RUNNING and row.tier != "read_only"
+            _end(row, f"{PERHAPS_RUN[reason]} {CHECK_FIRST}" if began else NOT_RUN[reason], reason)
+        results.append(tool_result(block["id"], row.result, is_error=row.is_error))
+    return results
+
+
+def tool_result(tool_use_id: str, text: str, *, is_error: bool) -> dict[str, Any]:
+    """The block that gives a call's result to the model."""
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": tool_use_id, "content": text}
+    return block | {"is_error": True} if is_error else block

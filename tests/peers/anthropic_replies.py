@@ -83,7 +83,7 @@ class Reply:
 
     def _head(self, model: str, input_tokens: int) -> dict[str, Any]:
         usage = {"input_tokens": input_tokens, "output_tokens": 1} | self.usage
-        head = {"id": self.message_id, "type": "message", "role": "assistant", "model": model, "content": []}
+        head: dict[str, Any] = {"id": self.message_id, "type": "message", "role": "assistant", "model": model, "content": []}
         return head | {"stop_reason": None, "stop_sequence": None, "usage": usage}
 
     def _stop_reason(self) -> str:

@@ -176,8 +176,7 @@ class AnthropicServer:
         """The reply's events with its pauses and faults; None means: break the connection."""
         for count, event in enumerate(given.events(model, size)):
             if count == given.hold_after:
-                while not given.release.is_set():
-                    await asyncio.sleep(0.005)
+                await asyncio.to_thread(given.release.wait)
             if count == given.cut_after:
                 if given.cut == "reset":
                     yield None

@@ -27,7 +27,7 @@ class WaitsFor(StrEnum):
     ANSWER = "answer"
 
 
-class ToolFailure(Exception):  # noqa: N818 - "failure" is our word for an outcome the model is told about
+class ToolFailure(Exception):
     """The call failed in a way the model can act on; the message tells it what to do next."""
 
 

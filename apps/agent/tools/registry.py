@@ -21,9 +21,18 @@ def find_tool(name: str) -> Tool | None:
     return _tools.get(name)
 
 
+def all_tools() -> list[Tool]:
+    """Every registered tool, in the order of the names."""
+    return [_tools[name] for name in sorted(_tools)]
+
+
 def tools_for(toolsets: Collection[str]) -> list[Tool]:
     """The tools of these toolsets and of the always-offered one (""), in the order of their names.
 
     The order depends on the set alone, so that the beginning of a request stays the same.
     """
-    return [_tools[name] for name in sorted(_tools) if not _tools[name].toolset or _tools[name].toolset in toolsets]
+    return [
+        _tools[name]
+        for name in sorted(_tools)
+        if not _tools[name].toolset or _tools[name].toolset in toolsets
+    ]

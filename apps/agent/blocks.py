@@ -1,0 +1,131 @@
+"""Puts the events of a streamed answer together: content blocks, stop reason, usage."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from apps.agent.client import INCOMPLETE_INPUT
+from apps.agent.results import storable
+
+
+@dataclass(slots=True)
+class OpenBlock:
+    """A block that is still coming. `start` is what it began as; the parts are what came since."""
+
+    start: dict[str, Any]
+    text: list[str] = field(default_factory=list)
+    json: list[str] = field(default_factory=list)
+    signature: str = ""
+    citations: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Answer:
+    """An answer as it comes in. `complete` is true once the last event was seen."""
+
+    opened: dict[int, OpenBlock] = field(default_factory=dict)
+    stop_reason: str = ""
+    started: bool = False
+    complete: bool = False
+    model: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
+
+    def take(self, event: Any) -> str:
+        """Takes the next raw event of the SDK; returns the text it brought, or ""."""
+        match event.type:
+            case "message_start":
+                self.started, self.model = True, event.message.model or ""
+                self._count(event.message.usage)
+            case "content_block_start":
+                block = event.content_block.to_dict()
+                self.opened[event.index] = OpenBlock(block, text=[block.get("text") or ""])
+                return storable(block.get("text") or "") if block["type"] == "text" else ""
+            case "content_block_delta" if event.index in self.opened:
+                return self._delta(self.opened[event.index], event.delta)
+            case "message_delta":
+                self.stop_reason = event.delta.stop_reason or self.stop_reason
+                self._count(event.usage)
+            case "message_stop":
+                self.complete = True
+        return ""
+
+    def _delta(self, block: OpenBlock, delta: Any) -> str:
+        match delta.type:
+            case "text_delta":
+                text: str = storable(delta.text)
+                block.text.append(text)
+                return text
+            case "input_json_delta":
+                block.json.append(delta.partial_json)
+            case "thinking_delta":
+                block.text.append(delta.thinking)
+            case "signature_delta":
+                block.signature = delta.signature
+            case "citations_delta":
+                block.citations.append(delta.citation.to_dict())
+        return ""
+
+    def _count(self, usage: Any) -> None:
+        for name in (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ):
+            value = getattr(usage, name, None)
+            if isinstance(value, int):
+                self.usage[name] = value
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """The blocks as they go back into the next request; blank text is left out, which the API refuses.
+
+        Of an answer cut at its length limit, a tool call in last place is marked as incomplete.
+        """
+        order = sorted(self.opened)
+        cut = {order[-1]} if order and self.stop_reason == "max_tokens" else set()
+        made = [_block(self.opened[index], cut=index in cut) for index in order]
+        kept = [block for block in made if block["type"] != "text" or block["text"].strip()]
+        return _with_own_ids(storable(kept))
+
+
+def _block(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
+    start = block.start
+    match start["type"]:
+        case "text":
+            made = {"type": "text", "text": "".join(block.text)}
+            return made | {"citations": block.citations} if block.citations else made
+        case "thinking":
+            return {"type": "thinking", "thinking": "".join(block.text), "signature": block.signature}
+        case "tool_use":
+            call = {"type": "tool_use", "id": start.get("id") or "", "name": start.get("name") or ""}
+            return call | {"input": _input(block, cut=cut)}
+        case "server_tool_use":
+            return start | {"input": _input(block, cut=False)}
+    return start
+
+
+def _input(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
+    source = "".join(block.json)
+    given = block.start.get("input") or {}
+    if cut:
+        return {INCOMPLETE_INPUT: source}
+    if not source:
+        return given if isinstance(given, dict) else {INCOMPLETE_INPUT: str(given)}
+    try:
+        value = json.loads(source)
+    except ValueError:
+        return {INCOMPLETE_INPUT: source}
+    return value if isinstance(value, dict) else {INCOMPLETE_INPUT: source}
+
+
+def _with_own_ids(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Gives tool calls an id where a server sent none or the same twice, so that results find their calls."""
+    seen: set[str] = set()
+    for block in blocks:
+        if block["type"] != "tool_use":
+            continue
+        if not block["id"] or block["id"] in seen:
+            block["id"] = f"toolu_{uuid4().hex}"
+        seen.add(block["id"])
+    return blocks

@@ -1,0 +1,120 @@
+"""What went wrong with a model call, as a code and a sentence for the user."""
+
+from dataclasses import dataclass
+
+from apps.agent.client import ModelError
+
+STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+TOO_LONG = ("prompt is too long", "context length", "context window", "maximum context", "too many tokens")
+SAID_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed call as the SDK saw it. `type` is the error type in the body and beats the status (an error inside
+    a stream comes with status 200); `said` is the endpoint's own message; `retry_after` is in seconds."""
+
+    status: int
+    type: str
+    said: str
+    model: str
+    server: str
+    retry_after: float | None = None
+
+
+def status_error(failure: Failure) -> ModelError:
+    """The error for an HTTP status or for an error event inside the stream."""
+    status = STATUS_OF_TYPE.get(failure.type, failure.status)
+    said = failure.said[:SAID_CHARS]
+    if status == 413 or (status in (400, 422) and any(words in said.lower() for words in TOO_LONG)):
+        return ModelError(
+            "context_too_long", "The conversation is too long for the model. Start a new one to go on."
+        )
+    if status == 429:
+        return _rate_limited(failure)
+    known = {
+        401: (
+            "model_auth",
+            f"The model server at {failure.server} does not accept the API key. Check ANTHROPIC_API_KEY or the key on the instance page.",
+        ),
+        402: ("model_billing", "The account of the API key has no credit left. Add some, then try again."),
+        403: ("model_forbidden", f"The API key may not use the model {failure.model}: {said}"),
+        404: (
+            "model_not_found",
+            f"The model server at {failure.server} has no model called {failure.model}. Choose another in the preferences or set IZZY_CHAT_MODEL.",
+        ),
+        408: ("model_timeout", "The model server took too long to answer. Try again."),
+        503: ("overloaded", "The model service is overloaded right now. Try again in a minute."),
+        504: ("model_timeout", "The model server took too long to answer. Try again."),
+        529: ("overloaded", "The model service is overloaded right now. Try again in a minute."),
+    }
+    if status in known:
+        code, message = known[status]
+        return ModelError(code, message, retry_after=failure.retry_after)
+    if status >= 500:
+        return ModelError(
+            "model_unavailable", f"The model server at {failure.server} failed (status {status}). Try again."
+        )
+    return ModelError("model_request", f"The model server refused the request (status {status}): {said}")
+
+
+def _rate_limited(failure: Failure) -> ModelError:
+    wait = failure.retry_after
+    when = f"in {_duration(wait)}" if wait else "in a minute"
+    return ModelError(
+        "rate_limited", f"The model service asks to slow down. Try again {when}.", retry_after=wait
+    )
+
+
+def _duration(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 120:
+        return "1 second" if whole == 1 else f"{whole} seconds"
+    return f"{round(whole / 60)} minutes"
+
+
+def unreachable(server: str) -> ModelError:
+    """No connection at all."""
+    return ModelError(
+        "model_unavailable",
+        f"The model server at {server} cannot be reached. Check that it runs and that the address is right, then try again.",
+    )
+
+
+def timed_out() -> ModelError:
+    """No answer, or no further part of one, within IZZY_MODEL_TIMEOUT."""
+    return ModelError("model_timeout", "The model server took too long to answer. Try again.")
+
+
+def stream_cut() -> ModelError:
+    """The answer ended without its end."""
+    return ModelError(
+        "stream_cut", "The connection to the model broke before the answer was complete. Try again."
+    )
+
+
+def bad_response(server: str) -> ModelError:
+    """Something answered that does not speak the Messages API."""
+    return ModelError(
+        "bad_response",
+        f"What answered at {server} does not speak the Messages API. Check ANTHROPIC_BASE_URL.",
+    )
+
+
+def bad_key() -> ModelError:
+    """A key that cannot be put into a header."""
+    return ModelError(
+        "model_auth",
+        "The API key has characters that no key has. Check ANTHROPIC_API_KEY or the key on the instance page.",
+    )

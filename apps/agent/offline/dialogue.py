@@ -1,0 +1,109 @@
+"""What the offline model sees of a request: the user's newest words and what its own tool calls have brought."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.agent.offline.matching import Note
+
+CONTEXT = "<context>"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A tool call of this turn with its result."""
+
+    name: str
+    input: dict[str, Any]
+    result: str
+    is_error: bool
+
+    def json(self) -> Any:
+        """The result as JSON; None where it is none."""
+        try:
+            return json.loads(self.result)
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """`words` are the newest ones of the user; `done` the tool calls since, in order; `tools` the offered names;
+    `last_note_id` the note that was last saved or changed before these words."""
+
+    words: str
+    done: list[Done] = field(default_factory=list)
+    tools: frozenset[str] = frozenset()
+    last_note_id: str = ""
+
+    @property
+    def latest(self) -> Done | None:
+        return self.done[-1] if self.done else None
+
+    @property
+    def notes(self) -> list[Note]:
+        """The notes that this turn's newest search found, best first."""
+        for call in reversed(self.done):
+            if call.name == "memory_search" and isinstance(found := call.json(), list):
+                return [
+                    Note(item["note_id"], item.get("text", ""), float(item.get("score") or 0))
+                    for item in found
+                    if isinstance(item, dict) and item.get("note_id")
+                ]
+        return []
+
+    def answer(self) -> str:
+        """What the user answered to this turn's question, or ""."""
+        latest = self.latest
+        return latest.result if latest and latest.name == "ask_user" and not latest.is_error else ""
+
+
+def read_dialogue(request: dict[str, Any]) -> Dialogue:
+    """Takes a Messages API request apart."""
+    messages = [(message["role"], _blocks(message["content"])) for message in request.get("messages", [])]
+    start = max(
+        (index for index, (role, blocks) in enumerate(messages) if role == "user" and _words(blocks)),
+        default=-1,
+    )
+    words = _words(messages[start][1]) if start >= 0 else ""
+    earlier = _done(messages[:start])
+    saved = [
+        _note_id(call)
+        for call in earlier
+        if call.name in ("memory_save", "memory_update") and not call.is_error
+    ]
+    tools = frozenset(tool.get("name", "") for tool in request.get("tools", []))
+    return Dialogue(words, _done(messages[start + 1 :]), tools, saved[-1] if saved else "")
+
+
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _words(blocks: list[dict[str, Any]]) -> str:
+    """The last text of a user message that is not the block of context put before it."""
+    said = [block["text"] for block in blocks if block["type"] == "text"]
+    own = [text for text in said if not text.startswith(CONTEXT)]
+    return own[-1].strip() if own else ""
+
+
+def _done(messages: list[tuple[str, list[dict[str, Any]]]]) -> list[Done]:
+    calls: dict[str, dict[str, Any]] = {}
+    done = []
+    for _, blocks in messages:
+        for block in blocks:
+            if block["type"] == "tool_use":
+                calls[block["id"]] = block
+            elif block["type"] == "tool_result" and (call := calls.get(block["tool_use_id"])):
+                text = _result_text(block.get("content", ""))
+                done.append(Done(call["name"], call["input"], text, bool(block.get("is_error"))))
+    return done
+
+
+def _result_text(content: str | list[dict[str, Any]]) -> str:
+    return "".join(block["text"] for block in _blocks(content) if block["type"] == "text")
+
+
+def _note_id(call: Done) -> str:
+    found = call.json()
+    return str(found.get("note_id", "")) if isinstance(found, dict) else ""

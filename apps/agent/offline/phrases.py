@@ -1,0 +1,37 @@
+"""What the offline model says."""
+
+HELP = """I am in **offline mode**: no language model is connected, so I follow simple rules. I understand, in English:
+
+- *remember that I'm allergic to shellfish*
+- *what do you know about food?* · *list my memories*
+- *actually I'm only allergic to prawns* · *change my favourite colour to green*
+- *forget my allergy*
+- *search our conversations for Lisbon* · *list our conversations*
+
+For real conversations, set `ANTHROPIC_API_KEY` (or `ANTHROPIC_BASE_URL` for a server of your own, such as Ollama) \
+and restart, or enter it on the instance page."""
+GREETING = (
+    "Hello! I am in offline mode and follow simple rules. Tell me something to remember, or say *help*."
+)
+THANKS = "You're welcome."
+UNKNOWN = (
+    "I did not understand that: I am in offline mode and only follow simple rules. Say *help* to see what I understand, "
+    "or set `ANTHROPIC_API_KEY` to talk with a language model."
+)
+NO_MEMORY = "This conversation is one without memory, so I can neither look up nor save anything here."
+NO_TOOL = "I have no tool for that in this conversation; it may be turned off in your preferences."
+NOTHING_FOUND = "I found nothing about {topic} in your notes."
+NOT_A_MODEL = (
+    "I am in offline mode and can only answer from your notes; nothing in them fits. Set `ANTHROPIC_API_KEY` to talk with "
+    "a language model."
+)
+FAILED = "That did not work: {reason}"
+FORGET_ALL = (
+    "I do not delete everything at once. On the memories page you can select notes and delete them, or tell me what to "
+    "forget, for example *forget my allergy*."
+)
+NOTHING_TO_FORGET = (
+    "I do not know which note you mean. Say what it is about, for example *forget my allergy*."
+)
+NONE_CHOSEN = "Good, I left your notes as they are."
+NO_NOTES = "You have no notes yet. Say *remember that …* and I will save one."

@@ -1,0 +1,94 @@
+"""The other end of the SDK's HTTP client in offline mode: answers `POST /v1/messages` within this process."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+
+from apps.agent.offline.responder import Blocks, respond
+
+MODEL = "izzy-offline"
+WORD_SECONDS = 0.012
+"""Pause before each piece of a streamed answer, so that the page shows that something is being written."""
+
+JSON_PIECE_CHARS = 40
+
+
+class OfflineTransport(httpx2.AsyncBaseTransport):
+    """Speaks the Messages API, streaming and not, without a network."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method != "POST" or request.url.path != "/v1/messages":
+            return httpx2.Response(
+                404, json=_error("not_found_error", "Offline mode answers only /v1/messages.")
+            )
+        body = await request.aread()
+        wanted = json.loads(body)
+        blocks = respond(wanted)
+        message = _message(blocks, input_tokens=len(body) // 4)
+        if not wanted.get("stream"):
+            return httpx2.Response(200, json=message)
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(message))
+
+
+class _Stream(httpx2.AsyncByteStream):
+    def __init__(self, message: dict[str, Any]) -> None:
+        self.message = message
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for event in _events(self.message):
+            if event["type"] == "content_block_delta":
+                await asyncio.sleep(WORD_SECONDS)
+            yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def _message(blocks: Blocks, *, input_tokens: int) -> dict[str, Any]:
+    calls = any(block["type"] == "tool_use" for block in blocks)
+    usage = {"input_tokens": input_tokens, "output_tokens": len(json.dumps(blocks)) // 4}
+    return {
+        "id": f"msg_offline_{uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": blocks,
+        "stop_reason": "tool_use" if calls else "end_turn",
+        "stop_sequence": None,
+        "usage": usage,
+    }
+
+
+def _events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    head = message | {"content": [], "stop_reason": None}
+    yield {"type": "message_start", "message": head}
+    for index, block in enumerate(message["content"]):
+        yield from _block_events(index, block)
+    delta = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": message["usage"]}
+    yield {"type": "message_stop"}
+
+
+def _block_events(index: int, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if block["type"] == "text":
+        start = block | {"text": ""}
+        pieces = [
+            {"type": "text_delta", "text": word} for word in re.findall(r"\s*\S+\s?|\s+", block["text"])
+        ]
+    else:
+        start = block | {"input": {}}
+        source = json.dumps(block["input"])
+        cuts = range(0, len(source), JSON_PIECE_CHARS)
+        pieces = [
+            {"type": "input_json_delta", "partial_json": source[at : at + JSON_PIECE_CHARS]} for at in cuts
+        ]
+    yield {"type": "content_block_start", "index": index, "content_block": start}
+    for piece in pieces:
+        yield {"type": "content_block_delta", "index": index, "delta": piece}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def _error(kind: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}

@@ -1,0 +1,223 @@
+"""The tool calls of one round: in order, side by side where they only read, and held back for the user."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from apps.agent import services
+from apps.agent.events import ApprovalRequested, Event, Question, ToolProgress, ToolResult, ToolStart
+from apps.agent.executor import Outcome, ToolExecutor
+from apps.agent.models import ToolCall
+from apps.agent.results import storable
+from apps.agent.services import NewCall, tool_result
+from apps.agent.tools.base import Tier, Tool, WaitsFor
+from apps.core.database import in_db
+
+Waiting: TypeAlias = Question | ApprovalRequested
+
+
+class TurnTaken(Exception):
+    """The rows say that another process runs or has ended this turn's calls; this one must stop without a trace."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of the round: the model's block, its row, and how it ended (None while it is open)."""
+
+    block: dict[str, Any]
+    row: ToolCall
+    tool: Tool | None
+    outcome: Outcome | None = None
+
+    @property
+    def id(self) -> str:
+        return str(self.row.id)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a `Response`."""
+        outcome = self.outcome or Outcome("")
+        return {
+            "id": self.id,
+            "name": self.row.name,
+            "input": self.row.input,
+            "result": outcome.result,
+            "is_error": outcome.is_error,
+            "duration_ms": outcome.duration_ms,
+        }
+
+
+@dataclass
+class Round:
+    """Runs, or goes on with, the `tool_use` blocks of one assistant message.
+
+    A call that waits for the user holds back what comes after it, so that the order is kept; when all that waits
+    has been answered, running the round again does the rest. After `events` is used up, `waiting` is empty and
+    `results` has one block for each call, or `waiting` says what the user is asked.
+    """
+
+    executor: ToolExecutor
+    blocks: list[dict[str, Any]]
+    number: int
+    calls: list[Call] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+    _queue: asyncio.Queue[Event | None] = field(default_factory=asyncio.Queue)
+    _taken: bool = False
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The `tool_result` blocks of the calls that have ended, in order."""
+        ended = [(call, call.outcome) for call in self.calls if call.outcome is not None]
+        return [
+            tool_result(call.block["id"], outcome.result, is_error=outcome.is_error)
+            for call, outcome in ended
+        ]
+
+    @property
+    def build_id(self) -> str | None:
+        """The newest build that a call of this round began."""
+        return next(
+            (
+                call.outcome.build_id
+                for call in reversed(self.calls)
+                if call.outcome and call.outcome.build_id
+            ),
+            None,
+        )
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """The events as they happen. Closing the iterator cancels what runs."""
+        work = asyncio.create_task(self._work())
+        work.add_done_callback(lambda _: self._queue.put_nowait(None))
+        try:
+            while (event := await self._queue.get()) is not None:
+                yield event
+            await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _work(self) -> None:
+        await self._open()
+        side_by_side: list[Call] = []
+        for call in self.calls:
+            if call.outcome is not None:
+                continue
+            if not await self._may_run(call):
+                continue
+            if call.row.tier == Tier.READ_ONLY:
+                side_by_side.append(call)
+                continue
+            await self._run(side_by_side)
+            await self._run([call])
+            side_by_side = []
+        await self._run(side_by_side)
+
+    async def _open(self) -> None:
+        new = []
+        for block in self.blocks:
+            tool = self.executor.find(block["name"])
+            tier = tool.tier if tool else Tier.READ_ONLY
+            shown = self.executor.scrubber.json(storable(block["input"]))
+            new.append(NewCall(tool_use_id=block["id"], name=block["name"], tier=tier, input=shown))
+        rows = await in_db(
+            services.toolcalls_open,
+            user_id=self.executor.user_id,
+            conversation_id=self.executor.conversation_id,
+            turn_id=self.executor.turn_id,
+            round=self.number,
+            calls=new,
+        )
+        for block, row in zip(self.blocks, rows, strict=True):
+            self.calls.append(Call(block, row, self.executor.find(block["name"]), _ended(row)))
+
+    async def _may_run(self, call: Call) -> bool:
+        """Whether the call runs now; else it is ended here, waits, or is held back behind one that waits."""
+        if call.row.decision == ToolCall.Decision.DECLINED:
+            await self._end_unrun(call, Outcome(services.DECLINED, "declined"))
+            return False
+        refusal = self.executor.refusal(call.block["name"], call.block["input"])
+        if refusal is not None or call.tool is None:
+            await self._end_unrun(call, refusal or Outcome("", "unknown_tool"))
+            return False
+        waits_for = self._waits_for(call, call.tool)
+        if waits_for:
+            await self._wait(call, waits_for)
+        return not self.waiting
+
+    def _waits_for(self, call: Call, tool: Tool) -> WaitsFor:
+        if call.row.decision:
+            return WaitsFor.NOTHING
+        if tool.waits_for != WaitsFor.NOTHING:
+            return tool.waits_for
+        return WaitsFor.APPROVAL if self.executor.approval(tool) == "ask" else WaitsFor.NOTHING
+
+    async def _wait(self, call: Call, waits_for: WaitsFor) -> None:
+        user_id = self.executor.user_id
+        await in_db(services.toolcall_wait, user_id=user_id, id=call.row.id, waits_for=waits_for)
+        asked: Waiting = ApprovalRequested(call.id, call.row.name, call.row.input)
+        if waits_for == WaitsFor.ANSWER:
+            asked = Question(call.id, str(call.row.input.get("question", "")))
+        self.waiting.append(asked)
+        self._queue.put_nowait(asked)
+
+    async def _end_unrun(self, call: Call, outcome: Outcome) -> None:
+        self._announce(call)
+        await self._finish(call, outcome)
+        if self._taken:
+            raise TurnTaken
+
+    async def _run(self, calls: list[Call]) -> None:
+        """Runs these calls side by side; all end, whatever happens to one of them."""
+        if not calls:
+            return
+        ids = [call.row.id for call in calls]
+        if not await in_db(services.toolcalls_start, user_id=self.executor.user_id, ids=ids):
+            raise TurnTaken
+        for call in calls:
+            self._announce(call)
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(self._run_one(call))
+        if self._taken:
+            raise TurnTaken
+
+    async def _run_one(self, call: Call) -> None:
+        async def emit(data: dict[str, Any]) -> None:
+            shown = self.executor.scrubber.json(storable(data))
+            self._queue.put_nowait(ToolProgress(call.id, call.row.name, shown))
+
+        assert call.tool is not None  # noqa: S101 - _may_run has seen to it
+        arguments = call.block["input"]
+        if call.row.waits_for == ToolCall.WaitsFor.ANSWER:
+            arguments = arguments | {"answer": call.row.answer}
+        outcome = await self.executor.execute(call.tool, arguments, call_id=call.row.id, emit=emit)
+        await self._finish(call, outcome)
+
+    async def _finish(self, call: Call, outcome: Outcome) -> None:
+        finished = await in_db(
+            services.toolcall_finish,
+            user_id=self.executor.user_id,
+            id=call.row.id,
+            result=outcome.result,
+            error_code=outcome.error_code,
+            duration_ms=outcome.duration_ms,
+            build_id=outcome.build_id,
+        )
+        if not finished:
+            self._taken = True
+            return
+        call.outcome = outcome
+        shown = ToolResult(call.id, call.row.name, outcome.result, outcome.is_error, outcome.duration_ms)
+        self._queue.put_nowait(shown)
+
+    def _announce(self, call: Call) -> None:
+        self._queue.put_nowait(ToolStart(call.id, call.row.name, call.row.input))
+
+
+def _ended(row: ToolCall) -> Outcome | None:
+    if row.is_open:
+        return None
+    return Outcome(
+        row.result, row.error_code or ("failed" if row.is_error else ""), row.build_id, row.duration_ms
+    )

@@ -1,0 +1,83 @@
+"""Takes secrets out of what is logged, shown, stored or sent to a model."""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+REMOVED = "[secret removed]"
+MIN_SECRET_CHARS = 8
+
+KEY_SHAPES = re.compile(
+    r"""
+      sk-[A-Za-z0-9_-]{20,}                                   # Anthropic, OpenAI and those who copied them
+    | izzy_[A-Za-z0-9_-]{20,}
+    | (?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}
+    | glpat-[A-Za-z0-9_-]{16,}
+    | (?:AKIA|ASIA)[0-9A-Z]{16}
+    | AIza[A-Za-z0-9_-]{30,}
+    | xox[abeoprs]-[A-Za-z0-9-]{10,}
+    | (?:e2b|hf|npm|pypi|dop_v1|shpat)_[A-Za-z0-9]{20,}
+    | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}
+    | SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
+    | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}   # JSON web tokens
+    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
+    | (?<=://)[^\s:/@]{1,64}:[^\s:/@]{3,}(?=@)                 # user:password@ of a URL
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Scrubber:
+    """Replaces known key shapes and the given values (of eight characters and more) by `[secret removed]`.
+
+    A value is found as it is, inside JSON, URL-encoded, in hexadecimal, and in base64 at any offset within a
+    longer encoded text (there its first and last letters may stay: they mix with the neighbours' bits).
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = {form for secret in secrets if len(secret) >= MIN_SECRET_CHARS for form in _forms(secret)}
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+    def text(self, value: str) -> str:
+        """The text without secrets."""
+        if self._values is not None:
+            value = self._values.sub(REMOVED, value)
+        return KEY_SHAPES.sub(REMOVED, value)
+
+    def json(self, value: Any) -> Any:
+        """A copy of a JSON value whose strings, keys included, are without secrets."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(key): self.json(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.json(item) for item in value]
+        return value
+
+
+def _forms(secret: str) -> Iterator[str]:
+    raw = secret.encode("utf-8", "surrogatepass")
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    for encoded in (quote(raw, safe=""), quote_plus(raw), quote(raw)):
+        yield encoded
+        yield re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), encoded)
+    yield raw.hex()
+    yield raw.hex().upper()
+    for offset in range(3):
+        core = _base64_core(raw, offset)
+        yield core
+        yield core.replace("+", "-").replace("/", "_")
+
+
+def _base64_core(raw: bytes, offset: int) -> str:
+    """The letters of the base64 text that depend on `raw` alone when `offset` other bytes stand before it."""
+    encoded = base64.b64encode(bytes(offset) + raw).decode().rstrip("=")
+    first = (offset * 8 + 5) // 6
+    last = ((offset + len(raw)) * 8) // 6
+    return encoded[first:last]

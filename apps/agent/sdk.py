@@ -1,0 +1,233 @@
+"""The model client over the real SDK. The only module that imports `anthropic`.
+
+Importing that package takes about two seconds, so it is imported at first use, in a thread; `warm_up` does it ahead.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+
+from apps.agent import failures
+from apps.agent.blocks import Answer
+from apps.agent.canonical import canonical
+from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelResponse, TextChunk
+from apps.agent.endpoint import Endpoint, current_endpoint
+from apps.agent.ledger import CallRecord, modelcall_record
+from apps.agent.pricing import priced
+from apps.core.database import in_db
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+
+PATIENCE = 20.0
+"""Seconds. An endpoint that asks to wait longer before a retry gets none: the user is told instead."""
+
+MAX_RETRIES = 2
+CONNECT_SECONDS = 10.0
+MARKER = {"type": "ephemeral"}
+
+
+def warm_up() -> None:
+    """Imports the SDK in the background, so that the first message need not wait for it."""
+    threading.Thread(target=_sdk, name="izzy-warm-up", daemon=True).start()
+
+
+@cache
+def _sdk() -> Any:
+    import anthropic
+
+    return anthropic
+
+
+@cache
+def default_client() -> "SdkModelClient":
+    """The client that everything shares."""
+    return SdkModelClient()
+
+
+@dataclass
+class SdkModelClient:
+    """`ModelClient` over the SDK, against whatever endpoint is set at the time of the call.
+
+    Connections belong to an event loop, so there is one SDK client for each loop and endpoint.
+    """
+
+    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Endpoint, "anthropic.AsyncAnthropic"]] = (
+        field(default_factory=WeakKeyDictionary)
+    )
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `ModelClient.stream`. A call that is cancelled or fails has its row too."""
+        endpoint = await in_db(current_endpoint)
+        call = _Call(request, endpoint, await self._client(endpoint))
+        try:
+            async with aclosing(call.events()) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            call.record.error_code = error.code
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            call.record.error_code = "cancelled"
+            raise
+        finally:
+            call.record.usage = priced(call.answer.usage, call.answer.model or request.model)
+            call.record.stop_reason = call.answer.stop_reason
+            await in_db(modelcall_record, call.record)
+
+    async def _client(self, endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
+        known = self._clients.setdefault(asyncio.get_running_loop(), {})
+        if endpoint not in known:
+            await asyncio.to_thread(_sdk)
+            known[endpoint] = _new_client(endpoint)
+        return known[endpoint]
+
+
+@dataclass
+class _Call:
+    """One request under way."""
+
+    request: ModelRequest
+    endpoint: Endpoint
+    client: "anthropic.AsyncAnthropic"
+    answer: Answer = field(default_factory=Answer)
+    record: CallRecord = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.record = CallRecord(self.request, self.endpoint.kind)
+
+    async def events(self) -> AsyncGenerator[ModelEvent, None]:
+        started = time.monotonic()
+        try:
+            async with aclosing(self._chunks()) as chunks:
+                async for text in chunks:
+                    if self.record.first_token_ms is None:
+                        self.record.first_token_ms = _since(started)
+                    yield TextChunk(text)
+        finally:
+            self.record.latency_ms = _since(started)
+        if not self.answer.started:
+            raise failures.bad_response(self.endpoint.base_url)
+        if not self.answer.complete:
+            raise failures.stream_cut()
+        usage = priced(self.answer.usage, self.answer.model or self.request.model)
+        yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, usage, self.answer.model)
+
+    async def _chunks(self) -> AsyncGenerator[str, None]:
+        import httpx2
+
+        sdk = _sdk()
+        try:
+            async with await self.client.messages.create(
+                **_parameters(self.request, self.endpoint)
+            ) as stream:
+                self.record.request_id = stream.response.headers.get("request-id", "")
+                async for event in stream:
+                    if text := self.answer.take(event):
+                        yield text
+        except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
+            raise failures.timed_out() from error
+        except sdk.APIStatusError as error:
+            raise failures.status_error(self._failure(error)) from error
+        except (sdk.APIConnectionError, httpx2.TransportError) as error:
+            raise self._broken() from error
+        except UnicodeEncodeError as error:
+            raise failures.bad_key() from error
+        except (sdk.APIError, ValueError) as error:
+            raise failures.bad_response(self.endpoint.base_url) from error
+
+    def _broken(self) -> ModelError:
+        return failures.stream_cut() if self.answer.started else failures.unreachable(self.endpoint.base_url)
+
+    def _failure(self, error: "anthropic.APIStatusError") -> failures.Failure:
+        return failures.Failure(
+            status=error.status_code,
+            type=str(error.type or ""),
+            said=_said(error),
+            model=self.request.model,
+            server=self.endpoint.base_url,
+            retry_after=_retry_after(error.response),
+        )
+
+
+def _parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
+    """The request as the SDK sends it: canonical, and with cache markers toward Anthropic's own endpoint alone.
+
+    The marker on the last system block (or tool) keeps what never changes; the top-level one lets the endpoint mark
+    the last block of the conversation, so that no message changes from one request to the next.
+    """
+    system = [{"type": "text", "text": request.system}] if isinstance(request.system, str) else request.system
+    fixed: dict[str, Any] = {
+        "tools": canonical(request.tools),
+        "system": canonical([block for block in system if block["text"].strip()]),
+    }
+    fixed = {name: value for name, value in fixed.items() if value}
+    if request.tool_choice:
+        fixed["tool_choice"] = request.tool_choice
+    if endpoint.is_anthropic:
+        last = fixed.get("system") or fixed.get("tools")
+        if last:
+            last[-1]["cache_control"] = MARKER
+        fixed["cache_control"] = MARKER
+    messages = canonical(request.messages)
+    return fixed | {
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "messages": messages,
+        "stream": True,
+    }
+
+
+def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
+    import anthropic
+    import httpx2
+
+    from apps.agent.offline.transport import OfflineTransport
+
+    timeout = httpx2.Timeout(settings.IZZY_MODEL_TIMEOUT, connect=CONNECT_SECONDS)
+    hooks = {"response": [_no_long_waits]}
+    if endpoint.is_offline:
+        http = httpx2.AsyncClient(transport=OfflineTransport(), timeout=timeout)
+        return anthropic.AsyncAnthropic(
+            api_key="offline", base_url="http://offline.invalid", http_client=http, max_retries=0
+        )
+    return anthropic.AsyncAnthropic(
+        api_key=endpoint.api_key,
+        base_url=endpoint.base_url,
+        http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks),
+        max_retries=MAX_RETRIES,
+    )
+
+
+async def _no_long_waits(response: "httpx2.Response") -> None:
+    """Keeps the SDK from sleeping for as long as the endpoint says, which may be hours."""
+    wait = _retry_after(response)
+    if response.status_code >= 400 and wait is not None and wait > PATIENCE:
+        response.headers["x-should-retry"] = "false"
+
+
+def _retry_after(response: "httpx2.Response") -> float | None:
+    try:
+        return float(response.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+
+
+def _said(error: "anthropic.APIStatusError") -> str:
+    body = error.body
+    if isinstance(body, dict) and isinstance(inner := body.get("error"), dict):
+        return str(inner.get("message", ""))
+    return ""
+
+
+def _since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

@@ -1,0 +1,86 @@
+"""What the instance says about its model: health check, banner, connection test, choices of forms."""
+
+import asyncio
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth import get_user_model
+
+from apps.agent.client import ModelError, ModelRequest, complete
+from apps.agent.endpoint import current_endpoint, model_for
+from apps.agent.sdk import default_client
+from apps.agent.tools.registry import all_tools
+from apps.core.health import CheckResult
+
+TEST_SECONDS = 18
+OFFLINE = "Offline mode: no language model is connected, so Izzy follows simple rules."
+HOW_TO_CONNECT = "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, or enter one on the instance page."
+TOOLSET_LABELS = {
+    "notes": "Notes: remember, find, correct and forget",
+    "conversations": "Past conversations",
+    "classic": "Notes by their older names",
+    "files": "Memory files",
+    "web": "Web search and pages",
+    "capabilities": "Capabilities",
+}
+
+
+def check_model() -> CheckResult:
+    """Which model is set; without asking it (a page must not wait for that)."""
+    endpoint = current_endpoint()
+    if endpoint.is_offline:
+        return CheckResult(True, OFFLINE, HOW_TO_CONNECT)
+    return CheckResult(True, f"Chat uses {model_for('chat')} at {endpoint.base_url}.")
+
+
+def offline_banner() -> str:
+    """The sentence for the top of every page while no model is connected."""
+    return f"{OFFLINE} {HOW_TO_CONNECT}" if current_endpoint().is_offline else ""
+
+
+def test_connection() -> CheckResult:
+    """Asks the chat model for one token. The call stands in the ledger of the first superuser."""
+    endpoint = current_endpoint()
+    if endpoint.is_offline:
+        return CheckResult(False, OFFLINE, HOW_TO_CONNECT)
+    owner = get_user_model().objects.filter(is_superuser=True).order_by("date_joined").first()
+    if owner is None:
+        return CheckResult(False, "There is no superuser yet.", "Finish the set-up first.")
+    request = ModelRequest(
+        user_id=owner.pk,
+        purpose="connection_test",
+        model=model_for("chat"),
+        messages=[{"role": "user", "content": "Say OK."}],
+        max_tokens=1,
+    )
+    try:
+        async_to_sync(_ask)(request)
+    except ModelError as error:
+        return CheckResult(
+            False, error.message, "Correct the key, the address or IZZY_CHAT_MODEL and test again."
+        )
+    except TimeoutError:
+        message = f"{endpoint.base_url} did not answer within {TEST_SECONDS} seconds."
+        return CheckResult(False, message, "Check that the server runs and that the address is right.")
+    return CheckResult(True, f"{request.model} at {endpoint.base_url} answers.")
+
+
+async def _ask(request: ModelRequest) -> None:
+    async with asyncio.timeout(TEST_SECONDS):
+        await complete(default_client(), request)
+
+
+def tool_choices() -> list[tuple[str, str]]:
+    """Every tool, for the preferences' approval list."""
+    return [(tool.name, tool.name.replace("_", " ")) for tool in all_tools()]
+
+
+def toolset_choices() -> list[tuple[str, str]]:
+    """The toolsets that have tools."""
+    names = sorted({tool.toolset for tool in all_tools() if tool.toolset})
+    return [(name, TOOLSET_LABELS.get(name, name)) for name in names]
+
+
+def model_choices() -> list[tuple[str, str]]:
+    """The models that the settings name."""
+    names = dict.fromkeys(model_for(purpose) for purpose in ("chat", "fast", "builder", "extract"))
+    return [(name, name) for name in names]
