@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.utils import timezone
 
 from apps.core.text import estimate_tokens
-from apps.search.documents import Hit, Scope, Source
+from apps.search.documents import Hit
 from apps.search.selectors import search
 
 from .models import Memory, Status, Trust
+from .searching import NOTES
 from .selectors import PRIORITY_FLOOR, memories_by_id
 from .services import access_record
 
@@ -87,8 +88,7 @@ def surface(
     query = "\n".join(text[:_QUERY_CHARS] for text in recent_texts[-RECENT_TEXTS:]).strip()
     if not query:
         return Surfaced()
-    scope = Scope(sources=frozenset({Source.MEMORY}), exclude_ids=frozenset(exclude_ids))
-    hits = search(user_id, query, top_k=CANDIDATES, scope=scope)
+    hits = search(user_id, query, top_k=CANDIDATES, scope=replace(NOTES, exclude_ids=frozenset(exclude_ids)))
     surfaced = _packed(_diverse(_relevant(user_id, hits, now or timezone.now())))
     access_record(user_id=user_id, memory_ids=[item.id for item in surfaced.items])
     return surfaced

@@ -13,8 +13,9 @@ from apps.search.selectors import search
 
 from . import services
 from .fields import clean_category, clean_time
-from .models import Memory, Origin, Status, Trust
-from .selectors import PRIORITY_FLOOR, memories_by_id, texts_at
+from .models import Memory, Origin, Trust
+from .searching import NOTES, notes_search
+from .selectors import PRIORITY_FLOOR, NoteFilter, texts_at
 from .services import BY_ASSISTANT, Provenance
 
 MAX_QUERY_CHARS = 10_000
@@ -47,10 +48,7 @@ class NoteTools:
 
         `score` is the relevance from 0 to 1. What comes from the conversation has no note_id. Counts the access.
         """
-        scope = Scope(
-            sources=frozenset({Source.MEMORY}),
-            as_of=clean_time(as_of, field="as_of") if as_of else None,
-        )
+        scope = replace(NOTES, as_of=clean_time(as_of, field="as_of") if as_of else None)
         query = clean_text(query, field="query", max_chars=MAX_QUERY_CHARS)
         wanted = clean_category(category)
         conversation = self.conversation_id if include_conversation else None
@@ -120,17 +118,9 @@ def found_notes(
     user_id: UUID, query: str, *, top_k: int, scope: Scope, category: str = ""
 ) -> list[dict[str, Any]]:
     """The best notes for a query as `memory_search` answers them."""
-    if category:
-        ids = Memory.objects.for_user(user_id).filter(category=category).values_list("pk", flat=True)
-        scope = replace(scope, only_ids=frozenset(ids))
-    hits = search(user_id, query, top_k=top_k, scope=scope)
-    notes = memories_by_id(user_id, [hit.source_id for hit in hits])
-    former = texts_at(user_id, list(notes), scope.as_of) if scope.as_of else {}
-    return [
-        _from_note(hit, note, former.get(note.pk, ""))
-        for hit in hits
-        if (note := notes.get(hit.source_id)) and (scope.as_of or note.status == Status.ACTIVE)
-    ]
+    found = notes_search(user_id, query, wanted=NoteFilter(category=category), top_k=top_k, scope=scope)
+    former = texts_at(user_id, [note.pk for _, note in found], scope.as_of) if scope.as_of else {}
+    return [_from_note(hit, note, former.get(note.pk, "")) for hit, note in found]
 
 
 def _from_note(hit: Hit, note: Memory, former: str) -> dict[str, Any]:

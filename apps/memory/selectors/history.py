@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.memory.models import Memory, MemoryRevision
+from apps.memory.models import Memory, MemoryRevision, Origin
 from apps.memory.states import note_state
 
 from .notes import current_cycle, memory_get
@@ -26,6 +26,11 @@ class NoteVersion:
     reason: str
     at: datetime
     current: bool
+
+    @property
+    def actor_label(self) -> str:
+        """The actor in words: You, Izzy, API …"""
+        return str(Origin(self.actor).label)
 
 
 def note_history(user_id: UUID, memory_id: UUID) -> list[NoteVersion]:

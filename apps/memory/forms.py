@@ -1,0 +1,85 @@
+"""Forms of the memories page. What a note may hold is checked by the services; forms carry texts to them."""
+
+from typing import Any, cast
+
+from django import forms
+
+from apps.core.errors import IzzyError
+
+from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MemoryChanges
+from .models import Kind, Memory, Origin, Status, Tier
+
+IMPORTANCE = [(1, "1 · trivial"), (2, "2 · minor"), (3, "3 · normal"), (4, "4 · important"), (5, "5 · vital")]
+
+
+class NoteForm(forms.Form):
+    """A note's text and what sorts it; `tags` are separated by commas."""
+
+    content = forms.CharField(
+        label="Note",
+        max_length=MAX_CONTENT_CHARS,
+        widget=forms.Textarea(attrs={"rows": 3, "class": "input"}),
+        error_messages={"required": "Write something to remember."},
+    )
+    kind = forms.ChoiceField(choices=Kind.choices, initial=Kind.GENERAL, required=False)
+    importance = forms.TypedChoiceField(
+        choices=IMPORTANCE, coerce=int, initial=3, empty_value=None, required=False
+    )
+    tier = forms.ChoiceField(
+        label="Kept", choices=[(Tier.LONG_TERM, "for long"), (Tier.SHORT_TERM, "for a while")], required=False
+    )
+    tags = forms.CharField(required=False, widget=forms.TextInput(attrs={"placeholder": "food, health"}))
+    category = forms.CharField(required=False, max_length=MAX_CATEGORY_CHARS)
+
+    @classmethod
+    def of(cls, note: Memory) -> "NoteForm":
+        """The form filled with a note."""
+        values: dict[str, Any] = {name: getattr(note, name) for name in cls.base_fields}
+        return cls(initial={**values, "tags": ", ".join(note.tags)}, prefix=str(note.pk))
+
+    def changes(self) -> MemoryChanges:
+        """What was entered; a field left out of the request changes nothing."""
+        given: dict[str, Any] = {
+            name: value for name, value in self.cleaned_data.items() if self.add_prefix(name) in self.data
+        }
+        if "tags" in given:
+            given["tags"] = [tag.strip() for tag in given["tags"].split(",") if tag.strip()]
+        for name in ("kind", "tier", "importance"):
+            if not given.get(name):
+                given.pop(name, None)
+        return cast("MemoryChanges", given)
+
+    def add_failure(self, error: IzzyError) -> None:
+        """Show an error of the service at its field."""
+        field = str(error.extra.get("field", ""))
+        self.add_error(field if field in self.fields else None, error.message)
+
+
+class FilterForm(forms.Form):
+    """What the list shows."""
+
+    q = forms.CharField(required=False, max_length=1000)
+    status = forms.ChoiceField(
+        required=False,
+        choices=[
+            ("", "Current"),
+            *((value, label) for value, label in Status.choices if value != Status.ACTIVE),
+        ],
+    )
+    kind = forms.ChoiceField(required=False, choices=[("", "All kinds"), *Kind.choices])
+    tier = forms.ChoiceField(required=False, choices=[("", "Long and short term"), *Tier.choices])
+    source = forms.ChoiceField(required=False, choices=[("", "Any source"), *Origin.choices])
+    tag = forms.CharField(required=False, max_length=50)
+    category = forms.CharField(required=False, max_length=MAX_CATEGORY_CHARS)
+    ordering = forms.ChoiceField(
+        required=False,
+        choices=[
+            ("-created_at", "Newest first"),
+            ("created_at", "Oldest first"),
+            ("-updated_at", "Changed lately"),
+            ("-importance", "Most important"),
+            ("-access_count", "Most used"),
+            ("-priority", "Strongest"),
+            ("priority", "Weakest"),
+        ],
+    )

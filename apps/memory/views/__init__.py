@@ -1,0 +1,1 @@
+"""Pages and HTMX fragments of the memory."""

@@ -1,0 +1,90 @@
+"""The memories page: browse, filter, search, add."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from apps.accounts.access import SignedInRequest
+from apps.core.errors import IzzyError
+from apps.memory import selectors, services
+from apps.memory.forms import FilterForm, NoteForm
+from apps.memory.models import Memory, Origin, Status
+from apps.memory.searching import notes_search
+from apps.memory.selectors import NoteFilter
+from apps.memory.services import Provenance
+from apps.search.documents import Hit
+
+PAGE_SIZE = 30
+FOUND_AT_MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A note in the list and, in a search, how it was found."""
+
+    note: Memory
+    hit: Hit | None = None
+
+
+@require_GET
+def memories(request: SignedInRequest) -> HttpResponse:
+    """The page, or for HTMX its list alone."""
+    filters = FilterForm(request.GET)
+    wanted = _wanted(filters)
+    context: dict[str, Any] = {"filters": filters, "nav": "memory", "form": NoteForm(prefix="new")}
+    try:
+        context |= _list(request, wanted)
+    except IzzyError as error:
+        context["problem"] = error.message
+    if request.headers.get("HX-Request"):
+        return render(request, "memory/_list.html", context)
+    context["counts"] = selectors.memory_stats(request.user.pk)
+    return render(request, "memory/list.html", context)
+
+
+@require_http_methods(["POST"])
+def create(request: SignedInRequest) -> HttpResponse:
+    """Add a note; answers with its card, or 422 and the form with what is wrong."""
+    form = NoteForm(request.POST, prefix="new")
+    note = None
+    if form.is_valid():
+        values = form.changes()
+        try:
+            note = services.memory_create(
+                user_id=request.user.pk, provenance=Provenance(origin=Origin.USER), **values
+            )
+        except IzzyError as error:
+            form.add_failure(error)
+    if not request.headers.get("HX-Request"):
+        return redirect("memory:list")
+    if note is None:
+        return render(request, "memory/_new.html", {"form": form}, status=422)
+    return render(request, "memory/_created.html", {"row": Row(note), "form": NoteForm(prefix="new")})
+
+
+def _wanted(filters: FilterForm) -> NoteFilter:
+    """The filter; a value that the form does not know counts as not given."""
+    filters.is_valid()
+    given = {name: value for name, value in filters.cleaned_data.items() if value}
+    given.setdefault("status", str(Status.ACTIVE))
+    return NoteFilter(**given)
+
+
+def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
+    user_id = request.user.pk
+    if wanted.q and wanted.status == Status.ACTIVE:
+        return {"rows": _found(user_id, wanted), "searched": True}
+    page = Paginator(selectors.memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
+    shown = request.GET.copy()
+    shown.pop("page", None)
+    return {"rows": [Row(note) for note in page], "page": page, "query_string": shown.urlencode()}
+
+
+def _found(user_id: UUID, wanted: NoteFilter) -> list[Row]:
+    found = notes_search(user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST)
+    return [Row(note, hit) for hit, note in found]
