@@ -1,0 +1,37 @@
+# Needs Python 3.11 or newer, make and git; everything else is installed into .venv/ and .tools/.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+
+.PHONY: run setup test lint format lock
+
+## run: start Izzy (settings: .env)
+run: setup
+	@exec $(BIN)/python manage.py serve
+
+## setup: make .venv/ as requirements.lock says; nothing to do where it is up to date
+setup:
+	@test -n "$(PYTHON)" || { echo "Izzy needs Python 3.11 or newer, found none. Install one (Debian: apt install python3 python3-venv)."; exit 1; }
+	@$(PYTHON) scripts/setup.py
+
+## test: all tests; what needs Chromium or Redis is skipped where they are missing
+test:
+	@test -n "$(PYTHON)" || { echo "Izzy needs Python 3.11 or newer, found none."; exit 1; }
+	@$(PYTHON) scripts/setup.py --tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+## lint: style, types, migrations
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy .
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+## lock: write requirements.lock anew from pyproject.toml
+lock: setup
+	.tools/uv/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --upgrade -q -o requirements.lock

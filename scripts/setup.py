@@ -1,0 +1,171 @@
+"""Makes .venv/ as requirements.lock says. Needs nothing but Python's standard library.
+
+Nothing is done where the lock, pyproject.toml and the interpreter are those of the last time.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+TOOLS = ROOT / ".tools" / "uv"
+LOCK = ROOT / "requirements.lock"
+UV_LOCK = ROOT / "requirements-uv.lock"
+STAMP = VENV / "izzy-setup"
+TEST_PACKAGES = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "redis-server": ("redis-server",)}
+
+
+def main() -> None:
+    os.chdir(ROOT)
+    if "--tests" in sys.argv[1:]:
+        install_test_packages()
+    wanted = fingerprint()
+    if STAMP.is_file() and STAMP.read_text() == wanted and runs(VENV):
+        return
+    print("Setting up .venv (once, and again when requirements.lock changes) …", flush=True)
+    make_venv(VENV)
+    install_packages()
+    STAMP.write_text(wanted)
+
+
+def fingerprint() -> str:
+    digest = hashlib.sha256(sys.version.encode() + str(ROOT).encode())
+    for file in (LOCK, ROOT / "pyproject.toml"):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def python_of(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def runs(folder: Path) -> bool:
+    """Whether there is a virtual environment whose interpreter still works."""
+    try:
+        return subprocess.run([python_of(folder), "-c", ""], check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def make_venv(folder: Path) -> None:
+    if runs(folder):
+        return
+    if not has_venv():
+        install_venv()
+    run([sys.executable, "-m", "venv", "--clear", folder])
+
+
+def has_venv() -> bool:
+    """Debian ships Python without the part that makes virtual environments with pip."""
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def install_venv() -> None:
+    package = "python%d.%d-venv" % sys.version_info[:2]
+    if can_apt() and (apt_install([package]) or apt_install(["python3-venv"])):
+        return
+    sys.exit(
+        "Python's venv module is missing. Install it and run make again:\n"
+        f"    sudo apt-get install {package}     (Debian, Ubuntu)"
+    )
+
+
+def can_apt() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt_install(packages: list[str]) -> bool:
+    """Whether apt installed them; without a fresh list of packages first, since that is slow."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
+    print("Installing " + " ".join(packages) + " …", flush=True)
+    for command in (install, ["apt-get", "update", "-q"], install):
+        quiet = subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL)
+        if command is install and quiet.returncode == 0:
+            return True
+    return False
+
+
+def install_test_packages() -> None:
+    """As root on Debian: what the tests drive. Elsewhere the tests that need it are skipped."""
+    missing = [
+        package
+        for package, commands in TEST_PACKAGES.items()
+        if not any(shutil.which(command) for command in commands)
+    ]
+    if not missing:
+        return
+    if not can_apt() or not apt_install(missing):
+        print("Not installed: " + ", ".join(missing) + "; the tests that need them are skipped.", flush=True)
+
+
+def install_packages() -> None:
+    """With uv, which is quick; with pip where uv cannot be had or does not reach the registry."""
+    environment = uv_environment()
+    uv = TOOLS / "bin" / "uv"
+    try:
+        make_venv(TOOLS)
+        run([python_of(TOOLS), "-m", "pip", "install", "-q", "--require-hashes", "-r", UV_LOCK])
+        target = ["--python", python_of(VENV)]
+        run([uv, "pip", "sync", "-q", "--require-hashes", *target, LOCK], environment)
+        run([uv, "pip", "install", "-q", "--no-deps", "--no-build-isolation", *target, "-e", ROOT], environment)
+    except subprocess.CalledProcessError:
+        print("uv did not succeed; trying pip …", flush=True)
+        install_with_pip()
+
+
+def install_with_pip() -> None:
+    pip = [python_of(VENV), "-m", "pip", "install", "-q"]
+    if subprocess.run([*pip[:3], "--version"], check=False, stdout=subprocess.DEVNULL).returncode:
+        run([python_of(VENV), "-m", "ensurepip"])
+    try:
+        run([*pip, "--require-hashes", "-r", LOCK])
+        run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT])
+    except subprocess.CalledProcessError:
+        sys.exit("The packages could not be installed; see above. Is the package registry within reach?")
+
+
+def uv_environment() -> dict[str, str]:
+    """uv does not read pip's configuration: hand on what it says about the registry."""
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
+    found = pip_configuration()
+    for option, variable in (
+        ("index-url", "UV_DEFAULT_INDEX"),
+        ("extra-index-url", "UV_INDEX"),
+        ("find-links", "UV_FIND_LINKS"),
+        ("cert", "SSL_CERT_FILE"),
+    ):
+        if option in found:
+            environment.setdefault(variable, found[option])
+    if not os.access(Path.home(), os.W_OK):
+        environment.setdefault("UV_CACHE_DIR", str(ROOT / ".tools" / "cache"))
+    return environment
+
+
+def pip_configuration() -> dict[str, str]:
+    """pip's options by name, from its files and variables: lines such as global.index-url='https://…'."""
+    command = [python_of(TOOLS if runs(TOOLS) else VENV), "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+    options: dict[str, str] = {}
+    for line in listed.splitlines():
+        name, separator, value = line.partition("=")
+        if separator and name.rpartition(".")[0] in {"global", "install", ":env:"}:
+            options[name.rpartition(".")[2]] = " ".join(value.strip("'\"").replace("\\n", " ").split())
+    return options
+
+
+def run(command: list, environment: "dict[str, str] | None" = None) -> None:
+    subprocess.run([str(part) for part in command], env=environment, check=True)
+
+
+if __name__ == "__main__":
+    main()
