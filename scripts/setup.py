@@ -16,7 +16,10 @@ TOOLS = ROOT / ".tools" / "uv"
 LOCK = ROOT / "requirements.lock"
 UV_LOCK = ROOT / "requirements-uv.lock"
 STAMP = VENV / "izzy-setup"
-TEST_PACKAGES = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "redis-server": ("redis-server",)}
+TEST_PACKAGES = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "redis-server": ("redis-server",),
+}
 
 
 def main() -> None:
@@ -70,7 +73,7 @@ def has_venv() -> bool:
 
 
 def install_venv() -> None:
-    package = "python%d.%d-venv" % sys.version_info[:2]
+    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
     if can_apt() and (apt_install([package]) or apt_install(["python3-venv"])):
         return
     sys.exit(
@@ -117,7 +120,10 @@ def install_packages() -> None:
         run([python_of(TOOLS), "-m", "pip", "install", "-q", "--require-hashes", "-r", UV_LOCK])
         target = ["--python", python_of(VENV)]
         run([uv, "pip", "sync", "-q", "--require-hashes", *target, LOCK], environment)
-        run([uv, "pip", "install", "-q", "--no-deps", "--no-build-isolation", *target, "-e", ROOT], environment)
+        run(
+            [uv, "pip", "install", "-q", "--no-deps", "--no-build-isolation", *target, "-e", ROOT],
+            environment,
+        )
     except subprocess.CalledProcessError:
         print("uv did not succeed; trying pip …", flush=True)
         install_with_pip()
@@ -137,6 +143,8 @@ def install_with_pip() -> None:
 def uv_environment() -> dict[str, str]:
     """uv does not read pip's configuration: hand on what it says about the registry."""
     environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
+    # As pip does: any index may have a file. The hashes of the lock say which files are meant.
+    environment.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
     found = pip_configuration()
     for option, variable in (
         ("index-url", "UV_DEFAULT_INDEX"),
