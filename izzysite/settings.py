@@ -299,5 +299,6 @@ IZZY_MODEL_PRICES = {
     "claude-opus": (5.0, 25.0, 0.50, 6.25),
 }
 IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
+IZZY_ARCHIVE_DAYS = env_int("IZZY_ARCHIVE_DAYS", 90, minimum=1)
 OLLAMA_URL = env_str("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)

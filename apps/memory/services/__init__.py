@@ -7,7 +7,7 @@ unknown, deleted or somebody else's.
 from .changes import memory_archive, memory_undo, memory_update
 from .creation import memory_bulk_create, memory_create
 from .decay import access_record, cycle_advance, decay_apply
-from .deletion import deleted_purge, memory_delete, memory_restore, user_forget
+from .deletion import deleted_purge, memories_erase, memory_delete, memory_restore, user_forget
 from .edges import edge_create, edge_delete
 from .provenance import BY_API, BY_ASSISTANT, BY_USER, Change, Provenance
 
@@ -23,6 +23,7 @@ __all__ = [
     "deleted_purge",
     "edge_create",
     "edge_delete",
+    "memories_erase",
     "memory_archive",
     "memory_bulk_create",
     "memory_create",

@@ -1,5 +1,6 @@
 """Deleting notes: out of sight at once, gone for good after 30 days, back again in between."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.db import transaction
@@ -71,13 +72,14 @@ def deleted_purge() -> int:
         for user_id, memory_id in batch:
             by_user.setdefault(user_id, []).append(memory_id)
         for user_id, memory_ids in by_user.items():
-            _erase(user_id, memory_ids)
+            memories_erase(user_id=user_id, memory_ids=memory_ids)
         purged += len(batch)
     return purged
 
 
 @transaction.atomic
-def _erase(user_id: UUID, memory_ids: list[UUID]) -> None:
+def memories_erase(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
+    """Remove notes for good, with their passages, revisions and edges. There is no way back."""
     documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=memory_ids)
     Memory.objects.with_deleted(user_id).filter(pk__in=memory_ids).delete()
 
