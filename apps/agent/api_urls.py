@@ -1,3 +1,5 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from apps.agent.api import UsageView
+
+urlpatterns = [path("usage/", UsageView.as_view(), name="usage")]

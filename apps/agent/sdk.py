@@ -4,7 +4,6 @@ Importing that package takes about two seconds, so it is imported at first use, 
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -37,8 +36,8 @@ MARKER = {"type": "ephemeral"}
 
 
 def warm_up() -> None:
-    """Imports the SDK in the background, so that the first message need not wait for it."""
-    threading.Thread(target=_sdk, name="izzy-warm-up", daemon=True).start()
+    """Imports the SDK, so that the first message need not wait for it; run in a thread of the web process."""
+    _sdk()
 
 
 @cache

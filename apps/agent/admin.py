@@ -1,0 +1,47 @@
+"""Model and tool calls in the admin. Inputs and results are not read for the lists."""
+
+from django.contrib import admin
+
+from apps.agent.models import ModelCall, ToolCall
+from apps.core.admin import ReadOnlyAdmin
+
+
+@admin.register(ModelCall)
+class ModelCallAdmin(ReadOnlyAdmin):
+    list_display = (
+        "created_at",
+        "user",
+        "purpose",
+        "model",
+        "endpoint",
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cost_usd",
+        "latency_ms",
+        "stop_reason",
+        "error_code",
+    )
+    list_filter = ("purpose", "endpoint", "model", "stop_reason", "error_code", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("=turn_id", "=conversation_id", "user__username", "model", "request_id")
+    date_hierarchy = "created_at"
+
+
+@admin.register(ToolCall)
+class ToolCallAdmin(ReadOnlyAdmin):
+    list_display = (
+        "created_at",
+        "user",
+        "name",
+        "state",
+        "waits_for",
+        "is_error",
+        "error_code",
+        "duration_ms",
+    )
+    list_filter = ("state", "name", "is_error", "error_code", "waits_for", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("=turn_id", "=conversation_id", "user__username", "name", "tool_use_id")
+    date_hierarchy = "created_at"
+    heavy_fields = ("input", "result", "answer")
