@@ -1,6 +1,25 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
 
 
 class ChatConfig(AppConfig):
     name = "apps.chat"
     label = "chat"
+
+    def ready(self) -> None:
+        from apps.agent.tools.registry import register_tools
+        from apps.chat import sweeps
+        from apps.chat.runner.afterwards import messages_index_pending
+        from apps.chat.selectors.conversations import conversation_belongs
+        from apps.chat.selectors.stats import chat_stats
+        from apps.chat.tools import CONVERSATION_TOOLS
+        from apps.core.registries import owners, stats_providers
+        from apps.core.sweeps import register_sweep
+
+        register_tools(CONVERSATION_TOOLS)
+        register_sweep("turns_interrupted", sweeps.turns_interrupt, every=timedelta(seconds=10))
+        register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))
+        register_sweep("turn_events_prune", sweeps.events_prune, every=timedelta(hours=1))
+        owners.register("conversation", conversation_belongs)
+        stats_providers.register("chat", chat_stats)

@@ -27,7 +27,7 @@ class Conversation(UserOwned):
     session = models.CharField(max_length=200, blank=True, default="")
     summary = models.TextField(blank=True, default="")
     tools = models.TextField(blank=True, default="[]")
-    message_count = models.PositiveIntegerField(default=0)
+    last_position = models.PositiveIntegerField(default=0)
     last_seq = models.PositiveBigIntegerField(default=0)
     stored_seq = models.PositiveBigIntegerField(default=0)
     pruned_seq = models.PositiveBigIntegerField(default=0)
@@ -70,8 +70,8 @@ class Turn(UserOwned):
 
     `memories` are the surfaced items as the `memory_context` event gave them, `waiting_for` the events
     (`question`, `approval_requested`) whose answers it waits for, `usage` the tokens and cost of the whole turn.
-    `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how other processes
-    talk to the one that runs the conversation: a wish to stop, and a queued turn it has not yet told of.
+    `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how others
+    talk to the process that runs the conversation: a wish to stop, and a change the log has not told of yet.
     `client_id` is the page's own name for the message: sending it again finds this turn instead of making one.
     """
 
@@ -116,6 +116,7 @@ class Role(models.TextChoices):
 class MessageKind(models.TextChoices):
     TEXT = "text", "Text"
     TOOL_RESULTS = "tool_results", "Tool results"
+    CLOSING = "closing", "Closing"
 
 
 class Message(UserOwned):
@@ -123,7 +124,8 @@ class Message(UserOwned):
 
     `blocks` is the canonical JSON of its content blocks, written once and sent byte for byte ever after (a user's
     message gets its block of memories and date when its turn starts, before the first request). `text` is what
-    people read: the user's words or the assistant's text, "" for tool results. `position` orders a conversation;
+    people read: the user's words or the assistant's text, "" for tool results and for the closing words that stand
+    in the model's history where a turn ended without an answer. `position` orders a conversation;
     `round` is the round of its turn, 0 for the user's message; `seq` the last event before it was stored. A message
     that an edit or a retry replaced carries the turn that replaced it in `superseded_by` and is out of history,
     pages and search.

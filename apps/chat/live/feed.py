@@ -1,0 +1,113 @@
+"""One conversation as its watchers in this process see it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from apps.chat.live.html import LiveHtml
+from apps.chat.log import TEXT, LoggedEvent
+from apps.chat.selectors.snapshot import LiveText
+
+QUEUE_FRAMES = 5000
+"""A watcher that lags further behind loses its place and gets a snapshot instead."""
+
+
+class Subscription:
+    """One watcher's queue of frames. It buffers until `begin` says what the watcher knows already."""
+
+    def __init__(self, conversation_id: UUID, *, html: bool) -> None:
+        self.conversation_id = conversation_id
+        self.html = html
+        self.lagged = False
+        self._after: int | None = None
+        self._early: list[LoggedEvent] = []
+        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(QUEUE_FRAMES)
+
+    def put(self, event: LoggedEvent) -> None:
+        if self._after is None:
+            self._early.append(event)
+        elif event.type == "html" or event.seq > self._after:
+            self.put_frame(event.frame(self.conversation_id))
+
+    def put_frame(self, frame: dict[str, Any]) -> None:
+        try:
+            self._queue.put_nowait(frame)
+        except asyncio.QueueFull:
+            self.lagged = True
+
+    def begin(self, frames: Sequence[dict[str, Any]], after: int) -> None:
+        """Sends `frames`, then everything above `after`, what has come meanwhile included."""
+        for frame in frames:
+            self.put_frame(frame)
+        self._after = after
+        early, self._early = self._early, []
+        for event in early:
+            if event.seq > after:
+                self.put(event)
+
+    async def next(self) -> dict[str, Any]:
+        """The next frame; waits for it."""
+        return await self._queue.get()
+
+
+class Feed:
+    """The events of one conversation, passed on to its watchers in this process; `last_seq` is the newest."""
+
+    def __init__(self, conversation_id: UUID) -> None:
+        self.conversation_id = conversation_id
+        self.last_seq = 0
+        self.watchers: set[Subscription] = set()
+        self._html = LiveHtml()
+        self._early: list[LoggedEvent] = []
+        self._rendering: asyncio.TimerHandle | None = None
+        self._rendered_at = 0.0
+
+    def publish(self, events: Sequence[LoggedEvent]) -> None:
+        """Passes on those events that are new here."""
+        for event in events:
+            if event.seq <= self.last_seq:
+                continue
+            self.last_seq = event.seq
+            if not self._html.ready:
+                self._early.append(event)
+            self._send(self._html.take(event))
+            for watcher in self.watchers:
+                watcher.put(event)
+            if event.type == TEXT:
+                self._render_soon()
+
+    def prime(self, live: LiveText | None, seq: int) -> None:
+        """Says what was there before this feed began; later calls change nothing."""
+        self.last_seq = max(self.last_seq, seq)
+        if self._html.ready:
+            return
+        self._html.prime(live, seq)
+        early, self._early = self._early, []
+        for event in early:
+            if event.seq > seq:
+                self._html.take(event)
+
+    def close(self) -> None:
+        if self._rendering is not None:
+            self._rendering.cancel()
+
+    def _send(self, events: Sequence[LoggedEvent]) -> None:
+        for event in events:
+            for watcher in self.watchers:
+                if watcher.html:
+                    watcher.put(event)
+
+    def _render_soon(self) -> None:
+        """Renders at once after a pause in the stream, else when the pause since the last time is over."""
+        if self._rendering is not None or not any(watcher.html for watcher in self.watchers):
+            return
+        loop = asyncio.get_running_loop()
+        due = self._rendered_at + self._html.pause
+        self._rendering = loop.call_at(max(due, loop.time()), self._render)
+
+    def _render(self) -> None:
+        self._rendering = None
+        self._rendered_at = asyncio.get_running_loop().time()
+        if self._html.ready:
+            self._send(self._html.render())

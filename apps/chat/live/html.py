@@ -1,0 +1,90 @@
+"""The answer under way as HTML blocks, for pages."""
+
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from apps.agent.events import Html
+from apps.chat.log import TEXT, LoggedEvent, told
+from apps.chat.markdown import LiveRenderer
+from apps.chat.selectors.snapshot import BLOCKS_PER_SEGMENT, LiveText
+
+PAUSE = 0.05
+"""Seconds between two renderings of a block; ten times what one takes where that is more."""
+
+STARTS = frozenset({"turn_started"})
+ENDS_SEGMENT = frozenset({"tool_start", "question", "approval_requested", "response", "turn_stopped", "error"})
+
+
+class LiveHtml:
+    """Follows one conversation's events and renders the newest run of text.
+
+    `ready` is False until it knows what the answer under way began with: from a turn's start or from `prime`.
+    """
+
+    def __init__(self) -> None:
+        self.ready = False
+        self.pause = PAUSE
+        self._turn_id: UUID | None = None
+        self._segment = 0
+        self._seq = 0
+        self._renderer = LiveRenderer()
+
+    def prime(self, live: LiveText | None, seq: int) -> None:
+        """Takes up an answer in the middle: what of it a snapshot at `seq` shows counts as shown."""
+        self.ready = True
+        self._seq = seq
+        self._renderer = LiveRenderer()
+        if live is not None:
+            self._turn_id, self._segment = live.turn_id, live.segment
+            self._renderer.feed(live.text)
+            self._renderer.render()
+
+    def take(self, event: LoggedEvent) -> list[LoggedEvent]:
+        """The `html` events to send before this event; for text they are due later, from `render`."""
+        if event.type in STARTS:
+            self.prime(LiveText(event.turn_id, 0, ""), event.seq)
+        if not self.ready:
+            return []
+        if event.type == TEXT:
+            self._turn_id, self._seq = event.turn_id, event.seq
+            self._renderer.feed(event.payload["text"])
+        elif event.type in ENDS_SEGMENT and self._renderer.text:
+            last = self._events([*self._renderer.render(), *self._renderer.finish()])
+            self._renderer = LiveRenderer()
+            self._segment += 1
+            return last
+        return []
+
+    def render(self) -> list[LoggedEvent]:
+        """The blocks that changed since the last time."""
+        started = time.perf_counter()
+        changed = self._events(self._renderer.render())
+        self.pause = max(PAUSE, 10 * (time.perf_counter() - started))
+        return changed
+
+    def _events(self, changed: Sequence[tuple[int, str]]) -> list[LoggedEvent]:
+        turn_id = self._turn_id
+        if turn_id is None:
+            return []
+        newest = dict(changed)
+        lines = [told(turn_id, Html(self._segment * BLOCKS_PER_SEGMENT + index, html)) for index, html in newest.items()]
+        return [LoggedEvent(self._seq, line.turn_id, line.type, line.payload) for line in lines]
+
+
+def with_html(events: Sequence[LoggedEvent], after: int) -> list[LoggedEvent]:
+    """A turn's events above `after`, with the HTML of the runs of text that go beyond it.
+
+    `events` are all of one turn, so that its blocks get the numbers they had live.
+    """
+    live = LiveHtml()
+    live.prime(LiveText(events[0].turn_id, 0, ""), 0) if events else None
+    out: list[LoggedEvent] = []
+    fresh = False
+    for event in events:
+        html = live.take(event)
+        out += html if fresh else []
+        fresh = (fresh and event.type == TEXT) or (event.type == TEXT and event.seq > after)
+        if event.seq > after:
+            out.append(event)
+    return out + (live.render() if fresh else [])

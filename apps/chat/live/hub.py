@@ -1,0 +1,135 @@
+"""Everyone who watches conversations in this process, and where their events come from.
+
+Three sources, all giving the same numbered events: turns that run in this process (at once), other processes through
+Redis where there is one (`apps.chat.live.relay`), and the rows of the log, looked at a few times a second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from apps.chat.live.feed import Feed, Subscription
+from apps.chat.live.html import with_html
+from apps.chat.live.relay import Relay, new_relay
+from apps.chat.log import LoggedEvent, events_after
+from apps.chat.models import Conversation
+from apps.chat.selectors.conversations import conversation_get
+from apps.chat.selectors.snapshot import LiveText, live_text, missed_events, snapshot, turn_events
+from apps.core.database import in_db
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.3
+POLL_ROWS = 1000
+
+
+class Hub:
+    """The feeds of this process. `runs_here` tells whether a conversation's turns run in this process."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[UUID, Feed] = {}
+        self.relay: Relay | None = new_relay(self._relayed)
+        self._poller: asyncio.Task[None] | None = None
+        self.local: set[UUID] = set()
+
+    def publish(self, conversation_id: UUID, events: Sequence[LoggedEvent]) -> None:
+        """Events of a turn that runs here."""
+        if self.relay is not None:
+            self.relay.send(conversation_id, events)
+        if (feed := self.feeds.get(conversation_id)) is not None:
+            feed.publish(events)
+
+    def join(self, conversation_id: UUID, *, html: bool) -> Subscription:
+        """A subscription that buffers what happens from now on; call `begin` on it, and `leave` in the end."""
+        feed = self.feeds.get(conversation_id)
+        if feed is None:
+            feed = self.feeds[conversation_id] = Feed(conversation_id)
+            if self.relay is not None:
+                self.relay.follow(conversation_id)
+        watcher = Subscription(conversation_id, html=html)
+        feed.watchers.add(watcher)
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.ensure_future(self._poll())
+        return watcher
+
+    def leave(self, watcher: Subscription) -> None:
+        feed = self.feeds.get(watcher.conversation_id)
+        if feed is None:
+            return
+        feed.watchers.discard(watcher)
+        if not feed.watchers:
+            feed.close()
+            del self.feeds[watcher.conversation_id]
+            if self.relay is not None:
+                self.relay.unfollow(watcher.conversation_id)
+
+    def begin(self, watcher: Subscription, start: "Start") -> None:
+        """Lets the watcher begin with what its rows say."""
+        if (feed := self.feeds.get(watcher.conversation_id)) is not None:
+            feed.prime(start.live, start.seq)
+        watcher.begin(start.frames, start.seq)
+
+    async def close(self) -> None:
+        if self._poller is not None:
+            self._poller.cancel()
+        if self.relay is not None:
+            await self.relay.close()
+
+    def _relayed(self, conversation_id: UUID, previous: int, events: Sequence[LoggedEvent]) -> None:
+        """Events from another process: taken when nothing is missing before them, else the rows will have them."""
+        feed = self.feeds.get(conversation_id)
+        if feed is not None and feed.last_seq >= previous:
+            feed.publish(events)
+
+    async def _poll(self) -> None:
+        while self.feeds:
+            await asyncio.sleep(POLL_SECONDS)
+            known = {key: feed.last_seq for key, feed in self.feeds.items() if key not in self.local}
+            try:
+                news = await in_db(_news, known) if known else {}
+            except DatabaseError as error:
+                logger.warning("could not look for events: %s", error)
+                continue
+            for conversation_id, events in news.items():
+                if (feed := self.feeds.get(conversation_id)) is not None:
+                    feed.publish(events)
+
+
+def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent]]:
+    """Stored events above the known numbers, for conversations that have any."""
+    rows = Conversation.objects.unscoped().filter(id__in=known).values_list("id", "stored_seq")
+    return {key: events_after(key, known[key], limit=POLL_ROWS) for key, stored in rows if stored > known[key]}
+
+
+class Start:
+    """What a watcher gets first, as of `seq`, and the answer under way at that point."""
+
+    def __init__(self, frames: list[dict[str, Any]], seq: int, live: LiveText | None) -> None:
+        self.frames = frames
+        self.seq = seq
+        self.live = live
+
+
+def start_for(user_id: UUID, conversation_id: UUID, seq: int, *, html: bool) -> Start:
+    """What the user's client that knows everything up to `seq` needs: the events since, or a snapshot.
+
+    Synchronous. NotFound for another user's conversation.
+    """
+    conversation = conversation_get(user_id, conversation_id)
+    missed = missed_events(conversation, seq) if seq > 0 else None
+    if missed is None:
+        whole = snapshot(conversation)
+        return Start([whole.frame], whole.seq, whole.live)
+    events: list[LoggedEvent] = []
+    for turn_id in dict.fromkeys(event.turn_id for event in missed):
+        if html:
+            events += with_html(turn_events(turn_id), seq)
+        else:
+            events += [event for event in missed if event.turn_id == turn_id]
+    turn = conversation.turns.filter(state__in=["running", "waiting"]).order_by("id").last()
+    newest = max(seq, conversation.stored_seq)
+    return Start([event.frame(conversation.id) for event in events], newest, live_text(turn) if turn else None)

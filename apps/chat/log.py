@@ -1,0 +1,110 @@
+"""The event log: what a turn told, numbered per conversation, as rows and as the frames that clients get."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+from uuid import UUID
+
+from apps.agent.canonical import canonical_json
+from apps.agent.events import Event
+from apps.chat.events import TitleMade
+from apps.chat.models import TurnEvent
+
+TEXT = "text_delta"
+MAX_TEXTS_PER_ROW = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event of a turn before it has its number. `payload` is its JSON without the four common keys."""
+
+    turn_id: UUID
+    type: str
+    payload: dict[str, Any]
+
+
+def told(turn_id: UUID, event: Event | TitleMade, **extra: Any) -> Told:
+    """The event as the log keeps it; `extra` are fields that the chat adds."""
+    payload = {item.name: getattr(event, item.name) for item in fields(event)}
+    return Told(turn_id, event.type, payload | extra)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event with its place in a conversation's log."""
+
+    seq: int
+    turn_id: UUID
+    type: str
+    payload: dict[str, Any]
+
+    def frame(self, conversation_id: UUID) -> dict[str, Any]:
+        """The JSON object that goes over websocket and SSE."""
+        return {
+            "type": self.type,
+            "conversation": str(conversation_id),
+            "turn": str(self.turn_id),
+            "seq": self.seq,
+            **self.payload,
+        }
+
+
+def rows_of(conversation_id: UUID, events: Iterable[LoggedEvent]) -> list[TurnEvent]:
+    """Unsaved rows for these events, neighbouring text deltas of one turn sharing a row."""
+    rows: list[TurnEvent] = []
+    texts: list[str] = []
+    for event in events:
+        if event.type == TEXT and texts and _continues(rows[-1], event) and len(texts) < MAX_TEXTS_PER_ROW:
+            texts.append(event.payload["text"])
+            rows[-1].last_seq = event.seq
+            rows[-1].payload = canonical_json({"texts": texts})
+            continue
+        texts = [event.payload["text"]] if event.type == TEXT else []
+        rows.append(
+            TurnEvent(
+                conversation_id=conversation_id,
+                turn_id=event.turn_id,
+                seq=event.seq,
+                last_seq=event.seq,
+                type=event.type,
+                payload=canonical_json({"texts": texts} if texts else event.payload),
+            )
+        )
+    return rows
+
+
+def _continues(row: TurnEvent, event: LoggedEvent) -> bool:
+    return row.turn_id == event.turn_id and row.last_seq + 1 == event.seq
+
+
+def events_of(rows: Iterable[TurnEvent], after: int = 0) -> list[LoggedEvent]:
+    """The events in these rows whose number is above `after`, each as it was told."""
+    events: list[LoggedEvent] = []
+    for row in rows:
+        payload = json.loads(row.payload)
+        if row.type != TEXT:
+            events.append(LoggedEvent(row.seq, row.turn_id, row.type, payload))
+            continue
+        events.extend(
+            LoggedEvent(row.seq + index, row.turn_id, TEXT, {"text": text})
+            for index, text in enumerate(payload["texts"])
+        )
+    return [event for event in events if event.seq > after]
+
+
+def events_after(conversation_id: UUID, seq: int, *, limit: int) -> list[LoggedEvent]:
+    """Stored events of the conversation above `seq`, oldest first, from at most `limit` rows."""
+    rows = TurnEvent.objects.filter(conversation_id=conversation_id, last_seq__gt=seq).order_by("seq")[:limit]
+    return events_of(rows, seq)
+
+
+def text_after(turn_id: UUID, seq: int) -> str:
+    """The assistant's text that the turn's stored deltas above `seq` hold."""
+    rows = TurnEvent.objects.filter(turn_id=turn_id, last_seq__gt=seq, type=TEXT).order_by("seq")
+    return "".join(event.payload["text"] for event in events_of(rows, seq))
+
+
+def events_store(conversation_id: UUID, events: Sequence[LoggedEvent]) -> None:
+    """Adds events to the log; the caller holds the conversation's lease and moves `stored_seq`."""
+    TurnEvent.objects.bulk_create(rows_of(conversation_id, events))

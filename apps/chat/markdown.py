@@ -1,0 +1,169 @@
+"""Markdown of users and models as HTML that is safe to put into a page.
+
+Three layers: markdown-it-py without raw HTML, code coloured by Pygments with classes (no inline styles), and nh3
+with an allow-list over the whole. Nothing loads from another host: images become links.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+MAX_HIGHLIGHT_CHARS = 50_000
+"""Longer code is shown without colours: Pygments takes about 1 ms for 4,000 characters."""
+
+TAGS = {
+    "a", "blockquote", "br", "code", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
+    "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+ATTRIBUTES = {
+    "a": {"href", "title"},
+    "code": {"class"},
+    "div": {"class"},
+    "ol": {"start"},
+    "pre": {"class"},
+    "span": {"class"},
+    "td": {"class"},
+    "th": {"class"},
+}
+LINK_REL = "noopener noreferrer nofollow"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One top-level block: the line it starts at (from 0) and its HTML."""
+
+    line: int
+    html: str
+
+
+def render(text: str) -> str:
+    """The whole text as HTML."""
+    return "\n".join(block.html for block in blocks(text))
+
+
+def blocks(text: str) -> list[Block]:
+    """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself."""
+    parser = _parser()
+    env: dict[str, Any] = {}
+    return [
+        Block((tokens[0].map or [0])[0], _clean(parser.renderer.render(tokens, parser.options, env)))
+        for tokens in _top_level(parser.parse(text, env))
+    ]
+
+
+def _top_level(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    group: list[Token] = []
+    depth = 0
+    for token in tokens:
+        group.append(token)
+        depth += token.nesting
+        if depth == 0:
+            yield group
+            group = []
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "breaks": True, "highlight": _highlight})
+    parser.enable(["table", "strikethrough", "linkify"])
+    parser.add_render_rule("image", _image)
+    parser.add_render_rule("th_open", _cell)
+    parser.add_render_rule("td_open", _cell)
+    return parser
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    """An image as a link to it: the page loads nothing from other hosts, and a URL could carry data away."""
+    token = tokens[index]
+    label = token.content or str(token.attrGet("src") or "image")
+    return f'<a href="{escape(str(token.attrGet("src") or ""))}">{escape(label)}</a>'
+
+
+def _cell(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    """A table cell with its alignment as a class: inline styles are not allowed."""
+    token = tokens[index]
+    side = str(token.attrGet("style") or "").removeprefix("text-align:")
+    return f'<{token.tag} class="align-{side}">' if side in {"left", "center", "right"} else f"<{token.tag}>"
+
+
+def _highlight(code: str, language: str, attributes: str) -> str:
+    """A code block with Pygments' classes; the language as a class on `pre` for the page's label."""
+    name = "".join(char for char in language.lower() if char.isalnum() or char in "+#-")[:20]
+    body = escape(code)
+    if name and len(code) <= MAX_HIGHLIGHT_CHARS:
+        try:
+            body = highlight(code, get_lexer_by_name(name, stripnl=False), _formatter())
+        except ClassNotFound:
+            pass
+    label = f" language-{name}" if name else ""
+    return f'<pre class="code{label}"><code>{body}</code></pre>'
+
+
+@cache
+def _formatter() -> "HtmlFormatter[str]":
+    return HtmlFormatter(nowrap=True)
+
+
+def _clean(html: str) -> str:
+    return nh3.clean(
+        html,
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        url_schemes={"http", "https", "mailto"},
+        link_rel=LINK_REL,
+        strip_comments=True,
+    ).strip()
+
+
+class LiveRenderer:
+    """Renders a text that is still coming, only from the last block on.
+
+    `feed` takes the next piece; `render` gives `(index, html)` of the blocks that changed since the last call, with
+    "" for one that vanished. A block is taken as final once another one has begun after it; what later lines
+    change in it all the same (a link's definition at the end) is found by `finish`.
+    """
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._tail_start = 0
+        self._index = 0
+        self._shown: dict[int, str] = {}
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+    def feed(self, text: str) -> None:
+        self._text += text.replace("\r", "")
+
+    def render(self) -> list[tuple[int, str]]:
+        tail = self._text[self._tail_start :]
+        found = blocks(tail)
+        changed = self._changes(self._index, found)
+        if len(found) > 1:
+            self._tail_start += sum(len(line) + 1 for line in tail.split("\n")[: found[-1].line])
+            self._index += len(found) - 1
+        return changed
+
+    def finish(self) -> list[tuple[int, str]]:
+        """The blocks in which the whole text, rendered at once, differs from what was given so far."""
+        return self._changes(0, blocks(self._text))
+
+    def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
+        now = {first + offset: block.html for offset, block in enumerate(found)}
+        gone = {index: "" for index, html in self._shown.items() if index >= first and index not in now and html}
+        changed = [(index, html) for index, html in (now | gone).items() if self._shown.get(index, "") != html]
+        self._shown.update(changed)
+        return changed

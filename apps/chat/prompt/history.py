@@ -1,0 +1,37 @@
+"""The conversation so far, in the shape of the Messages API, byte for byte what earlier requests held."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from apps.chat.models import Message, MessageKind, TurnState
+
+
+def messages_in_force(conversation_id: UUID) -> QuerySet[Message]:
+    """The messages that count: not replaced by an edit or a retry, and of turns that have begun; in order."""
+    return (
+        Message.objects.unscoped()
+        .filter(conversation_id=conversation_id, superseded_by=None)
+        .exclude(turn__state=TurnState.QUEUED)
+        .order_by("position")
+    )
+
+
+def history(conversation_id: UUID) -> list[dict[str, Any]]:
+    """`[{role, content}]` of the messages in force; neighbours of one role become one message."""
+    messages: list[dict[str, Any]] = []
+    for role, blocks in messages_in_force(conversation_id).values_list("role", "blocks"):
+        content = json.loads(blocks)
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] = messages[-1]["content"] + content
+        elif content:
+            messages.append({"role": role, "content": content})
+    return messages
+
+
+def recent_texts(conversation_id: UUID, limit: int = 3) -> list[str]:
+    """What was said last, oldest first: the words of the newest `limit` messages that have any."""
+    said = messages_in_force(conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
+    return list(said.order_by("-position").values_list("text", flat=True)[:limit])[::-1]

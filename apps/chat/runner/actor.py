@@ -1,0 +1,225 @@
+"""The one that runs a conversation: it numbers and stores its events and takes its turns one after the other."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
+
+from apps.agent.events import Event
+from apps.chat.log import LoggedEvent, Told, told
+from apps.chat.models import MessageKind, Role
+from apps.chat.runner.afterwards import conversation_title_make, turn_index
+from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost
+from apps.chat.runner.rows import LogWrite, Outcome, log_write, message_save, stopped, turn_finish
+from apps.chat.runner.turn import RunningTurn
+from apps.chat.runner.work import INTERRUPTED_MESSAGE, Work, conversation_release, work_next
+from apps.chat.services.messages import STOPPED, Draft
+from apps.core.database import in_db
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+Publish = Callable[[UUID, Sequence[LoggedEvent]], None]
+
+
+async def settled(work: Awaitable[T]) -> T:
+    """Awaits `work` to its end even when cancelled meanwhile: a transaction under way cannot be called back."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        raise
+
+
+class Actor:
+    """Runs one conversation for as long as there is something to do, then gives it back.
+
+    `publish` gets every event at once, before it is stored; what must not be lost (the end of a turn) is stored
+    first. All writing to the log happens under `lock`.
+    """
+
+    def __init__(self, conversation_id: UUID, numbers: tuple[int, int], publish: Publish) -> None:
+        self.conversation_id = conversation_id
+        self.lock = asyncio.Lock()
+        self.pending: list[LoggedEvent] = []
+        self.written_at = 0.0
+        self._next, self._reserved = numbers
+        self._publish = publish
+        self._news = asyncio.Event()
+        self._closing = False
+        self._extra: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        """Something has changed in the conversation's rows: look again."""
+        self._news.set()
+
+    def close(self) -> None:
+        """The server is about to stop: end the running turn as interrupted and give the conversation back."""
+        self._closing = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Until nothing is left to do, or the conversation is not ours any more."""
+        try:
+            while not self._closing:
+                self._news.clear()
+                work = await self._work(None)
+                if work.turn_id is not None:
+                    await self._run_turn(work.turn_id, resumed=work.resumed)
+                elif not self._news.is_set() and await self._rest():
+                    return
+            await self._release(at_once=True)
+        except LeaseLost:
+            logger.warning("conversation %s went to another process", self.conversation_id)
+        finally:
+            for task in self._extra:
+                task.cancel()
+
+    async def _rest(self) -> bool:
+        """Waits for what still goes on beside turns, then gives the conversation back; False when there is news."""
+        if self._extra:
+            news = asyncio.ensure_future(self._news.wait())
+            await asyncio.wait([news, *self._extra], return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+            return False
+        return await self._release()
+
+    async def _release(self, *, at_once: bool = False) -> bool:
+        async with self.lock:
+            await self._write()
+            release = partial(conversation_release, at_once=at_once)
+            return await in_db(release, self.conversation_id, PROCESS, self._next - 1)
+
+    async def flush(self) -> None:
+        """Stores what was told so far, so that rows show all of it."""
+        async with self.lock:
+            await self._write()
+
+    async def _work(self, running: UUID | None) -> Work:
+        async with self.lock:
+            work = await settled(in_db(work_next, self.conversation_id, PROCESS, running))
+            for line in work.told:
+                self.tell(line)
+            if work.told:
+                await self._write()
+        return work
+
+    # --- The log -----------------------------------------------------------------------------------------------
+
+    def tell(self, line: Told) -> None:
+        """Numbers an event, sends it on, and has it stored with the next batch."""
+        event = LoggedEvent(self._next, line.turn_id, line.type, line.payload)
+        self._next += 1
+        self.pending.append(event)
+        self._publish(self.conversation_id, [event])
+
+    def batch(self) -> LogWrite:
+        """What is to be stored now. Hold the lock, and call `stored` when it is."""
+        if self._reserved - self._next < RESERVE // 2:
+            self._reserved = self._next + RESERVE
+        return LogWrite(
+            conversation_id=self.conversation_id,
+            runner=PROCESS,
+            events=tuple(self.pending),
+            next_seq=self._next,
+            reserved=self._reserved,
+        )
+
+    def stored(self, write: LogWrite) -> None:
+        del self.pending[: len(write.events)]
+        self.written_at = asyncio.get_running_loop().time()
+
+    async def commit(self, change: Callable[[], list[Told]]) -> None:
+        """Makes a change of rows together with everything told so far, then sends on what the change tells."""
+
+        async def locked() -> None:
+            async with self.lock:
+                await self._write(change)
+
+        await settled(locked())
+
+    async def _write(self, change: Callable[[], list[Told]] | None = None) -> None:
+        write = self.batch()
+        more = await in_db(log_write, write, change)
+        self.stored(write)
+        self._next += len(more)
+        if more:
+            self._publish(self.conversation_id, more)
+
+    # --- A turn ------------------------------------------------------------------------------------------------
+
+    async def _run_turn(self, turn_id: UUID, *, resumed: bool) -> None:
+        turn = RunningTurn(
+            turn_id=turn_id,
+            resumed=resumed,
+            tell=lambda event: self.tell(told(turn_id, event)),
+            store=MessageStore(self, turn_id),
+        )
+        task = asyncio.ensure_future(turn.run())
+        try:
+            await self._watch(task, turn_id)
+            outcome = await self._outcome(task, turn)
+        finally:
+            task.cancel()
+        await self.commit(partial(turn_finish, outcome, self._next - 1))
+        await in_db(turn_index, turn_id)
+        self._start(self._make_title(turn_id))
+
+    async def _watch(self, task: "asyncio.Task[Outcome]", turn_id: UUID) -> None:
+        """Until the turn has ended or was cancelled: takes up what is asked for meanwhile."""
+        while not task.done():
+            news = asyncio.ensure_future(self._news.wait())
+            await asyncio.wait([task, news], return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+            if task.done():
+                return
+            self._news.clear()
+            if self._closing or (await self._work(turn_id)).stop:
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _outcome(self, task: "asyncio.Task[Outcome]", turn: RunningTurn) -> Outcome:
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._closing:
+                return turn.interrupted(INTERRUPTED_MESSAGE)
+            return stopped(turn.turn_id, STOPPED, turn.partial)
+        except LeaseLost:
+            raise
+        except Exception:  # a turn may fail in any way, the conversation must go on
+            logger.exception("turn %s failed", turn.turn_id)
+            return turn.failed()
+
+    def _start(self, work: "Any") -> None:
+        task = asyncio.ensure_future(work)
+        self._extra.add(task)
+        task.add_done_callback(self._extra.discard)
+
+    async def _make_title(self, turn_id: UUID) -> None:
+        line = await conversation_title_make(turn_id)
+        if line is not None:
+            async with self.lock:
+                self.tell(line)
+
+
+class MessageStore:
+    """`TurnStore` of the loop: each message is committed together with the events before it."""
+
+    def __init__(self, actor: Actor, turn_id: UUID) -> None:
+        self._actor = actor
+        self._turn_id = turn_id
+
+    async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
+        await self._save(Draft(role=Role.ASSISTANT, blocks=blocks, stop_reason=stop_reason, round=round))
+
+    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
+        await self._save(Draft(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round))
+
+    async def _save(self, draft: Draft) -> None:
+        change = partial(message_save, self._turn_id, draft)
+        await self._actor.commit(change)

@@ -1,0 +1,110 @@
+"""Gets a turn ready for the loop: memories, tools and history, in one database hop."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.models import Preferences
+from apps.accounts.selectors import preferences_for
+from apps.agent.canonical import canonical_json
+from apps.agent.endpoint import model_for
+from apps.agent.loop import TurnState
+from apps.agent.selectors import turn_usage
+from apps.chat.models import Message, MessageKind, Role, Turn
+from apps.chat.prompt.context_block import context_block
+from apps.chat.prompt.history import history, recent_texts
+from apps.chat.prompt.system import system_blocks
+from apps.chat.prompt.toolbox import conversation_tools
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
+from apps.memory.injection import Surfaced, surface
+from apps.memory.services import cycle_advance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A turn ready to run. `memories` are the surfaced items of a fresh turn (`[]` when it is resumed)."""
+
+    state: TurnState
+    message_id: UUID
+    use_memory: bool
+    memories: list[dict[str, Any]]
+    memory_tokens: int
+
+
+def turn_prepare(turn_id: UUID) -> Prepared:
+    """Reads all that the turn needs; a fresh one also advances the decay cycle and gets its context block.
+
+    The block goes in front of the user's words and is stored with them, so that later requests repeat it.
+    """
+    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    preferences = preferences_for(turn.user_id)
+    message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
+    fresh = turn.attempt == 1
+    surfaced = Surfaced(text="", tokens=0, items=[])
+    if fresh:
+        cycle_advance(user_id=turn.user_id)
+        if turn.conversation.use_memory:
+            surfaced = _surface(turn)
+        _store_context(turn, message, preferences, surfaced)
+    return Prepared(
+        state=_loop_state(turn, preferences),
+        message_id=message.id,
+        use_memory=turn.conversation.use_memory,
+        memories=turn.memories if fresh else [],
+        memory_tokens=turn.memory_tokens,
+    )
+
+
+def _surface(turn: Turn) -> Surfaced:
+    """The notes worth bringing up that this conversation has not been shown yet."""
+    texts = recent_texts(turn.conversation_id)
+    shown = Turn.objects.for_user(turn.user_id).filter(
+        conversation_id=turn.conversation_id, messages__role=Role.USER, messages__superseded_by=None
+    )
+    items = [item for memories in shown.values_list("memories", flat=True) for item in memories]
+    return surface(turn.user_id, texts, exclude_ids=_ids(items), now=timezone.now())
+
+
+def _ids(items: list[dict[str, Any]]) -> set[UUID]:
+    found = set()
+    for item in items:
+        try:
+            found.add(parse_id(item.get("id")))
+        except NotFound:
+            continue
+    return found
+
+
+@transaction.atomic
+def _store_context(turn: Turn, message: Message, preferences: Preferences, surfaced: Surfaced) -> None:
+    block = context_block(now=timezone.now(), time_zone=preferences.time_zone, memories=surfaced.text)
+    message.blocks = canonical_json([block, *json.loads(message.blocks)])
+    message.save(update_fields=["blocks"])
+    turn.memories = [item.to_json() for item in surfaced.items]
+    turn.memory_tokens = surfaced.tokens
+    turn.model = preferences.model or model_for("chat")
+    turn.save(update_fields=["memories", "memory_tokens", "model"])
+
+
+def _loop_state(turn: Turn, preferences: Preferences) -> TurnState:
+    conversation = turn.conversation
+    tools = conversation_tools(conversation, preferences.toolsets)
+    conversation.save(update_fields=["tools"])
+    newest = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("round").last()
+    return TurnState(
+        user_id=turn.user_id,
+        conversation_id=conversation.id,
+        turn_id=turn.id,
+        system=system_blocks(preferences, use_memory=conversation.use_memory),
+        tools=tools,
+        messages=history(conversation.id),
+        model=turn.model,
+        rounds_done=newest.round if newest else 0,
+        stop_reason=newest.stop_reason if newest else "",
+        usage=turn_usage(user_id=turn.user_id, turn_id=turn.id),
+    )

@@ -1,0 +1,208 @@
+"""The conversations that this process runs, and the upkeep they share.
+
+Everything here belongs to one event loop. From synchronous code (a REST view in its thread) call `kick_soon`.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.db import DatabaseError
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.agent.models import ToolCall
+from apps.chat.live.hub import Hub
+from apps.chat.models import Turn, TurnState
+from apps.chat.runner.actor import Actor
+from apps.chat.runner.lease import PROCESS, lease_take
+from apps.chat.runner.rows import logs_write
+from apps.core.database import in_db
+
+logger = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.2
+EXTEND_SECONDS = 4.0
+LOOK_SECONDS = 0.6
+RESCUE_SECONDS = 3.0
+RESCUE_AGE = timedelta(seconds=2)
+
+
+class Registry:
+    """Actors by conversation, and one task that stores events, extends leases and looks for work."""
+
+    def __init__(self) -> None:
+        self.hub = Hub()
+        self.actors: dict[UUID, Actor] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._starting: dict[UUID, asyncio.Task[None]] = {}
+        self._upkeep: asyncio.Task[None] | None = None
+        if self.hub.relay is not None:
+            self.hub.relay.nudged = self.wake
+
+    def start(self) -> None:
+        """Begins the upkeep; harmless when it runs already."""
+        if self._upkeep is None or self._upkeep.done():
+            self._upkeep = _detached(self._keep_up())
+
+    def wake(self, conversation_id: UUID) -> None:
+        if (actor := self.actors.get(conversation_id)) is not None:
+            actor.wake()
+
+    async def kick(self, conversation_id: UUID) -> None:
+        """Has the conversation looked at now: here, unless another process runs it (that one is told)."""
+        self.start()
+        if conversation_id in self.actors:
+            self.wake(conversation_id)
+            return
+        if conversation_id not in self._starting:
+            task = self._starting[conversation_id] = _detached(self._take_up(conversation_id))
+            task.add_done_callback(lambda _: self._starting.pop(conversation_id, None))
+        await asyncio.wait([self._starting[conversation_id]])
+        self.wake(conversation_id)
+
+    async def flush(self, conversation_id: UUID) -> None:
+        """Stores what the conversation's turn has told so far, if it runs here."""
+        if (actor := self.actors.get(conversation_id)) is not None:
+            await actor.flush()
+
+    async def close(self, patience: float = 10.0) -> None:
+        """Ends running turns as interrupted and stops; what is queued is left to the next start."""
+        for actor in list(self.actors.values()):
+            actor.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience)
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+        await self.hub.close()
+
+    async def idle(self) -> None:
+        """Waits until no conversation is run here."""
+        while self._tasks or self._starting:
+            await asyncio.wait([*self._tasks, *self._starting.values()])
+
+    async def _take_up(self, conversation_id: UUID) -> None:
+        numbers = await in_db(lease_take, conversation_id, PROCESS)
+        if numbers is None:
+            if self.hub.relay is not None:
+                self.hub.relay.nudge(conversation_id)
+            return
+        actor = self.actors[conversation_id] = Actor(conversation_id, numbers, self.hub.publish)
+        actor.written_at = asyncio.get_running_loop().time()
+        self.hub.local.add(conversation_id)
+        task = _detached(self._run(actor))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, actor: Actor) -> None:
+        try:
+            await actor.run()
+        except DatabaseError:
+            logger.exception("conversation %s: the database failed; it is taken up again", actor.conversation_id)
+        finally:
+            self.actors.pop(actor.conversation_id, None)
+            self.hub.local.discard(actor.conversation_id)
+            if self.hub.relay is not None:
+                self.hub.relay.forget(actor.conversation_id)
+
+    async def _keep_up(self) -> None:
+        looked = rescued = 0.0
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            now = asyncio.get_running_loop().time()
+            try:
+                await self._flush(now)
+                if self.actors and now - looked > LOOK_SECONDS:
+                    looked = now
+                    for conversation_id in await in_db(conversations_with_wishes, list(self.actors)):
+                        self.wake(conversation_id)
+                if now - rescued > RESCUE_SECONDS:
+                    rescued = now
+                    for conversation_id in await in_db(conversations_left):
+                        await self.kick(conversation_id)
+            except DatabaseError:
+                logger.exception("the upkeep of conversations failed; it goes on")
+
+    async def _flush(self, now: float) -> None:
+        """Stores the events of all conversations in one transaction and extends leases that need it."""
+        due = [
+            actor
+            for actor in self.actors.values()
+            if not actor.lock.locked() and (actor.pending or now - actor.written_at > EXTEND_SECONDS)
+        ]
+        if not due:
+            return
+        for actor in due:
+            await actor.lock.acquire()
+        try:
+            writes = [actor.batch() for actor in due]
+            lost = await in_db(logs_write, writes)
+            for actor, write in zip(due, writes, strict=True):
+                actor.stored(write)
+                if actor.conversation_id in lost:
+                    actor.wake()
+        finally:
+            for actor in due:
+                actor.lock.release()
+
+
+def conversations_with_wishes(conversation_ids: list[UUID]) -> list[UUID]:
+    """Those among them in which another process has queued or stopped something."""
+    rows = Turn.objects.unscoped().filter(conversation_id__in=conversation_ids)
+    return list(rows.filter(Q(announced=False) | _STOP_WANTED).values_list("conversation_id", flat=True).distinct())
+
+
+_OPEN = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING])
+_STOP_WANTED = _OPEN & Q(stop_requested=True)
+
+
+def conversations_left() -> list[UUID]:
+    """Conversations that nobody runs although there is something to do in them."""
+    now = timezone.now()
+    free = Q(conversation__runner="") | Q(conversation__lease_until__lt=now)
+    turns = Turn.objects.unscoped().filter(free, created_at__lt=now - RESCUE_AGE)
+    due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | _STOP_WANTED | Q(announced=False)
+    found = set(turns.filter(due).values_list("conversation_id", flat=True))
+    waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))
+    if waiting:
+        undecided = ToolCall.objects.unscoped().filter(
+            turn_id__in=waiting, state=ToolCall.State.WAITING, decision=""
+        )
+        for turn_id in undecided.values_list("turn_id", flat=True):
+            waiting.pop(turn_id, None)
+    return list(found | set(waiting.values()))
+
+
+_registries: "WeakKeyDictionary[asyncio.AbstractEventLoop, Registry]" = WeakKeyDictionary()
+_serving: asyncio.AbstractEventLoop | None = None
+
+
+def registry() -> Registry:
+    """The registry of the running event loop."""
+    global _serving
+    loop = asyncio.get_running_loop()
+    if loop not in _registries:
+        _registries[loop] = Registry()
+        _serving = loop
+    return _registries[loop]
+
+
+async def kick(conversation_id: UUID) -> None:
+    """Has the conversation looked at now, in this process or where it runs."""
+    await registry().kick(conversation_id)
+
+
+def kick_soon(conversation_id: UUID) -> None:
+    """The same from a thread. Without a serving event loop (a command, a test) the next sweep of a server does it."""
+    if _serving is not None and _serving.is_running():
+        asyncio.run_coroutine_threadsafe(kick(conversation_id), _serving)
+
+
+def _detached(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task with an empty context: nothing of the request that happened to start it (its thread, its user)."""
+    return asyncio.get_running_loop().create_task(work, context=contextvars.Context())

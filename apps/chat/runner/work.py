@@ -1,0 +1,171 @@
+"""What a conversation's runner has to do next, decided and claimed in one transaction."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
+from apps.agent.selectors import toolcalls_undecided
+from apps.chat.log import Told, text_after, told
+from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.runner.lease import lease_extend, lease_release
+from apps.chat.selectors.messages import message_json
+from apps.chat.services.messages import INTERRUPTED, STOPPED, SUPERSEDED, position_next, turn_close
+
+INTERRUPTED_MESSAGE = "Izzy was interrupted while answering. What was written so far is kept; send it again to go on."
+
+
+@dataclass(kw_only=True)
+class Work:
+    """`told` are events to log now, `turn_id` a turn that is ours to run, `stop` the wish to stop the running one."""
+
+    told: list[Told] = field(default_factory=list)
+    turn_id: UUID | None = None
+    resumed: bool = False
+    stop: bool = False
+
+
+@transaction.atomic
+def work_next(conversation_id: UUID, runner: str, running: UUID | None) -> Work:
+    """Takes up what others asked for; when no turn runs here (`running` None), claims the next one.
+
+    Raises LeaseLost. A turn whose row says running while it does not run here was left by a crash: it ends as
+    interrupted.
+    """
+    lease_extend(conversation_id, runner)
+    turns = list(_turns_with_news(conversation_id))
+    work = Work(told=[line for turn in turns if not turn.announced for line in _announcement(turn)])
+    Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
+    by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
+    if running is not None:
+        work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
+        return work
+    for turn in by_state[TurnState.RUNNING]:
+        work.told += turn_interrupt(turn)
+    _claim(work, by_state[TurnState.WAITING], by_state[TurnState.QUEUED])
+    return work
+
+
+@transaction.atomic
+def conversation_release(conversation_id: UUID, runner: str, last_seq: int, *, at_once: bool = False) -> bool:
+    """Gives the conversation back unless something came in meanwhile; then False, and it stays ours.
+
+    With `at_once` what came in is left to whoever takes the conversation up next.
+    """
+    Conversation.objects.unscoped().select_for_update().filter(id=conversation_id).first()
+    lease_extend(conversation_id, runner)
+    for turn in [] if at_once else _turns_with_news(conversation_id):
+        if turn.state != TurnState.WAITING or turn.stop_requested or not turn.announced or _is_decided(turn):
+            return False
+    lease_release(conversation_id, runner, last_seq)
+    return True
+
+
+def turn_interrupt(turn: Turn) -> list[Told]:
+    """Ends a turn that a crash left running: keeps what was produced and closes open tool calls."""
+    newest = turn.messages.order_by("position").last()
+    seen = newest.seq if newest else 0
+    text = text_after(turn.id, seen)
+    partial = [{"type": "text", "text": text}] if text.strip() else []
+    closed = turn_close(turn, reason=INTERRUPTED, partial=partial, seq=turn.conversation.stored_seq)
+    error = TurnFailed(INTERRUPTED, INTERRUPTED_MESSAGE)
+    turn.error_code, turn.error_message = error.code, error.message
+    _end(turn, TurnState.INTERRUPTED)
+    return [*(told(turn.id, event) for event in closed), told(turn.id, error, messages=message_ids(turn))]
+
+
+def message_ids(turn: Turn) -> list[str]:
+    """The ids of the turn's assistant messages that people read, in order."""
+    rows = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("position")
+    return [str(value) for value in rows.values_list("id", flat=True)]
+
+
+def _turns_with_news(conversation_id: UUID) -> QuerySet[Turn]:
+    rows = Turn.objects.unscoped().filter(conversation_id=conversation_id)
+    news = Q(state__in=OPEN_STATES) | Q(announced=False)
+    return rows.filter(news).select_related("conversation").order_by("id")
+
+
+def _announcement(turn: Turn) -> list[Told]:
+    if turn.state == TurnState.QUEUED:
+        return [queued_line(turn)]
+    return [told(turn.id, TurnStopped(), messages=message_ids(turn))]
+
+
+def queued_line(turn: Turn) -> Told:
+    """The `turn_queued` event: the client's name for the message, the message itself, and what it replaced."""
+    message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
+    replaced = Message.objects.unscoped().filter(superseded_by=turn).values_list("id", flat=True)
+    return told(
+        turn.id,
+        TurnQueued(turn.client_id),
+        message=message_json(message, turn),
+        replaces=[str(value) for value in replaced],
+        title=turn.conversation.title,
+    )
+
+
+def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
+    """Settles what waits for the user, then takes the oldest turn that can run."""
+    for turn in waiting:
+        if turn.stop_requested:
+            work.told += _end_early(turn, STOPPED)
+        elif queued:
+            work.told += _end_early(turn, SUPERSEDED)
+        elif _is_decided(turn) and _take(turn):
+            work.turn_id, work.resumed = turn.id, True
+            return
+    for turn in queued:
+        _place(turn)
+        if turn.stop_requested:
+            work.told += _end_early(turn, STOPPED)
+        elif _take(turn):
+            work.turn_id = turn.id
+            return
+
+
+def _is_decided(turn: Turn) -> bool:
+    return turn.state == TurnState.WAITING and not toolcalls_undecided(user_id=turn.user_id, turn_id=turn.id)
+
+
+def _take(turn: Turn) -> bool:
+    """Whether this update, of all processes' that may try, moved the turn to running."""
+    row = Turn.objects.unscoped().filter(id=turn.id, state=turn.state)
+    now = timezone.now()
+    return bool(
+        row.update(
+            state=TurnState.RUNNING,
+            started_at=Coalesce(F("started_at"), now),
+            attempt=F("attempt") + 1,
+            waiting_for=[],
+        )
+    )
+
+
+def _place(turn: Turn) -> None:
+    """Moves a message that queued behind a running turn after what that turn has produced."""
+    message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
+    if Message.objects.unscoped().filter(
+        conversation_id=turn.conversation_id, position__gt=message.position
+    ).exclude(turn__state=TurnState.QUEUED).exists():
+        message.position = position_next(turn.conversation_id)
+        message.save(update_fields=["position"])
+
+
+def _end_early(turn: Turn, reason: str) -> list[Told]:
+    """Ends a waiting or queued turn: stopped by the user, or done because they went on with something else."""
+    closed = turn_close(turn, reason=reason)
+    lines = [told(turn.id, event) for event in closed]
+    if reason == STOPPED:
+        lines.append(told(turn.id, TurnStopped(), messages=message_ids(turn)))
+    _end(turn, TurnState.STOPPED if reason == STOPPED else TurnState.DONE)
+    return lines
+
+
+def _end(turn: Turn, state: TurnState) -> None:
+    turn.state, turn.ended_at, turn.waiting_for = state, timezone.now(), []
+    turn.save(update_fields=["state", "ended_at", "waiting_for", "error_code", "error_message"])

@@ -1,0 +1,86 @@
+"""Messages as pages and programs read them."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from apps.agent.models import ToolCall
+from apps.agent.selectors import toolcalls_of
+from apps.chat import markdown
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+
+FAILED_STATES = (TurnState.FAILED, TurnState.INTERRUPTED)
+
+
+def readable_messages(conversation: Conversation) -> QuerySet[Message]:
+    """What a reader sees, in order: not replaced, not queued, and with text or tool calls."""
+    rows = Message.objects.for_user(conversation.user_id).filter(
+        conversation=conversation, superseded_by=None, kind=MessageKind.TEXT
+    )
+    return rows.exclude(turn__state=TurnState.QUEUED).select_related("turn").order_by("position")
+
+
+def message_json(message: Message, turn: Turn | None, calls: Sequence[ToolCall] = ()) -> dict[str, Any]:
+    """One message with its HTML: `{id, role, text, html, created_at, turn, state, error, tool_calls, memories}`.
+
+    `state` and `error` are the turn's; `memories` stand with the user's message, `tool_calls` with the
+    assistant's message that made them. An ingested message has no turn and carries its `speaker`.
+    """
+    from_user = message.role == Role.USER
+    failed = turn is not None and from_user and turn.state in FAILED_STATES
+    return {
+        "id": str(message.id),
+        "role": message.role,
+        "text": message.text,
+        "html": markdown.render(message.text),
+        "speaker": message.speaker or message.role,
+        "created_at": message.created_at.isoformat(),
+        "turn": str(turn.id) if turn else None,
+        "state": turn.state if turn else TurnState.DONE,
+        "error": {"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
+        "tool_calls": [] if from_user else [toolcall_json(call) for call in calls],
+        "memories": turn.memories if turn and from_user else [],
+    }
+
+
+def messages_json(user_id: UUID, messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """These messages with their tool calls; assistant messages with neither text nor calls are left out."""
+    rows = list(messages)
+    calls = calls_by_round(user_id, {row.turn_id for row in rows if row.turn_id and row.role == Role.ASSISTANT})
+    found = [(row, calls.get((row.turn_id, row.round), [])) for row in rows]
+    return [message_json(row, row.turn, mine) for row, mine in found if row.text or mine]
+
+
+def calls_by_round(user_id: UUID, turn_ids: set[UUID]) -> dict[tuple[UUID | None, int], list[ToolCall]]:
+    """The tool calls of these turns, by (turn id, round)."""
+    grouped: dict[tuple[UUID | None, int], list[ToolCall]] = defaultdict(list)
+    if turn_ids:
+        for call in toolcalls_of(user_id=user_id, turn_ids=turn_ids):
+            grouped[call.turn_id, call.round].append(call)
+    return grouped
+
+
+def toolcall_json(call: ToolCall) -> dict[str, Any]:
+    """`{id, name, input, result, is_error, state, waits_for, duration_ms}` of a tool call."""
+    return {
+        "id": str(call.id),
+        "name": call.name,
+        "input": call.input if isinstance(call.input, dict) else json.loads(call.input),
+        "result": call.result,
+        "is_error": call.is_error,
+        "state": call.state,
+        "waits_for": call.waits_for,
+        "duration_ms": call.duration_ms,
+    }
+
+
+def newest_messages(conversation: Conversation, *, limit: int, before: Message | None = None) -> list[Message]:
+    """The last `limit` readable messages (before that one), oldest first."""
+    rows = readable_messages(conversation)
+    if before is not None:
+        rows = rows.filter(position__lt=before.position)
+    return list(rows.filter(~Q(text="") | Q(role=Role.ASSISTANT)).order_by("-position")[:limit])[::-1]

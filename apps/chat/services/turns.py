@@ -1,0 +1,199 @@
+"""What a user can do to a turn: start one, stop it, answer it. The runner does the rest.
+
+Every function commits before it returns; the caller then calls `apps.chat.runner.registry.kick` so that the change
+is taken up at once (a sweep finds it otherwise).
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.agent.canonical import canonical_json
+from apps.agent.services import toolcall_answer, toolcall_decide
+from apps.chat.models import (
+    Conversation,
+    Message,
+    MessageKind,
+    Role,
+    Turn,
+    TurnState,
+)
+from apps.chat.selectors.conversations import conversation_get
+from apps.chat.services.conversations import conversation_create
+from apps.chat.services.messages import STOPPED, position_next, turn_close
+from apps.chat.titles import heuristic_title
+from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.ids import parse_id
+from apps.core.text import clean_text
+from apps.search.documents import Source
+from apps.search.services import documents_remove
+
+MAX_MESSAGE_CHARS = 100_000
+MAX_CLIENT_ID = 64
+MAX_QUEUED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    """What a client sends, not yet checked.
+
+    `conversation` None makes a new one, with `use_memory` (None: as preferred). `client_id` is the client's own
+    name for the message. `replaces` is the id of a user's message that this one takes the place of.
+    """
+
+    text: object
+    conversation: object = None
+    client_id: object = ""
+    replaces: object = None
+    use_memory: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A stored message and the turn that will answer it; `repeated` when its client had sent it before."""
+
+    conversation_id: UUID
+    turn_id: UUID
+    message_id: UUID
+    repeated: bool = False
+
+
+@transaction.atomic
+def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
+    """Stores the user's message with a queued turn; with `replaces`, takes that message and all after it out.
+
+    InvalidInput or TooLarge (100,000 characters) for the text, NotFound for the conversation or the replaced
+    message, Conflict `turn_running` when something is replaced while a turn is queued or running, and
+    `too_many_queued` when 20 messages wait already.
+    """
+    text = clean_text(message.text, field="text", max_chars=MAX_MESSAGE_CHARS)
+    client_id = clean_text(message.client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
+    if (sent := _sent_before(user_id, client_id)) is not None:
+        return sent
+    if message.conversation is None:
+        if message.replaces is not None:
+            raise InvalidInput("Name the conversation of the message to replace.", field="conversation")
+        conversation = conversation_create(user_id=user_id, use_memory=message.use_memory)
+    else:
+        conversation = _locked(user_id, message.conversation)
+    _check_queue(conversation)
+    turn = Turn.objects.create(user_id=user_id, conversation=conversation, client_id=client_id)
+    if message.replaces is not None:
+        _supersede_from(conversation, _user_message(conversation, message.replaces), turn)
+    return _add_message(conversation, turn, text)
+
+
+@transaction.atomic
+def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = "") -> Sent:
+    """Sends the newest user message again and takes its old answer out. Errors as for `message_send`."""
+    name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
+    if (sent := _sent_before(user_id, name)) is not None:
+        return sent
+    conversation = _locked(user_id, conversation_id)
+    newest = _own_messages(conversation).last()
+    if newest is None:
+        raise Conflict("There is no message to send again.", code="nothing_to_retry")
+    turn = Turn.objects.create(user_id=user_id, conversation=conversation, client_id=name)
+    _supersede_from(conversation, newest, turn)
+    return _add_message(conversation, turn, newest.text)
+
+
+@transaction.atomic
+def turn_stop(*, user_id: UUID, conversation_id: object) -> int:
+    """Asks for the running or waiting turn to stop, or where there is none for the queued ones.
+
+    Returns how many were asked. What is queued behind a running turn is answered after it stopped.
+    """
+    conversation = _locked(user_id, conversation_id)
+    begun = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING])
+    asked = begun.update(stop_requested=True)
+    return asked or conversation.turns.filter(state=TurnState.QUEUED).update(stop_requested=True)
+
+
+@transaction.atomic
+def question_answer(*, user_id: UUID, tool_call_id: object, text: object) -> UUID:
+    """Records the answer to a question; returns its conversation. Errors as for `toolcall_answer`."""
+    call = toolcall_answer(user_id=user_id, tool_call_id=tool_call_id, text=text)
+    return _conversation_of(call.conversation_id)
+
+
+@transaction.atomic
+def approval_decide(*, user_id: UUID, tool_call_id: object, approved: bool) -> UUID:
+    """Records the yes or no to a tool call; returns its conversation. Errors as for `toolcall_decide`."""
+    call = toolcall_decide(user_id=user_id, tool_call_id=tool_call_id, approved=approved)
+    return _conversation_of(call.conversation_id)
+
+
+def _conversation_of(conversation_id: UUID | None) -> UUID:
+    if conversation_id is None:
+        raise NotFound("This tool call belongs to no conversation.")
+    return conversation_id
+
+
+def _locked(user_id: UUID, conversation_id: object) -> Conversation:
+    conversation = conversation_get(user_id, conversation_id)
+    return Conversation.objects.for_user(user_id).select_for_update().get(id=conversation.id)
+
+
+def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
+    if not client_id:
+        return None
+    turn = Turn.objects.for_user(user_id).filter(client_id=client_id).first()
+    if turn is None:
+        return None
+    message_id = turn.messages.filter(role=Role.USER, kind=MessageKind.TEXT).values_list("id", flat=True)[0]
+    return Sent(conversation_id=turn.conversation_id, turn_id=turn.id, message_id=message_id, repeated=True)
+
+
+def _check_queue(conversation: Conversation) -> None:
+    if conversation.session:
+        raise Conflict("This conversation was ingested; it cannot be continued here.", code="read_only")
+    if conversation.turns.filter(state=TurnState.QUEUED).count() >= MAX_QUEUED:
+        raise Conflict("Too many messages are waiting in this conversation.", code="too_many_queued")
+
+
+def _own_messages(conversation: Conversation) -> QuerySet[Message]:
+    return conversation.messages.filter(role=Role.USER, kind=MessageKind.TEXT, superseded_by=None).order_by("position")
+
+
+def _user_message(conversation: Conversation, message_id: object) -> Message:
+    found = _own_messages(conversation).filter(id=parse_id(message_id)).first()
+    if found is None:
+        raise NotFound("There is no message of yours with this id in this conversation.")
+    return found
+
+
+def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> None:
+    """Takes `first` and what follows out of the conversation; a turn that waits there ends as stopped."""
+    busy = conversation.turns.filter(state__in=[TurnState.QUEUED, TurnState.RUNNING]).exclude(id=turn.id)
+    if busy.exists():
+        raise Conflict("Izzy is still answering. Stop it first.", code="turn_running")
+    for waiting in conversation.turns.filter(state=TurnState.WAITING):
+        turn_close(waiting, reason=STOPPED)
+        waiting.state, waiting.ended_at, waiting.announced = TurnState.STOPPED, timezone.now(), False
+        waiting.save(update_fields=["state", "ended_at", "announced"])
+    replaced = conversation.messages.filter(superseded_by=None, position__gte=first.position)
+    ids = list(replaced.values_list("id", flat=True))
+    replaced.update(superseded_by=turn)
+    documents_remove(user_id=conversation.user_id, source=Source.CONVERSATION, source_ids=ids)
+
+
+def _add_message(conversation: Conversation, turn: Turn, text: str) -> Sent:
+    conversation.updated_at = timezone.now()
+    if not conversation.title:
+        conversation.title = heuristic_title(text)
+    conversation.save(update_fields=["updated_at", "title"])
+    message = Message.objects.create(
+        user_id=conversation.user_id,
+        conversation=conversation,
+        turn=turn,
+        position=position_next(conversation.id),
+        role=Role.USER,
+        blocks=canonical_json([{"type": "text", "text": text}]),
+        text=text,
+        speaker=Role.USER,
+    )
+    return Sent(conversation_id=conversation.id, turn_id=turn.id, message_id=message.id)

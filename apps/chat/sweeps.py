@@ -1,0 +1,68 @@
+"""What the worker does for the chat now and then, whoever crashed."""
+
+import logging
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Max, Q
+from django.utils import timezone
+
+from apps.chat.log import LoggedEvent, events_store
+from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent, TurnState
+from apps.chat.runner.lease import PROCESS, LeaseLost, lease_extend, lease_release, lease_take
+from apps.chat.runner.work import turn_interrupt
+
+logger = logging.getLogger(__name__)
+
+KEEP_EVENTS = timedelta(days=2)
+"""How long after its end a turn's events can be replayed; then its messages and tool calls are what is left."""
+PRUNE_BATCH = 200
+
+
+def turns_interrupt() -> None:
+    """Ends the turns that were running in a process whose lease has run out."""
+    now = timezone.now()
+    free = Q(conversation__runner="") | Q(conversation__lease_until__lt=now)
+    turns = Turn.objects.unscoped().filter(free, state=TurnState.RUNNING)
+    for conversation_id in turns.values_list("conversation_id", flat=True).distinct():
+        try:
+            _interrupt(conversation_id)
+        except LeaseLost:
+            continue
+
+
+@transaction.atomic
+def _interrupt(conversation_id: UUID) -> None:
+    numbers = lease_take(conversation_id, PROCESS)
+    if numbers is None:
+        return
+    seq = numbers[0]
+    for turn in Turn.objects.unscoped().filter(conversation_id=conversation_id, state=TurnState.RUNNING):
+        events = [
+            LoggedEvent(seq + index, line.turn_id, line.type, line.payload)
+            for index, line in enumerate(turn_interrupt(turn))
+        ]
+        events_store(conversation_id, events)
+        seq += len(events)
+        logger.warning("turn %s was interrupted; what it had produced is kept", turn.id)
+    lease_extend(conversation_id, PROCESS, stored_seq=seq - 1)
+    lease_release(conversation_id, PROCESS, seq - 1)
+
+
+def events_prune() -> None:
+    """Removes the events of turns that ended long ago."""
+    while True:
+        old = Turn.objects.unscoped().filter(ended_at__lt=timezone.now() - KEEP_EVENTS, events__isnull=False)
+        ids = list(old.exclude(state__in=OPEN_STATES).values_list("id", flat=True).distinct()[:PRUNE_BATCH])
+        if not ids:
+            return
+        _prune(ids)
+
+
+@transaction.atomic
+def _prune(turn_ids: list[UUID]) -> None:
+    events = TurnEvent.objects.filter(turn_id__in=turn_ids)
+    for conversation_id, last in events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by():
+        Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last).update(pruned_seq=last)
+    events.delete()
