@@ -207,6 +207,8 @@ export class ChatPage {
       const free = !event.defaultPrevented && !event.isComposing && !document.querySelector("dialog[open], [popover]:popover-open");
       if (event.key === "Escape" && free) this.stop();
     });
+    // Going back is ours: the page stays, the conversation changes.
+    document.addEventListener("htmx:before:history:restore", (event) => event.preventDefault());
     window.addEventListener("popstate", () => this.open(conversationInUrl(), { push: false }));
     document.addEventListener("izzy:renamed", ({ detail }) => this.#onTitle(detail));
   }

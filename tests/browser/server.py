@@ -1,0 +1,94 @@
+"""The real thing: `manage.py serve` with a data directory of its own, started, killed and started again."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60.0
+ENGINES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "DATABASE_URL", "REDIS_URL", "OLLAMA_URL", "E2B_API_KEY")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """`environment` is added to a clean one: no keys, no engines, no throttling."""
+
+    data_dir: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    output: list[str] = field(default_factory=list)
+    _process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def setup_link(self) -> str:
+        """The newest one-time link on the console."""
+        return re.findall(r"http\S+/setup/#\S+", "".join(self.output))[-1]
+
+    def start(self) -> None:
+        command = [sys.executable, "manage.py", "serve", "--host", "127.0.0.1", "--port", str(self.port)]
+        self.output.clear()
+        self._process = subprocess.Popen(  # noqa: S603
+            command, cwd=ROOT, env=self._environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        running = threading.Event()
+        threading.Thread(target=self._read, args=(self._process, running), daemon=True).start()
+        if not running.wait(START_SECONDS):
+            raise AssertionError("the server did not start:\n" + "".join(self.output))
+
+    def kill(self) -> None:
+        """SIGKILL, as a power cut would: nothing gets a chance to tidy up."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._wait_until_silent()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(timeout=30)
+
+    def manage(self, *arguments: str) -> str:
+        """Runs one management command against the same data."""
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self._environment(), text=True, capture_output=True, check=True)  # noqa: S603
+        return done.stdout
+
+    def _environment(self) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if name not in ENGINES and not name.startswith(("IZZY_", "DJANGO_"))}
+        own = {"IZZY_DATA_DIR": str(self.data_dir), "IZZY_THROTTLE": "off", "PYTHONUNBUFFERED": "1"}
+        return clean | own | self.environment
+
+    def _read(self, process: subprocess.Popen[str], running: threading.Event) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.output.append(line)
+            if "Izzy is running at" in line:
+                running.set()
+        # What is printed after the address (the set-up link) has been read by the time anybody asks for it.
+
+    def _wait_until_silent(self) -> None:
+        """The children die with their parent; the port is free when they have."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) != 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError("the killed server still answers")

@@ -1,0 +1,262 @@
+"""The chat page fed with recorded events in place of the server's websocket: what it shows, and how calmly."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Page, StorageState, WebSocketRoute, expect
+
+from tests.browser.chat import Chat
+from tests.browser.recorded import Frame, Recording, finished, memory_item, streamed, tool_round
+from tests.browser.server import Server
+
+
+@dataclass
+class Stage:
+    """A chat page whose other end is the test."""
+
+    page: Page
+    sockets: list[WebSocketRoute] = field(default_factory=list)
+    sent: list[Frame] = field(default_factory=list)
+
+    @property
+    def chat(self) -> Chat:
+        return Chat(self.page)
+
+    def connect(self, route: WebSocketRoute) -> None:
+        self.sockets.append(route)
+        route.on_message(lambda message: self.sent.append(json.loads(message)))
+
+    def play(self, *frames: Frame) -> None:
+        for frame in frames:
+            self.sockets[-1].send(json.dumps(frame))
+
+    def begin(self, record: Recording, text: str = "hello") -> None:
+        """The reader sends a message and the server takes it."""
+        self.chat.send(text)
+        client_id = self.sent[-1]["client_id"]
+        self.play(record.queued(text, client_id=client_id), record.event("turn_started", f"turn-{record.turns}"))
+
+
+@pytest.fixture
+def stage(open_page: Callable[..., Page], server: Server, owner: StorageState) -> Stage:
+    page = open_page(f"{server.url}/healthz", state=owner)
+    stage = Stage(page)
+    page.route_web_socket("**/ws/chat/", stage.connect)
+    page.goto(server.url)
+    expect(stage.chat.field).to_be_focused()
+    return stage
+
+
+def test_a_new_conversation_gets_its_address_without_reloading(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    expect(stage.page).to_have_url(f"{stage.page.url.split('/c/')[0].rstrip('/')}/c/{record.conversation}/")
+    assert "conversation" not in stage.sent[-1]
+
+
+def test_plain_text_shows_at_once_and_gives_way_to_rendered_markdown(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(record.event("text_delta", "turn-1", text="Some **bold"))
+    expect(stage.chat.last.locator(".prose")).to_have_text("Some **bold")
+    stage.play(record.html("turn-1", 0, "<p>Some <strong>bold</strong> words</p>"))
+    expect(stage.chat.last.locator(".prose strong")).to_have_text("bold")
+    expect(stage.chat.last.locator(".tail")).to_have_count(0)
+
+
+def test_rendering_one_block_leaves_the_others_as_they_are(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(*streamed(record, "turn-1", [("a", 0, "<p>First block</p>"), ("b", 1, "<p>Second</p>")]))
+    first = stage.chat.last.locator(".prose-block").first.locator("p")
+    expect(first).to_have_text("First block")
+    first.evaluate("element => element.marked = true")
+    stage.play(record.html("turn-1", 1, "<p>Second block, longer</p>"), record.html("turn-1", 0, "<p>First block</p>"))
+    expect(stage.chat.last.locator(".prose-block").nth(1)).to_have_text("Second block, longer")
+    assert first.evaluate("element => element.marked === true")
+
+
+def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(
+        record.event("tool_start", "turn-1", id="c1", name="memory_search", input={"query": "prawns", "top_k": 5}),
+        record.event("tool_progress", "turn-1", id="c1", name="memory_search", data={"message": "3 of 5 searched"}),
+    )
+    expect(stage.chat.last.locator(".tool-title")).to_have_text("Searching memories")
+    expect(stage.chat.last.locator(".tool-progress")).to_have_text("3 of 5 searched")
+    stage.play(record.event("tool_result", "turn-1", id="c1", name="memory_search", result='[{"text": "likes prawns"}]', is_error=False, duration_ms=1234))
+    expect(stage.chat.last.locator(".tool-title")).to_have_text("Searched memories")
+    expect(stage.chat.last.locator(".tool-status")).to_contain_text("1.2 s")
+    card = stage.chat.tool("Searched memories")
+    expect(card.locator(".tool-input")).to_contain_text("prawns")
+    expect(card.locator(".tool-section pre")).to_have_text('[\n  {\n    "text": "likes prawns"\n  }\n]')
+
+
+def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(*tool_round(record, "turn-1", "c1", "open_page", {"url": "https://example.org"}, "The page did not answer.", error=True, ms=10012))
+    card = stage.chat.tool("Open page")
+    expect(card).to_have_attribute("data-state", "error")
+    expect(card.locator(".tool-section-error pre")).to_have_text("The page did not answer.")
+
+
+def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    given = {"conversation_id": "abc"}
+    stage.play(record.event("approval_requested", "turn-1", id="c1", name="conversation_delete", input=given), finished(record, "turn-1", "", pending_approval={"id": "c1", "name": "conversation_delete", "input": given}))
+    card = stage.page.get_by_role("region", name="Izzy asks for permission")
+    expect(card).to_contain_text("Izzy would like to delete a conversation")
+    card.get_by_role("button", name="Yes, allow").click()
+    expect(card.get_by_role("button", name="No")).to_be_disabled()
+    assert stage.sent[-1] == {"type": "approve", "id": "c1", "decision": "allow"}
+    stage.play(record.event("turn_resumed", "turn-1"), record.event("tool_result", "turn-1", id="c1", name="conversation_delete", result="deleted", is_error=False, duration_ms=5))
+    expect(card).to_have_count(0)
+
+
+def test_a_question_card_sends_the_answer(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(record.event("question", "turn-1", id="c1", text="Which calendar?"), finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}))
+    field = stage.page.get_by_role("textbox", name="Which calendar?")
+    field.fill("the family one")
+    field.press("Enter")
+    expect(field).to_be_disabled()
+    assert stage.sent[-1] == {"type": "answer", "id": "c1", "text": "the family one"}
+
+
+def test_a_refused_message_comes_back_into_the_field(stage: Stage) -> None:
+    stage.chat.send("this will be refused")
+    stage.play({"type": "error", "code": "conflict", "message": "Wait for the answer.", "extra": {}, "client_id": stage.sent[-1]["client_id"]})
+    expect(stage.chat.field).to_have_value("this will be refused")
+    expect(stage.chat.turns).to_have_count(0)
+    expect(stage.page.locator(".toast")).to_contain_text("Wait for the answer.")
+
+
+def test_a_message_not_confirmed_is_sent_again_after_reconnecting(stage: Stage) -> None:
+    stage.chat.send("are you there?")
+    first = stage.sent[-1]
+    stage.sockets[-1].close()
+    stage.page.wait_for_timeout(1200)
+    assert len(stage.sockets) == 2
+    assert [frame for frame in stage.sent if frame["type"] == "message"] == [first, first]
+
+
+def test_after_a_lost_connection_it_asks_for_what_came_after(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(record.event("text_delta", "turn-1", text="Before"))
+    expect(stage.chat.last.locator(".prose")).to_have_text("Before")
+    stage.sockets[-1].close()
+    stage.page.wait_for_timeout(1200)
+    assert stage.sent[-1] == {"type": "open", "conversation": record.conversation, "seq": record.seq}
+    stage.play(record.event("text_delta", "turn-1", text=" and after"))
+    expect(stage.chat.last.locator(".prose")).to_have_text("Before and after")
+
+
+def test_the_log_follows_new_text_only_while_the_reader_is_at_its_end(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    long = "".join(f"<p>Line {number}</p>" for number in range(60))
+    stage.play(record.event("text_delta", "turn-1", text="x"), record.html("turn-1", 0, long))
+    scroller = stage.page.locator("#chat-scroll")
+    at_end = "element => element.scrollHeight - element.clientHeight - element.scrollTop < 3"
+    expect(stage.chat.last).to_contain_text("Line 59")
+    stage.page.wait_for_function("() => { const e = document.getElementById('chat-scroll'); return e.scrollHeight - e.clientHeight - e.scrollTop < 3; }")
+    scroller.hover()
+    stage.page.mouse.wheel(0, -900)
+    jump = stage.page.get_by_role("button", name="Jump to latest")
+    expect(jump).to_be_visible()
+    before = scroller.evaluate("element => element.scrollTop")
+    stage.play(record.event("text_delta", "turn-1", text="y"), record.html("turn-1", 1, long))
+    stage.page.wait_for_timeout(300)
+    assert scroller.evaluate("element => element.scrollTop") == before
+    jump.click()
+    expect(jump).to_be_hidden()
+    stage.page.wait_for_timeout(700)
+    assert scroller.evaluate(at_end)
+
+
+def test_surfaced_memories_stand_beside_the_answer(stage: Stage) -> None:
+    record = Recording()
+    stage.page.set_viewport_size({"width": 1500, "height": 800})
+    stage.begin(record)
+    stage.play(record.event("memory_context", "turn-1", items=[memory_item("Allergic to shellfish."), memory_item("Bob is vegetarian.", "0199a000-0000-7000-8000-0000000000ab")], tokens=20))
+    stage.play(*streamed(record, "turn-1", [("x", 0, "<p>An answer</p>")]))
+    aside = stage.page.get_by_role("complementary", name="Memories used for this answer")
+    expect(aside).to_contain_text("2 memories used")
+    expect(aside.locator(".memory-card")).to_have_count(2)
+    box, text = aside.bounding_box(), stage.chat.last.locator(".prose").bounding_box()
+    assert box is not None
+    assert text is not None
+    assert box["x"] >= text["x"] + text["width"]
+
+
+def test_screen_readers_hear_an_answer_once_when_it_is_finished(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    announcer = stage.page.locator("#announcer")
+    expect(announcer).to_have_text("Izzy is answering")
+    stage.play(*streamed(record, "turn-1", [("Half", 0, "<p>Half</p>")]))
+    expect(announcer).to_have_text("Izzy is answering")
+    stage.play(*streamed(record, "turn-1", [(" done", 0, "<p>Half done</p>")]), finished(record, "turn-1", "Half done"))
+    expect(announcer).to_have_text("Izzy: Half done")
+    assert stage.page.locator("#log").get_attribute("aria-live") == "off"
+
+
+def test_enter_while_an_input_method_composes_does_not_send(stage: Stage) -> None:
+    stage.chat.field.fill("にほん")
+    stage.chat.field.evaluate("field => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true, cancelable: true}))")
+    stage.page.wait_for_timeout(100)
+    assert [frame for frame in stage.sent if frame["type"] == "message"] == []
+    expect(stage.chat.field).to_have_value("にほん")
+
+
+def test_shift_enter_makes_a_new_line_and_the_field_grows(stage: Stage) -> None:
+    before = stage.chat.field.bounding_box()
+    stage.chat.field.press_sequentially("one")
+    stage.chat.field.press("Shift+Enter")
+    stage.chat.field.press_sequentially("two")
+    expect(stage.chat.field).to_have_value("one\ntwo")
+    after = stage.chat.field.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["height"] > before["height"] + 10
+
+
+def test_a_draft_outlives_a_reload(stage: Stage) -> None:
+    stage.chat.field.fill("half a thou")
+    stage.page.reload()
+    expect(stage.chat.field).to_have_value("half a thou")
+
+
+def test_code_blocks_have_a_copy_button_and_copied_text_is_the_code_alone(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(*streamed(record, "turn-1", [("x", 0, '<pre><code class="language-python"><span class="k">print</span>(1)\n</code></pre>')]))
+    block = stage.chat.last.locator(".code-block")
+    expect(block.locator(".code-head")).to_contain_text("python")
+    stage.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    block.get_by_role("button", name="Copy code").click()
+    stage.page.wait_for_timeout(200)
+    assert stage.page.evaluate("navigator.clipboard.readText()") == "print(1)\n"
+
+
+def test_ids_can_be_made_where_the_browser_has_no_random_uuid(stage: Stage) -> None:
+    made = stage.page.evaluate("""async () => {
+      const { uuid } = await import("/static/js/core/ids.js");
+      const original = Object.getOwnPropertyDescriptor(Crypto.prototype, "randomUUID");
+      Object.defineProperty(Crypto.prototype, "randomUUID", { value: undefined, configurable: true });
+      const ids = [uuid(), uuid()];
+      Object.defineProperty(Crypto.prototype, "randomUUID", original);
+      return ids;
+    }""")
+    assert len(set(made)) == 2
+    for one in made:
+        assert len(one) == 36
+        assert one[14] == "4"
+        assert one[19] in "89ab"
