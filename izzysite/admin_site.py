@@ -2,9 +2,11 @@
 
 from urllib.parse import urlencode
 
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from unfold.sites import UnfoldAdminSite
 
 from izzysite.error_views import permission_denied
@@ -14,6 +16,7 @@ class IzzyAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no typ
     def has_permission(self, request: HttpRequest) -> bool:
         return request.user.is_active and request.user.is_superuser
 
+    @method_decorator(login_not_required)
     def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         """Izzy's sign-in page, which is throttled; whoever is signed in without being superuser gets a 403."""
         if request.user.is_authenticated:

@@ -81,8 +81,10 @@ def _set_password(user: User, password: str) -> None:
 @transaction.atomic
 def preferences_update(*, user_id: UUID, **changes: Any) -> Preferences:
     """Change the named preferences. Raises InvalidInput, naming the field, for a value that does not fit."""
-    preferences = preferences_for(user_id)
+    preferences, defaults = preferences_for(user_id), Preferences()
     for name, value in changes.items():
+        if type(value) is not type(getattr(defaults, name)):
+            raise InvalidInput(f"{name} has the wrong type.", code="wrong_type", field=name)
         setattr(preferences, name, value)
     try:
         preferences.full_clean(exclude=["user"], validate_unique=False)

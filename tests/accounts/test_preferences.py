@@ -1,0 +1,109 @@
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.accounts.selectors import preferences_for, user_language
+from apps.accounts.services import preferences_update
+from apps.core.errors import InvalidInput
+from apps.core.ids import uuid7
+from apps.core.registries import choices
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[User], Client]
+
+
+@pytest.fixture(autouse=True)
+def offered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    entries = {
+        "tools": lambda: [("memory_delete", "Delete notes"), ("think", "Think")],
+        "toolsets": lambda: [("notes", "Notes"), ("web", "Web")],
+    }
+    monkeypatch.setattr(choices, "_entries", entries)
+    yield
+
+
+def form(**changes: object) -> dict[str, object]:
+    return {
+        "time_zone": "Europe/Berlin",
+        "language": "de",
+        "toolsets": ["notes"],
+        "use_memory": "on",
+    } | changes
+
+
+def test_the_form_saves_every_preference(alice: User, sign_in: SignIn) -> None:
+    values = form(display_name="Al", instructions="Be brief.", model="claude-x", approval_memory_delete="ask")
+    assert sign_in(alice).post("/settings/", values).status_code == 302
+    saved = preferences_for(alice.pk)
+    assert (saved.display_name, saved.instructions, saved.model) == ("Al", "Be brief.", "claude-x")
+    assert (saved.time_zone, saved.language, saved.toolsets, saved.use_memory) == (
+        "Europe/Berlin",
+        "de",
+        ["notes"],
+        True,
+    )
+    assert saved.tool_approval == {"memory_delete": "ask"}
+    assert user_language(alice.pk) == "de"
+
+
+def test_the_form_shows_what_is_saved(alice: User, sign_in: SignIn) -> None:
+    preferences_update(user_id=alice.pk, instructions="Speak like a pirate", tool_approval={"think": "never"})
+    page = sign_in(alice).get("/settings/").content.decode()
+    assert "Speak like a pirate" in page
+    assert '<option value="never" selected>' in page
+
+
+def test_approvals_of_tools_that_are_not_offered_now_are_kept(alice: User, sign_in: SignIn) -> None:
+    preferences_update(user_id=alice.pk, tool_approval={"cap_weather": "ask", "think": "never"})
+    sign_in(alice).post("/settings/", form(approval_think=""))
+    assert preferences_for(alice.pk).tool_approval == {"cap_weather": "ask"}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"time_zone": "Mars/Olympus"},
+        {"language": "klingon"},
+        {"toolsets": ["launch_missiles"]},
+        {"instructions": "x" * 4001},
+        {"display_name": "a\x00b"},
+        {"approval_think": "perhaps"},
+    ],
+)
+def test_the_form_refuses_what_does_not_fit(alice: User, sign_in: SignIn, bad: dict[str, object]) -> None:
+    assert sign_in(alice).post("/settings/", form(**bad)).status_code == 422
+    assert preferences_for(alice.pk).time_zone == "UTC"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"toolsets": "notes"},
+        {"toolsets": [1]},
+        {"tool_approval": []},
+        {"tool_approval": {"think": "maybe"}},
+        {"tool_approval": {"": "ask"}},
+        {"time_zone": "../../etc/passwd"},
+        {"language": "xx"},
+    ],
+)
+def test_the_service_refuses_it_too(alice: User, bad: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        preferences_update(user_id=alice.pk, **bad)
+    assert caught.value.extra["field"] == next(iter(bad))
+
+
+def test_who_has_saved_nothing_has_the_defaults(db: None) -> None:
+    defaults = preferences_for(uuid7())
+    assert (defaults.use_memory, defaults.time_zone, defaults.tool_approval) == (True, "UTC", {})
+    assert defaults.toolsets == ["notes", "files", "web", "capabilities"]
+
+
+def test_preferences_are_ones_own(alice: User, bob: User, sign_in: SignIn) -> None:
+    preferences_update(user_id=alice.pk, instructions="alices secret wish")
+    assert "alices secret wish" not in sign_in(bob).get("/settings/").content.decode()
+    sign_in(bob).post("/settings/", form(instructions="bobs"))
+    assert preferences_for(alice.pk).instructions == "alices secret wish"

@@ -1,0 +1,129 @@
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from apps.accounts.models import SignInAttempt, User
+from apps.accounts.throttle import attempts_prune
+from tests.conftest import PASSWORD
+
+pytestmark = pytest.mark.django_db
+
+
+def sign_in(client: Client, username: str = "alice", password: str = PASSWORD, **headers: str) -> int:
+    return client.post("/sign-in/", {"username": username, "password": password}, **headers).status_code  # type: ignore[arg-type]
+
+
+def test_it_opens_with_the_right_password(alice: User, client: Client) -> None:
+    assert sign_in(client) == 302
+    assert client.get("/settings/").status_code == 200
+
+
+@pytest.mark.parametrize("password", ["", "wrong", PASSWORD.upper(), PASSWORD + " "])
+def test_it_stays_shut_with_a_wrong_one(alice: User, client: Client, password: str) -> None:
+    assert sign_in(client, password=password) == 422
+    assert client.get("/settings/").status_code == 302
+
+
+def test_it_leads_on_to_the_page_that_was_asked_for(alice: User, client: Client) -> None:
+    location = client.get("/settings/tokens/")["Location"]
+    assert location == "/sign-in/?next=/settings/tokens/"
+    response = client.post(location, {"username": "alice", "password": PASSWORD})
+    assert response["Location"] == "/settings/tokens/"
+
+
+def test_it_leads_to_no_other_site(alice: User, client: Client) -> None:
+    form = {"username": "alice", "password": PASSWORD, "next": "https://evil.example/"}
+    assert client.post("/sign-in/", form)["Location"] == "/"
+
+
+def test_sign_out_needs_a_post_and_ends_the_session(alice: User, client: Client) -> None:
+    sign_in(client)
+    assert client.get("/sign-out/").status_code == 405
+    assert client.get("/settings/").status_code == 200
+    client.post("/sign-out/")
+    assert client.get("/settings/").status_code == 302
+
+
+def test_who_is_kept_out_cannot_enter_and_their_session_ends(alice: User, client: Client) -> None:
+    sign_in(client)
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    assert client.get("/settings/").status_code == 302
+    assert sign_in(Client()) == 422
+
+
+def test_a_fragment_without_session_sends_the_whole_page_to_sign_in(alice: User, client: Client) -> None:
+    response = client.get("/settings/", headers={"HX-Request": "true"})
+    assert (response.status_code, response["HX-Redirect"]) == (401, "/sign-in/")
+
+
+def test_five_failures_close_the_name_from_that_address_even_to_the_right_password(
+    alice: User, settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE = True
+    for _ in range(5):
+        assert sign_in(Client(), password="wrong") == 422
+    response = Client().post("/sign-in/", {"username": "alice", "password": PASSWORD})
+    assert response.status_code == 422
+    assert "Too many failed attempts" in response.content.decode()
+    assert sign_in(Client(), REMOTE_ADDR="10.0.0.9") == 302
+
+
+def test_the_case_of_the_name_does_not_give_more_attempts(alice: User, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+    for name in ["alice", "Alice", "ALICE", "aLice", "alicE"]:
+        sign_in(Client(), name, "wrong")
+    assert sign_in(Client()) == 422
+
+
+def test_many_names_from_one_address_close_the_address(alice: User, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+    for number in range(30):
+        sign_in(Client(), f"guess{number}", "wrong")
+    assert sign_in(Client()) == 422
+
+
+def test_success_forgets_the_failures_before_it(alice: User, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+    for _ in range(3):
+        for _ in range(4):
+            sign_in(Client(), password="wrong")
+        assert sign_in(Client()) == 302
+    assert not SignInAttempt.objects.exists()
+
+
+def test_it_opens_again_after_a_quarter_of_an_hour(alice: User, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+    for _ in range(5):
+        sign_in(Client(), password="wrong")
+    SignInAttempt.objects.update(at=timezone.now() - timedelta(minutes=16))
+    assert sign_in(Client()) == 302
+
+
+def test_the_admin_has_no_way_in_of_its_own(alice: User, client: Client) -> None:
+    assert client.get("/admin/login/?next=/admin/")["Location"] == "/sign-in/?next=%2Fadmin%2F"
+    client.post("/admin/login/", {"username": "alice", "password": PASSWORD})
+    assert client.get("/settings/").status_code == 302
+
+
+def test_attempts_keep_neither_name_nor_address_and_go_after_a_day(alice: User, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+    sign_in(Client(), password="wrong")
+    attempt = SignInAttempt.objects.get()
+    assert "alice" not in attempt.name_hash
+    assert "127.0.0.1" not in attempt.address_hash
+    attempts_prune()
+    assert SignInAttempt.objects.count() == 1
+    SignInAttempt.objects.update(at=timezone.now() - timedelta(days=2))
+    attempts_prune()
+    assert not SignInAttempt.objects.exists()
+
+
+def test_behind_a_proxy_the_last_forwarded_address_counts(alice: User, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = settings.IZZY_BEHIND_PROXY = True
+    for number in range(5):
+        sign_in(Client(), password="wrong", HTTP_X_FORWARDED_FOR=f"10.0.0.{number}, 192.0.2.7")
+    assert sign_in(Client(), HTTP_X_FORWARDED_FOR="10.9.9.9, 192.0.2.7") == 422
+    assert sign_in(Client(), HTTP_X_FORWARDED_FOR="192.0.2.7, 198.51.100.1") == 302

@@ -1,0 +1,141 @@
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import Preferences, User
+from apps.accounts.services import token_create, user_create, user_delete
+from apps.core.errors import Conflict
+from apps.core.registries import purgers
+from tests.conftest import PASSWORD
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[User], Client]
+
+
+def shown_password(response: object) -> str:
+    found = re.search(r'<code id="secret">([^<]+)<', response.content.decode())  # type: ignore[attr-defined]
+    assert found
+    return found[1]
+
+
+def test_the_superuser_adds_a_user_who_can_sign_in_with_the_password_shown(
+    admin: User, sign_in: SignIn
+) -> None:
+    response = sign_in(admin).post("/settings/users/", {"username": "dora"})
+    credentials = {"username": "dora", "password": shown_password(response)}
+    assert Client().post("/sign-in/", credentials).status_code == 302
+    assert not User.objects.get(username="dora").is_superuser
+
+
+@pytest.mark.parametrize("name", ["alice", "ALICE", "", "a b", "x" * 151, "a\x00"])
+def test_taken_and_bad_names_are_refused(admin: User, alice: User, sign_in: SignIn, name: str) -> None:
+    assert sign_in(admin).post("/settings/users/", {"username": name}).status_code == 422
+    assert User.objects.count() == 2
+
+
+def test_a_reset_password_replaces_the_old_one_and_ends_sessions(
+    admin: User, alice: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(alice)
+    response = sign_in(admin).post(f"/settings/users/{alice.pk}/password/")
+    assert browser.get("/settings/").status_code == 302
+    assert Client().post("/sign-in/", {"username": "alice", "password": PASSWORD}).status_code == 422
+    new = {"username": "alice", "password": shown_password(response)}
+    assert Client().post("/sign-in/", new).status_code == 302
+
+
+def test_a_user_is_kept_out_and_let_in_again(admin: User, alice: User, sign_in: SignIn) -> None:
+    browser = sign_in(admin)
+    browser.post(f"/settings/users/{alice.pk}/active/", {"active": "no"})
+    assert Client().post("/sign-in/", {"username": "alice", "password": PASSWORD}).status_code == 422
+    browser.post(f"/settings/users/{alice.pk}/active/", {"active": "yes"})
+    assert Client().post("/sign-in/", {"username": "alice", "password": PASSWORD}).status_code == 302
+
+
+def test_the_last_superuser_can_neither_be_kept_out_nor_deleted(
+    admin: User, alice: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(admin)
+    browser.post(f"/settings/users/{admin.pk}/active/", {"active": "no"})
+    browser.post(f"/settings/users/{admin.pk}/delete/")
+    response = browser.post("/settings/delete/", {"current": PASSWORD})
+    assert response.status_code == 422
+    admin.refresh_from_db()
+    assert admin.is_active
+
+
+def test_the_superuser_deletes_a_user_with_everything(admin: User, alice: User, sign_in: SignIn) -> None:
+    token_create(user=alice, name="x", scopes=["read"])
+    sign_in(admin).post(f"/settings/users/{alice.pk}/delete/")
+    assert not User.objects.filter(username="alice").exists()
+    assert not Preferences.objects.filter(user_id=alice.pk).exists()
+
+
+@pytest.mark.parametrize("path", ["", "{pk}/password/", "{pk}/active/", "{pk}/delete/"])
+def test_ordinary_users_may_do_none_of_it(alice: User, bob: User, sign_in: SignIn, path: str) -> None:
+    response = sign_in(bob).post(
+        "/settings/users/" + path.format(pk=alice.pk), {"username": "eve", "active": "no"}
+    )
+    assert response.status_code == 403
+    alice.refresh_from_db()
+    assert alice.is_active
+    assert alice.check_password(PASSWORD)
+    assert not User.objects.filter(username="eve").exists()
+
+
+@pytest.mark.parametrize("pk", ["nonsense", "00000000-0000-7000-8000-000000000000"])
+def test_unknown_users_are_not_found(admin: User, sign_in: SignIn, pk: str) -> None:
+    for action in ("password", "active", "delete"):
+        assert sign_in(admin).post(f"/settings/users/{pk}/{action}/").status_code == 404
+
+
+def test_one_changes_ones_own_password_and_stays_signed_in(alice: User, sign_in: SignIn) -> None:
+    here, elsewhere = sign_in(alice), sign_in(alice)
+    new = "an entirely new one"
+    assert here.post("/settings/password/", {"current": PASSWORD, "password": new}).status_code == 302
+    assert here.get("/settings/").status_code == 200
+    assert elsewhere.get("/settings/").status_code == 302
+    alice.refresh_from_db()
+    assert alice.check_password(new)
+
+
+@pytest.mark.parametrize(
+    ("current", "new"), [("wrong", "an entirely new one"), (PASSWORD, "short"), (PASSWORD, "")]
+)
+def test_a_wrong_current_or_weak_new_password_changes_nothing(
+    alice: User, sign_in: SignIn, current: str, new: str
+) -> None:
+    response = sign_in(alice).post("/settings/password/", {"current": current, "password": new})
+    assert response.status_code == 422
+    alice.refresh_from_db()
+    assert alice.check_password(PASSWORD)
+
+
+def test_one_deletes_ones_own_account_with_the_password(admin: User, alice: User, sign_in: SignIn) -> None:
+    browser = sign_in(alice)
+    assert browser.post("/settings/delete/", {"current": "wrong"}).status_code == 422
+    assert User.objects.filter(username="alice").exists()
+    assert browser.post("/settings/delete/", {"current": PASSWORD}).status_code == 302
+    assert not User.objects.filter(username="alice").exists()
+
+
+def test_what_other_apps_keep_beside_their_rows_is_purged_with_the_account(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purged: list[object] = []
+    monkeypatch.setitem(purgers._entries, "test", lambda user_id: purged.append(user_id) or 1)
+    user_delete(user=alice)
+    assert len(purged) == 1
+
+
+def test_the_first_user_alone_may_delete_the_whole(admin: User) -> None:
+    user_delete(user=admin)
+    assert not User.objects.exists()
+
+
+def test_names_differ_by_more_than_case(alice: User) -> None:
+    with pytest.raises(Conflict):
+        user_create(username="Alice", password=PASSWORD)
