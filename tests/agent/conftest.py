@@ -1,0 +1,23 @@
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from apps.agent.offline import transport
+from tests.peers.anthropic_server import AnthropicServer
+
+
+@pytest.fixture
+async def peer(settings: Any) -> AsyncIterator[AnthropicServer]:
+    """A Messages API server that the model client is pointed at."""
+    async with AnthropicServer() as server:
+        settings.ANTHROPIC_API_KEY = "key-of-the-tests"
+        settings.ANTHROPIC_BASE_URL = server.url
+        yield server
+
+
+@pytest.fixture
+def offline(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model server; the offline model answers without pauses."""
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+    monkeypatch.setattr(transport, "WORD_SECONDS", 0)
