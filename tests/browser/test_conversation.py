@@ -1,0 +1,248 @@
+"""A whole conversation on the offline model: set up, tell, ask, correct, forget; with the server killed in between."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, StorageState, expect
+
+from tests.browser.chat import Chat
+from tests.browser.conftest import OWNER, PASSWORD, Watch, set_up
+from tests.browser.server import Server
+
+REST = """async ([method, path, body]) => {
+  const { api } = await import("/static/js/core/api.js");
+  try {
+    return await api(method, "/api/v1" + path, body ?? undefined);
+  } catch (error) {
+    return { status: error.status };
+  }
+}"""
+
+RECONNECTING = [r"WebSocket connection to", r"ERR_CONNECTION_REFUSED", r"status of 404"]
+
+
+def rest(page: Page, method: str, path: str, body: Any = None) -> Any:
+    """A REST call with the page's own session."""
+    return page.evaluate(REST, [method, path, body])
+
+
+def note_ids(page: Page, query: str) -> list[str]:
+    """The notes a search finds, best first."""
+    found = rest(page, "POST", "/search/", {"query": query, "sources": ["memory"]})
+    return [hit["id"] for hit in found["results"]]
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """A server that a test may kill."""
+    server = Server(tmp_path / "data")
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_from_the_link_on_the_console_to_a_forgotten_allergy(own_server: Server, open_page: Callable[..., Page], watch: Watch) -> None:
+    watch.allowed += RECONNECTING
+    page = open_page(own_server.setup_link)
+    page.get_by_label("User name").fill(OWNER)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Create the account").click()
+    expect(page).to_have_url(f"{own_server.url}/")
+    expect(page.get_by_text("Offline mode.")).to_be_visible()
+    chat = Chat(page)
+
+    chat.say("remember that I'm allergic to shellfish")
+    assert chat.tools() == ["Saved a memory"]
+    [note] = rest(page, "GET", "/memories/")["results"]
+    assert "shellfish" in note["content"]
+
+    restart(own_server, page)
+    expect(chat.turns).to_have_count(1)
+    assert rest(page, "GET", f"/memories/{note['id']}/")["content"] == note["content"]
+
+    chat.say("what do you know about food?")
+    assert "shellfish" in chat.answer()
+
+    turn = chat.send("actually I'm only allergic to prawns")
+    expect(turn.locator(".bubble")).to_have_text("actually I'm only allergic to prawns")
+    chat.wait_for(turn, "done")
+    corrected = rest(page, "GET", f"/memories/{note['id']}/")
+    assert "prawns" in corrected["content"]
+    assert "shellfish" not in corrected["content"]
+    assert any("shellfish" in str(version) for version in rest(page, "GET", f"/memories/{note['id']}/history/")["results"])
+    texts = [hit["text"] for hit in rest(page, "POST", "/search/", {"query": "shellfish", "sources": ["memory"]})["results"]]
+    assert not any("shellfish" in text for text in texts)
+
+    restart(own_server, page)
+    expect(chat.turns).to_have_count(3)
+    chat.say("forget my allergy")
+    assert note_ids(page, "prawns allergy") == []
+    assert rest(page, "GET", f"/memories/{note['id']}/") == {"status": 404}
+    said = rest(page, "POST", "/search/", {"query": "allergic to shellfish", "sources": ["conversation"]})
+    assert any("shellfish" in hit["text"] for hit in said["results"])
+
+    restart(own_server, page)
+    expect(chat.turns).to_have_count(4)
+    assert [text.strip() for text in page.locator(".bubble").all_inner_texts()][-1] == "forget my allergy"
+    assert rest(page, "GET", f"/memories/{note['id']}/") == {"status": 404}
+    page.reload()
+    expect(chat.turns).to_have_count(4)
+    expect(page.locator(".conversation-link")).to_have_count(1)
+
+
+def restart(server: Server, page: Page) -> None:
+    """The power goes, and comes back: the page finds its own way to the server again."""
+    server.kill()
+    expect(page.locator("#banner-lost")).to_be_visible(timeout=15_000)
+    server.start()
+    page.get_by_role("button", name="Try now").or_(page.locator("#message")).first.click()
+    expect(page.locator("#banner-lost")).to_be_hidden(timeout=30_000)
+
+
+def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(own_server: Server, open_page: Callable[..., Page], watch: Watch) -> None:
+    watch.allowed += RECONNECTING
+    page = open_page(own_server.url, state=set_up(own_server))
+    chat = Chat(page)
+    chat.say("remember that my bike is red")
+    own_server.kill()
+    expect(page.locator("#banner-lost")).to_be_visible(timeout=15_000)
+    waiting = chat.send("remember that my car is blue")
+    expect(waiting).to_have_attribute("data-state", "sending")
+    own_server.start()
+    chat.wait_for(waiting, "done")
+    contents = " ".join(note["content"] for note in rest(page, "GET", "/memories/")["results"])
+    assert "bike" in contents
+    assert "car" in contents
+    page.reload()
+    expect(chat.turns).to_have_count(2)
+
+
+def test_two_tabs_show_the_same_conversation(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+    first = open_page(server.url, state=someone)
+    one = Chat(first)
+    one.say("remember that I like oolong tea")
+    second = first.context.new_page()
+    second.goto(first.url)
+    two = Chat(second)
+    expect(two.turns).to_have_count(1)
+    one.say("what do you know about tea?")
+    expect(two.turns).to_have_count(2)
+    two.wait_for(two.last, "done")
+    assert two.answer() == one.answer()
+    two.say("remember that I take it without milk")
+    expect(one.turns).to_have_count(3)
+
+
+def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+    page = open_page(server.url, state=someone, viewport={"width": 1500, "height": 900})
+    chat = Chat(page)
+    note = rest(page, "POST", "/memories/", {"content": "My favourite colour is green.", "importance": 5})
+    page.get_by_role("link", name="New conversation").first.click()
+    chat.say("what do you know about my favourite colour?")
+    card = chat.last.locator(".memory-card")
+    expect(card).to_contain_text("favourite colour is green")
+
+    card.get_by_role("button", name="Edit this memory").click()
+    card.get_by_role("textbox").fill("My favourite colour is orange.")
+    card.get_by_role("button", name="Save").click()
+    expect(card).to_contain_text("orange")
+    assert rest(page, "GET", f"/memories/{note['id']}/")["content"] == "My favourite colour is orange."
+    card.get_by_role("button", name="Undo").click()
+    expect(card).to_contain_text("green")
+    assert rest(page, "GET", f"/memories/{note['id']}/")["content"] == "My favourite colour is green."
+
+    card.get_by_role("button", name="Delete this memory").click()
+    expect(card).to_contain_text("Deleted")
+    assert note_ids(page, "favourite colour") == []
+    card.get_by_role("button", name="Undo").click()
+    expect(card.get_by_role("button", name="Edit this memory")).to_be_visible()
+    assert note_ids(page, "favourite colour") == [note["id"]]
+
+
+def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+    page = open_page(server.url, state=someone)
+    chat = Chat(page)
+    chat.say("remember that the boiler was serviced in May")
+    page.locator("#new-chat").click()
+    expect(page).to_have_url(f"{server.url}/")
+    chat.say("remember that Nina plays the oboe")
+    rows = page.locator(".conversation")
+    expect(rows).to_have_count(2)
+
+    rows.first.hover()
+    rows.first.get_by_role("button").first.click()
+    page.get_by_role("button", name="Rename").click()
+    title = page.get_by_role("textbox", name="Title")
+    title.fill("Nina's music")
+    title.press("Enter")
+    expect(rows.first).to_contain_text("Nina's music")
+
+    page.get_by_role("searchbox", name="Search conversations").fill("boiler")
+    expect(rows).to_have_count(1)
+    rows.first.locator("a").click()
+    expect(page.locator(".bubble")).to_have_text("remember that the boiler was serviced in May")
+    page.get_by_role("searchbox", name="Search conversations").fill("")
+    expect(rows).to_have_count(2)
+
+    boiler = page.locator(".conversation", has=page.locator('[aria-current="page"]'))
+    boiler.get_by_role("button").first.click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(rows).to_have_count(1)
+    expect(page).to_have_url(f"{server.url}/")
+    page.reload()
+    expect(rows.first).to_contain_text("Nina's music")
+
+
+def test_going_back_in_the_browser_goes_back_to_the_conversation_before(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+    page = open_page(server.url, state=someone)
+    chat = Chat(page)
+    chat.say("remember that the key is under the pot")
+    first = page.url
+    page.locator("#new-chat").click()
+    chat.say("remember that the pot is blue")
+    assert re.search(r"/c/[0-9a-f-]{36}/$", page.url)
+    page.go_back()
+    page.go_back()
+    expect(page).to_have_url(first)
+    expect(page.locator(".bubble")).to_have_text("remember that the key is under the pot")
+
+
+def test_retry_and_edit_replace_what_was_said(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+    page = open_page(server.url, state=someone)
+    chat = Chat(page)
+    chat.say("what do you know about pears?")
+    chat.last.get_by_role("button", name="Try again").click()
+    expect(chat.turns).to_have_count(1)
+    chat.wait_for(chat.last, "done")
+    chat.last.hover()
+    chat.last.get_by_role("button", name="Edit and send again").click()
+    expect(chat.field).to_have_value("what do you know about pears?")
+    chat.field.fill("what do you know about apples?")
+    chat.field.press("Enter")
+    expect(page.locator(".bubble")).to_have_text("what do you know about apples?")
+    chat.wait_for(chat.last, "done")
+    page.reload()
+    expect(page.locator(".bubble")).to_have_text(["what do you know about apples?"])
+
+
+def test_a_suggestion_sends_its_message(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+    page = open_page(server.url, state=someone)
+    page.get_by_role("button", name="List my memories").click()
+    chat = Chat(page)
+    chat.wait_for(chat.last, "done")
+    expect(page.locator(".bubble")).to_have_text("List my memories")
+
+
+def test_a_conversation_without_memory_says_so_and_uses_none(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+    page = open_page(server.url, state=someone)
+    rest(page, "POST", "/memories/", {"content": "The spare key hangs in the cellar.", "importance": 5})
+    page.get_by_role("checkbox", name="Use my memories").uncheck()
+    chat = Chat(page)
+    chat.say("where does the spare key hang?")
+    expect(page.locator(".memory-card")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_text("This conversation works without memories.")).to_be_visible()

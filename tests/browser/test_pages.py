@@ -1,0 +1,180 @@
+"""Every page: no console error, nothing refused by the content security policy, nothing wider than a phone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, StorageState, expect
+
+from tests.browser.chat import Chat
+from tests.browser.conftest import PHONE, Watch
+from tests.browser.server import Server
+
+SIGNED_IN = ["/", "/memory/", "/settings/", "/settings/password/", "/settings/tokens/", "/settings/users/", "/settings/instance/", "/settings/delete/", "/api/docs/", "/admin/"]
+TOO_WIDE = """() => {
+  const wide = document.documentElement.scrollWidth - window.innerWidth;
+  return wide > 0 ? wide : 0;
+}"""
+
+
+@pytest.mark.parametrize("path", SIGNED_IN)
+def test_a_page_opens_without_a_complaint(path: str, server: Server, owner: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url + path, state=owner)
+    page.wait_for_load_state("networkidle")
+    assert page.title()
+
+
+@pytest.mark.parametrize("path", SIGNED_IN[:8])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_a_phone(path: str, scheme: Any, server: Server, owner: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url + path, state=owner, color_scheme=scheme, **PHONE)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(TOO_WIDE) == 0
+
+
+def test_a_long_conversation_is_not_wider_than_a_phone(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url, state=someone, **PHONE)
+    chat = Chat(page)
+    chat.say("remember that the word is " + "Rindfleischetikettierungsueberwachung" * 6)
+    chat.say("what do you know about words?")
+    for card in page.locator(".tool summary").all():
+        card.click()
+    assert page.evaluate(TOO_WIDE) == 0
+
+
+def test_the_drawer_opens_and_closes_on_a_phone(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url, state=someone, **PHONE)
+    sidebar = page.locator("#sidebar")
+    expect(sidebar).to_be_hidden()
+    page.get_by_role("button", name="Open menu").click()
+    expect(sidebar).to_be_visible()
+    expect(page.get_by_role("button", name="Close menu").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(sidebar).to_be_hidden()
+    expect(page.get_by_role("button", name="Open menu")).to_be_focused()
+    page.get_by_role("button", name="Open menu").click()
+    page.get_by_role("link", name="Memories").click()
+    expect(page).to_have_url(f"{server.url}/memory/")
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url, state=someone, color_scheme="dark")
+    background = "() => getComputedStyle(document.documentElement).backgroundColor"
+    dark = page.evaluate(background)
+    switch = page.get_by_role("button", name="Theme: system")
+    switch.click()
+    light = page.evaluate(background)
+    assert light != dark
+    page.reload()
+    assert page.evaluate(background) == light
+
+
+@pytest.mark.parametrize(("path", "heading"), [("/nothing/here/", "Nothing here"), ("/c/not-an-id/", "Nothing here")])
+def test_an_address_that_is_not_there_has_a_page_that_leads_back(path: str, heading: str, server: Server, owner: StorageState, open_page: Callable[..., Page], watch: Watch) -> None:
+    watch.allowed.append("status of 404")
+    page = open_page(server.url + path, state=owner)
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    page.get_by_role("link", name="Back to Izzy").click()
+    expect(page).to_have_url(f"{server.url}/")
+
+
+def test_signing_in_and_out(server: Server, owner: StorageState, open_page: Callable[..., Page], watch: Watch) -> None:
+    watch.allowed.append("status of 422")
+    page = open_page(f"{server.url}/memory/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(f"{server.url}/memory/")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_token_is_shown_once_and_can_be_revoked(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/settings/tokens/", state=someone)
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_role("button", name="Make the token").click()
+    expect(page.locator("#secret")).to_contain_text("izzy_")
+    page.goto(f"{server.url}/settings/tokens/")
+    expect(page.locator("#secret")).to_have_count(0)
+    page.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("button", name="Revoke")).to_have_count(0)
+
+
+def test_preferences_are_kept(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/settings/", state=someone)
+    page.get_by_label("What should Izzy call you?").fill("Al")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("saved")
+    page.goto(server.url)
+    expect(page.get_by_role("heading", name="Hello, Al.")).to_be_visible()
+
+
+def test_a_memory_is_added_found_edited_deleted_and_brought_back(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/memory/", state=someone)
+    page.get_by_label("Note").fill("The <b>piano</b> tuner is called Ferdinand.")
+    page.get_by_role("button", name="Remember this").click()
+    note = page.locator(".note")
+    expect(note).to_contain_text("The <b>piano</b> tuner is called Ferdinand.")
+    page.reload()
+    note.get_by_role("button", name="Edit this memory").click()
+    note.get_by_label("Note").fill("The piano tuner is called Francis.")
+    note.get_by_role("button", name="Save").click()
+    expect(note).to_contain_text("Francis")
+    page.get_by_role("searchbox", name="Search memories").fill("who tunes the piano")
+    expect(note).to_contain_text("Francis")
+    note.get_by_role("button", name="Delete this memory").click()
+    note.get_by_role("button", name="Undo").click()
+    expect(note.get_by_role("button", name="Edit this memory")).to_be_visible()
+
+
+def test_everything_can_be_done_with_the_keyboard_alone(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url, state=someone)
+    chat, keys = Chat(page), page.keyboard
+    expect(chat.field).to_be_focused()
+    keys.type("remember that my desk is by the window")
+    keys.press("Enter")
+    chat.wait_for(chat.last, "done")
+    expect(chat.field).to_be_focused()
+
+    tool = chat.last.locator(".tool summary")
+    tool.focus()
+    keys.press("Enter")
+    expect(chat.last.locator(".tool-body")).to_contain_text("memory_save")
+
+    keys.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    keys.press("Escape")
+    keys.press("/")
+    expect(chat.field).to_be_focused()
+    keys.press("ArrowUp")
+    expect(chat.field).to_have_value("remember that my desk is by the window")
+    keys.press("Escape")
+    expect(chat.field).to_have_value("")
+    keys.press("Alt+n")
+    expect(page).to_have_url(f"{server.url}/")
+    expect(chat.field).to_be_focused()
+    keys.press("Alt+k")
+    expect(page.get_by_role("searchbox", name="Search conversations")).to_be_focused()
+    keys.press("Alt+m")
+    expect(page).to_have_url(f"{server.url}/memory/")
+
+
+def test_focus_is_always_visible(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/settings/", state=someone)
+    seen = 0
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        visible = page.evaluate("""() => {
+          const element = document.activeElement;
+          if (!element || element === document.body) return null;
+          const style = getComputedStyle(element);
+          return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
+        }""")
+        assert visible is not False
+        seen += visible is True
+    assert seen > 10

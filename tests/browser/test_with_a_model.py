@@ -1,0 +1,185 @@
+"""The chat page against a server that speaks the Messages API: streaming, stop, permission, questions, failures."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, StorageState, expect
+
+from tests.browser.chat import Chat
+from tests.browser.conftest import add_user, set_up
+from tests.browser.server import Server
+from tests.peers.anthropic_server import AnthropicServer, failure, reply, text, tool
+
+BUTTON = "button"
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[AnthropicServer]:
+    with AnthropicServer.in_thread() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def model_server(tmp_path_factory: pytest.TempPathFactory, model: AnthropicServer) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("with-model"), {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "test-key"})
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def model_owner(model_server: Server) -> StorageState:
+    return set_up(model_server)
+
+
+@pytest.fixture
+def chat(model: AnthropicServer, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> Chat:
+    model.script.clear()
+    page = open_page(model_server.url, state=model_owner)
+    return Chat(page)
+
+
+def test_there_is_no_offline_banner(chat: Chat) -> None:
+    expect(chat.page.locator("#banner-offline")).to_have_count(0)
+
+
+def test_text_appears_while_the_model_still_writes(chat: Chat, model: AnthropicServer) -> None:
+    answer = reply(text("One two three **four** five six seven eight."), hold_after=5)
+    model.add(answer)
+    turn = chat.send("count")
+    expect(turn.locator(".prose")).to_contain_text("One")
+    expect(turn).to_have_attribute("data-state", "running")
+    answer.release.set()
+    chat.wait_for(turn, "done")
+    expect(turn.locator(".prose strong")).to_have_text("four")
+
+
+def test_stop_keeps_what_was_written(chat: Chat, model: AnthropicServer) -> None:
+    answer = reply(text("The beginning of a very long story about a fox."), hold_after=6)
+    model.add(answer)
+    turn = chat.send("tell me a story")
+    expect(turn.locator(".prose")).to_contain_text("The")
+    chat.page.get_by_role(BUTTON, name="Stop the answer").click()
+    chat.wait_for(turn, "stopped")
+    answer.release.set()
+    kept = chat.answer(turn)
+    assert kept.startswith("The")
+    expect(turn).to_contain_text("You stopped this answer.")
+    chat.page.reload()
+    expect(chat.last.locator(".prose")).to_have_text(kept)
+    expect(chat.last).to_have_attribute("data-state", "stopped")
+
+
+def test_escape_stops_too(chat: Chat, model: AnthropicServer) -> None:
+    answer = reply(text("Word after word after word."), hold_after=4)
+    model.add(answer)
+    turn = chat.send("go")
+    expect(turn.locator(".prose")).to_contain_text("Word")
+    chat.page.keyboard.press("Escape")
+    chat.wait_for(turn, "stopped")
+    answer.release.set()
+
+
+def test_a_reload_in_the_middle_finds_the_answer_under_way(chat: Chat, model: AnthropicServer) -> None:
+    answer = reply(text("Alpha beta gamma delta epsilon zeta."), hold_after=5)
+    model.add(answer)
+    turn = chat.send("greek")
+    expect(turn.locator(".prose")).to_contain_text("Alpha")
+    chat.page.reload()
+    expect(chat.last.locator(".prose")).to_contain_text("Alpha")
+    expect(chat.last).to_have_attribute("data-state", "running")
+    answer.release.set()
+    chat.wait_for(chat.last, "done")
+    expect(chat.last.locator(".prose")).to_have_text("Alpha beta gamma delta epsilon zeta.")
+
+
+def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: AnthropicServer) -> None:
+    model.add(reply(tool("ask_user", {"question": "Red or green?"})), reply(text("Green it is.")))
+    turn = chat.send("paint it")
+    chat.wait_for(turn, "waiting")
+    chat.page.reload()
+    field = chat.page.get_by_role("textbox", name="Red or green?")
+    field.fill("green")
+    chat.page.get_by_role(BUTTON, name="Answer", exact=True).click()
+    chat.wait_for(chat.last, "done")
+    assert chat.answer() == "Green it is."
+    assert "green" in str(model.messages[-1]["messages"][-1])
+
+
+@pytest.mark.parametrize(("button", "outcome"), [("Yes, allow", "Deleted a conversation"), ("No", "Deleting a conversation: failed")])
+def test_a_permission_card_decides_whether_the_tool_runs(chat: Chat, model: AnthropicServer, button: str, outcome: str) -> None:
+    model.add(reply(text("Noted.")))
+    chat.say("a conversation to throw away")
+    doomed = chat.page.url.rstrip("/").split("/")[-1]
+    chat.page.locator("#new-chat").click()
+    model.add(reply(tool("conversation_delete", {"conversation_id": doomed})), reply(text("All right.")))
+    turn = chat.send("delete the other conversation")
+    chat.wait_for(turn, "waiting")
+    card = chat.page.get_by_role("region", name="Izzy asks for permission")
+    expect(card).to_contain_text(doomed)
+    card.get_by_role(BUTTON, name=button, exact=True).click()
+    chat.wait_for(turn, "done")
+    assert chat.tools(turn) == [outcome]
+    status = chat.page.request.get(chat.page.url.split("/c/")[0] + f"/c/{doomed}/").status
+    assert status == (404 if button == "Yes, allow" else 200)
+
+
+def test_a_new_message_declines_what_was_asked(chat: Chat, model: AnthropicServer) -> None:
+    model.add(reply(tool("ask_user", {"question": "Which one?"})), reply(text("Never mind then.")))
+    turn = chat.send("choose")
+    chat.wait_for(turn, "waiting")
+    chat.say("forget it, something else")
+    expect(chat.page.get_by_role("textbox", name="Which one?")).to_have_count(0)
+    assert chat.answer() == "Never mind then."
+
+
+def test_a_failing_model_says_so_and_trying_again_helps(chat: Chat, model: AnthropicServer) -> None:
+    model.add(failure(400, "invalid_request_error"), reply(text("Now it works.")))
+    turn = chat.send("hello")
+    chat.wait_for(turn, "failed")
+    expect(turn.locator(".notice-danger")).not_to_be_empty()
+    turn.get_by_role(BUTTON, name="Try again").click()
+    chat.wait_for(chat.last, "done")
+    expect(chat.turns).to_have_count(1)
+    assert chat.answer() == "Now it works."
+
+
+def test_two_messages_at_once_queue_up(chat: Chat, model: AnthropicServer) -> None:
+    first = reply(text("First answer here."), hold_after=4)
+    model.add(first, reply(text("Second answer.")))
+    one = chat.send("first")
+    expect(one.locator(".prose")).to_contain_text("First")
+    two = chat.send("second")
+    chat.wait_for(two, "queued")
+    first.release.set()
+    chat.wait_for(one, "done")
+    chat.wait_for(two, "done")
+    assert [chat.answer(one), chat.answer(two)] == ["First answer here.", "Second answer."]
+
+
+def test_parallel_tools_each_have_a_card(chat: Chat, model: AnthropicServer) -> None:
+    calls = [tool("memory_search", {"query": "tea"}), tool("think", {"thought": "hm"}), tool("memory_search", {"top_k": 3})]
+    model.add(reply(*calls), reply(text("Done.")))
+    turn = chat.say("look around")
+    assert chat.tools(turn) == ["Searched memories", "Thought", "Searching memories: failed"]
+
+
+def test_markup_from_model_and_tools_is_inert(chat: Chat, model: AnthropicServer) -> None:
+    evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload="window.hacked=1"> [a](javascript:window.hacked=1) <form action="/sign-out/"><button hx-post="/sign-out/">x</button></form>'
+    model.add(reply(tool("memory_save", {"content": evil}), tool("memory_search", {"query": evil})), reply(text(f"Look: {evil}\n\n```html\n{evil}\n```")))
+    turn = chat.say(evil)
+    for card in turn.locator(".tool summary").all():
+        card.click()
+    chat.page.wait_for_timeout(300)
+    assert chat.page.evaluate("window.hacked") is None
+    assert turn.locator(".prose script, .prose img, .prose form, .prose [onerror], .prose [hx-post], .prose a[href^='javascript']").count() == 0
+    expect(turn.locator(".bubble")).to_contain_text("<script>")
+
+
+def test_another_user_of_the_same_server_sees_nothing_of_it(chat: Chat, model: AnthropicServer, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> None:
+    model.add(reply(text("A secret answer.")))
+    chat.say("my secret")
+    bob = add_user(model_server, model_owner, "bob")
+    page = open_page(model_server.url, state=bob)
+    expect(page.get_by_text("Your conversations will be listed here.")).to_be_visible()
+    assert page.request.get(chat.page.url).status == 404
