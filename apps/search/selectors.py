@@ -2,26 +2,76 @@
 
 from uuid import UUID
 
+import numpy as np
+from django.utils import timezone
+
 from apps.search.documents import Hit, Packed, Scope
+from apps.search.embedders import EmbedderDown, embedder_for
+from apps.search.hits import Found, best_places, found_in, hits_for, source_ids
+from apps.search.index.cache import index_open
+from apps.search.packing import candidates_for, pack
+from apps.search.query import understand
+from apps.search.ranking import score_rows
+from apps.search.relevance import calibrated
+from apps.search.scoping import allowed_rows
 
 __all__ = ["Hit", "Packed", "Scope", "context", "search", "similar"]
+
+EVERYTHING = Scope()
+MAX_TOP_K = 1000
 
 
 def search(user_id: UUID, query: str, *, top_k: int = 10, scope: Scope | None = None) -> list[Hit]:
     """The user's best documents for a query, best first, one hit per (source, source_id).
 
-    An empty query, or one without a single word, finds nothing. Long queries are cut to their first 2,000 terms.
+    An empty query finds nothing; of a long one the first 20,000 characters count. Where the embedder cannot answer,
+    keywords alone decide. At most 1,000 hits.
     """
-    raise NotImplementedError
+    return hits_for(user_id, _find(user_id, query, min(top_k, MAX_TOP_K), scope or EVERYTHING))
 
 
 def context(user_id: UUID, query: str, *, budget_tokens: int = 500, scope: Scope | None = None) -> Packed:
     """What a model should read about the query, within the budget; empty when nothing fits."""
-    raise NotImplementedError
+    hits = search(user_id, query, top_k=candidates_for(budget_tokens), scope=scope)
+    return pack(query, hits, budget_tokens)
 
 
 def similar(
     user_id: UUID, text: str, *, top_k: int = 10, scope: Scope | None = None
 ) -> list[tuple[UUID, float]]:
-    """Source ids with calibrated similarity 0..1 of whole documents (1 says the same), best first."""
-    raise NotImplementedError
+    """Source ids with calibrated similarity 0..1 of whole documents (1 says the same), best first.
+
+    Empty where the embedder cannot answer.
+    """
+    with index_open(user_id) as opened:
+        if opened is None or not text.strip():
+            return []
+        head, rows = opened
+        try:
+            vector = embedder_for(head.space_name).embed_documents([text])[0]
+        except EmbedderDown:
+            return []
+        if len(vector) != rows.dimension:
+            return []
+        cosine = rows.vectors[: rows.size] @ vector
+        allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
+        cosine[~allowed] = -np.inf
+        best = best_places(cosine, rows, top_k)
+        pairs = list(zip(rows.ids[best].tolist(), calibrated(cosine[best], head).tolist(), strict=True))
+    names = source_ids(user_id, [passage for passage, _ in pairs])
+    return [(names[passage], round(similarity, 4)) for passage, similarity in pairs if passage in names]
+
+
+def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> list[Found]:
+    if not text.strip() or top_k < 1:
+        return []
+    with index_open(user_id) as opened:
+        if opened is None or not opened[1].living:
+            return []
+        head, rows = opened
+        now = timezone.now()
+        query = understand(text, rows, head, now=scope.as_of or now)
+        allowed = allowed_rows(rows, scope, now=now)
+        if query.is_empty or not allowed.any():
+            return []
+        return found_in(rows, head, query, score_rows(rows, query, allowed), top_k)

@@ -1,0 +1,95 @@
+"""From rows of the index to what callers see."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+import numpy as np
+from django.db import connection
+
+from apps.search.documents import Hit, Source
+from apps.search.index.rows import UserRows
+from apps.search.index.store import Head
+from apps.search.query import Query
+from apps.search.ranking import TOP_SCORE, Scores
+from apps.search.relevance import relevance_of
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage that was found, before its text has been read."""
+
+    passage_id: int
+    score: float
+    relevance: float
+    parts: dict[str, float]
+
+
+def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: int) -> list[Found]:
+    """The best passages, at most one per document, best first."""
+    places = best_places(scores.total, rows, top_k)
+    relevance = relevance_of(places, query, scores.cosine, head)
+    totals = np.clip(scores.total[places] / TOP_SCORE, 0, 1)
+    parts = {name: signal[places] for name, signal in scores.signals.items()}
+    return [
+        Found(
+            passage_id=int(rows.ids[place]),
+            score=round(float(totals[rank]), 4),
+            relevance=round(float(relevance[rank]), 4),
+            parts={name: round(float(values[rank]), 4) for name, values in parts.items()},
+        )
+        for rank, place in enumerate(places)
+    ]
+
+
+def best_places(total: np.ndarray, rows: UserRows, top_k: int) -> np.ndarray:
+    wanted = top_k + min(top_k, 50)
+    while True:
+        wanted = min(wanted, len(total))
+        places = np.argpartition(-total, wanted - 1)[:wanted]
+        places = places[np.argsort(-total[places], kind="stable")]
+        places = places[np.isfinite(total[places])]
+        _, first = np.unique(rows.features["document"][places], return_index=True)
+        if len(first) >= top_k or len(places) < wanted or wanted == len(total):
+            return places[np.sort(first)][:top_k]
+        wanted *= 4
+
+
+def source_ids(user_id: UUID, passage_ids: list[int]) -> dict[int, UUID]:
+    """Passage id -> the id of its document."""
+    marks = ",".join("?" * len(passage_ids))
+    sql = f"SELECT id, source_id FROM search_passage WHERE id IN ({marks}) AND user_id = ?"  # noqa: S608
+    with connection.cursor() as cursor:
+        rows = cursor.connection.execute(sql, (*passage_ids, user_id.hex)).fetchall()
+    return {passage: UUID(source) for passage, source in rows}
+
+
+def hits_for(user_id: UUID, found: list[Found]) -> list[Hit]:
+    """The found passages with their text; one that has gone in the meantime is left out."""
+    if not found:
+        return []
+    marks = ",".join("?" * len(found))
+    sql = (
+        "SELECT id, source, source_id, external_id, text, conversation_id, happened_at, speaker "  # noqa: S608
+        f"FROM search_passage WHERE id IN ({marks}) AND user_id = ?"
+    )
+    with connection.cursor() as cursor:
+        rows = cursor.connection.execute(sql, (*(item.passage_id for item in found), user_id.hex)).fetchall()
+    passages = {row[0]: row for row in rows}
+    return [_hit(item, passages[item.passage_id]) for item in found if item.passage_id in passages]
+
+
+def _hit(found: Found, row: tuple[int, str, str, str, str, str | None, datetime, str]) -> Hit:
+    return Hit(
+        source=Source(row[1]),
+        source_id=UUID(row[2]),
+        external_id=row[3],
+        passage_id=row[0],
+        text=row[4],
+        score=found.score,
+        relevance=found.relevance,
+        conversation_id=UUID(row[5]) if row[5] else None,
+        happened_at=row[6].replace(tzinfo=UTC),
+        speaker=row[7],
+        parts=found.parts,
+    )

@@ -1,0 +1,109 @@
+"""The indexes that this process holds, least recently used first out, each brought up to date before it is used."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+
+from apps.search.index import store
+from apps.search.index.rows import UserRows
+from apps.search.index.store import Head
+
+REBUILD_SHARE = 4
+"""An index of which more than one row in this many is dead is loaded anew."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    rows: UserRows | None = None
+
+
+_entries: OrderedDict[UUID, _Entry] = OrderedDict()
+_lock = threading.Lock()
+
+
+@contextmanager
+def index_open(user_id: UUID) -> Iterator[tuple[Head, UserRows] | None]:
+    """The user's index, with everything that was committed before the call; None where nothing is indexed.
+
+    Nobody else alters or reads it until the block ends.
+
+    Inside an open transaction whose changes the shared index does not have, the rows are read for this call alone:
+    they may yet be rolled back.
+    """
+    head = store.read_head(user_id)
+    if head is None:
+        yield None
+        return
+    entry = _entry(user_id)
+    with entry.lock:
+        rows = entry.rows
+        if rows is None or not _is_current(rows, head):
+            if connection.in_atomic_block:
+                rows = UserRows(head, store.read_all(user_id, head))
+            else:
+                entry.rows = rows = _refresh(user_id, rows, head)
+                _evict(keep=user_id)
+        yield head, rows
+
+
+def forget(user_id: UUID | None = None) -> None:
+    """Drop one user's index, or all, from this process' memory."""
+    with _lock:
+        if user_id is None:
+            _entries.clear()
+        else:
+            _entries.pop(user_id, None)
+
+
+def held_bytes() -> int:
+    """Bytes of all indexes that this process holds."""
+    with _lock:
+        return sum(entry.rows.bytes for entry in _entries.values() if entry.rows is not None)
+
+
+def _entry(user_id: UUID) -> _Entry:
+    with _lock:
+        entry = _entries.setdefault(user_id, _Entry())
+        _entries.move_to_end(user_id)
+        return entry
+
+
+def _is_current(rows: UserRows, head: Head) -> bool:
+    return rows.change == head.change and rows.space_id == head.space_id and rows.owner == head.owner
+
+
+def _refresh(user_id: UUID, rows: UserRows | None, head: Head) -> UserRows:
+    if rows is None or not _can_follow(rows, head):
+        return UserRows(head, store.read_all(user_id, head))
+    removed = store.read_removed(user_id, rows.change)
+    rows.take(store.read_changed(user_id, head, rows.change), removed, head.change)
+    return rows
+
+
+def _can_follow(rows: UserRows, head: Head) -> bool:
+    """Whether what changed since can be told from change numbers."""
+    same = rows.space_id == head.space_id and rows.owner == head.owner and rows.dimension == head.dimension
+    known = head.tombstones_from <= rows.change <= head.change
+    return same and known and rows.dead * REBUILD_SHARE <= max(rows.size, 1000)
+
+
+def _evict(keep: UUID) -> None:
+    limit = settings.IZZY_INDEX_MEMORY_MB * 1024 * 1024
+    with _lock:
+        total = sum(entry.rows.bytes for entry in _entries.values() if entry.rows is not None)
+        for user_id in list(_entries):
+            if total <= limit:
+                return
+            rows = _entries[user_id].rows
+            if user_id != keep and rows is not None:
+                total -= rows.bytes
+                del _entries[user_id]
+
+

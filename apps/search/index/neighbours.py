@@ -1,0 +1,122 @@
+"""Who stands beside whom: the passages of one sitting in their order.
+
+A turn is often understood only with those around it ("Which one?" - "The red one."), so ranking spreads what a passage
+says over its neighbours. Sittings with a single passage (most notes) have none and cost nothing here.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
+TERM_KERNEL = (0.5, 0.5, 1.0, 1.5, 1.0, 1.0, 0.5, 0.5)
+"""What a term in the passage at each offset counts, beside TERM_SELF for the passage's own."""
+TERM_SELF = 3.0
+MEANING_KERNEL = (0.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0, 0.0)
+"""The same for similarity of meaning, beside MEANING_SELF; the sum is divided by the weights of those present."""
+MEANING_SELF = 3.0
+BEFORE = OFFSETS.index(-1)
+
+_TERM = np.array(TERM_KERNEL, dtype=np.float32)
+_MEANING = np.array(MEANING_KERNEL, dtype=np.float32)
+
+
+class Neighbours:
+    """`table[row]` holds the rows at OFFSETS, -1 where there is none. `sitting[row]` numbers the sitting, -1: alone.
+
+    `spread_length[row]` is the number of stems that its kernel reaches, weighted; `meaning_mass[row]` the sum of
+    weights of those present. `linked` are the rows that have any neighbour.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.table = np.full((capacity, len(OFFSETS)), -1, dtype=np.int32)
+        self.sitting = np.full(capacity, -1, dtype=np.int32)
+        self.spread_length = np.zeros(capacity, dtype=np.float32)
+        self.meaning_mass = np.full(capacity, MEANING_SELF, dtype=np.float32)
+        self.linked = np.zeros(0, dtype=np.int64)
+        self.sitting_lengths = np.zeros(0, dtype=np.float32)
+        self._numbers: dict[int, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        arrays = (self.table, self.sitting, self.spread_length, self.meaning_mass, self.linked, self.sitting_lengths)
+        return sum(array.nbytes for array in arrays)
+
+    def grow(self, capacity: int) -> None:
+        old = len(self.sitting)
+        wide = np.full((capacity, len(OFFSETS)), -1, dtype=np.int32)
+        wide[:old] = self.table
+        self.table = wide
+        self.sitting = np.concatenate([self.sitting, np.full(capacity - old, -1, dtype=np.int32)])
+        self.spread_length = np.concatenate([self.spread_length, np.zeros(capacity - old, dtype=np.float32)])
+        mass = np.full(capacity - old, MEANING_SELF, dtype=np.float32)
+        self.meaning_mass = np.concatenate([self.meaning_mass, mass])
+
+    def link(self, rows: NDArray[np.void], touched: NDArray[np.int64], alive: NDArray[np.bool_]) -> None:
+        """Set anew the neighbours in all sittings that `touched` rows belong to; `rows` are all features."""
+        self.spread_length[touched] = TERM_SELF * rows["length"][touched]
+        members = _members(rows, touched)
+        if not len(members):
+            return
+        self.table[members] = -1
+        self.sitting[members] = -1
+        members = members[alive[members]]
+        sitting, place = rows["session"][members], rows["order"][members]
+        order = np.lexsort((place, sitting))
+        members, sitting = members[order], sitting[order]
+        for distance in range(1, OFFSETS[-1] + 1):
+            same = np.flatnonzero(sitting[distance:] == sitting[:-distance])
+            self.table[members[same], OFFSETS.index(distance)] = members[same + distance]
+            self.table[members[same + distance], OFFSETS.index(-distance)] = members[same]
+        self._number(members, sitting, rows["length"][members])
+        self._weigh(members, rows["length"])
+        self.linked = np.flatnonzero((self.table[: len(rows)] >= 0).any(axis=1))
+
+    def _number(self, members: NDArray[np.int64], sitting: NDArray[np.uint64], lengths: NDArray[np.uint16]) -> None:
+        hashes, inverse, counts = np.unique(sitting, return_inverse=True, return_counts=True)
+        numbers = np.array(
+            [self._numbers.setdefault(value, len(self._numbers)) for value in hashes.tolist()], dtype=np.int32
+        )
+        self.sitting[members] = np.where(counts[inverse] > 1, numbers[inverse], -1)
+        if len(self._numbers) > len(self.sitting_lengths):
+            missing = len(self._numbers) - len(self.sitting_lengths)
+            self.sitting_lengths = np.concatenate([self.sitting_lengths, np.zeros(missing, dtype=np.float32)])
+        self.sitting_lengths[numbers] = np.bincount(inverse, weights=lengths, minlength=len(hashes))
+
+    def _weigh(self, members: NDArray[np.int64], lengths: NDArray[np.uint16]) -> None:
+        table = self.table[members]
+        present = table >= 0
+        around = np.where(present, lengths[table], 0).astype(np.float32)
+        self.spread_length[members] = TERM_SELF * lengths[members] + around @ _TERM
+        self.meaning_mass[members] = MEANING_SELF + present.astype(np.float32) @ _MEANING
+
+    def spread_meaning(self, similarity: Floats) -> Floats:
+        """The similarity of each row blended with its neighbours'; (n,) in and out."""
+        size = len(similarity)
+        result = similarity.copy()
+        if len(self.linked):
+            padded = np.append(similarity, np.float32(0))
+            rows = self.linked
+            total = MEANING_SELF * similarity[rows]
+            for column, weight in enumerate(MEANING_KERNEL):
+                if weight:
+                    places = self.table[rows, column]
+                    total += weight * padded[np.where(places >= 0, places, size)]
+            result[rows] = total / self.meaning_mass[rows]
+        return result
+
+
+def _members(rows: NDArray[np.void], touched: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All rows of the sittings of those touched rows that can have company, ascending."""
+    part = (rows["order"][touched] & 0xFFFF) > 0
+    talked = rows["conversation"][touched] != 0
+    social = touched[part | talked]
+    if not len(social):
+        return social
+    sessions = np.unique(rows["session"][social])
+    if len(touched) == len(rows) and talked.all():
+        return touched
+    if len(sessions) == 1:
+        return np.flatnonzero(rows["session"] == sessions[0])
+    return np.flatnonzero(np.isin(rows["session"], sessions))

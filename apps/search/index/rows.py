@@ -1,0 +1,170 @@
+"""One user's passages as arrays: vectors, features, neighbours, postings."""
+
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.search import features, fulltext
+from apps.search.documents import Source
+from apps.search.features import Flag
+from apps.search.index.neighbours import Neighbours
+from apps.search.index.store import Batch, Head
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+QUESTION_PRIOR = -0.2
+LENGTH_PRIOR = 0.2
+NOTE_TERMS = 20
+"""A note is ranked as if it had this many stems: being short is no fault in what was written to be kept."""
+
+_versions = count(1)
+
+
+class UserRows:
+    """Rows are only ever appended or marked dead. The arrays hold `size` rows of a larger capacity.
+
+    `change` is the newest change taken in, `version` differs after every alteration in this process.
+    """
+
+    def __init__(self, head: Head, batch: Batch) -> None:
+        self.owner = head.owner
+        self.space_id = head.space_id
+        self.dimension = head.dimension
+        self.change = head.change
+        self.size = 0
+        self.dead = 0
+        self.version = next(_versions)
+        self.ascending = True
+        self.bounded = False
+        self.postings: dict[str, Rows] = {}
+        self.names: set[int] = set()
+        self.languages: dict[int, int] = {}
+        self._allocate(len(batch.ids) + len(batch.ids) // 8 + 32)
+        self.neighbours = Neighbours(self.capacity)
+        self._append(batch)
+
+    def _allocate(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.ids = np.zeros(capacity, dtype=np.int64)
+        self.features = np.zeros(capacity, dtype=features.DTYPE)
+        self.vectors = np.zeros((capacity, self.dimension), dtype=np.float32)
+        self.alive = np.zeros(capacity, dtype=bool)
+        self.embedded = np.zeros(capacity, dtype=bool)
+        self.prior = np.zeros(capacity, dtype=np.float32)
+
+    def _arrays(self) -> tuple[NDArray[np.generic], ...]:
+        return (self.ids, self.features, self.vectors, self.alive, self.embedded, self.prior)
+
+    def _grow(self, needed: int) -> None:
+        old = self._arrays()
+        self._allocate(needed + needed // 2 + 32)
+        for target, source in zip(self._arrays(), old, strict=True):
+            target[: self.size] = source[: self.size]
+        self.neighbours.grow(self.capacity)
+
+    @property
+    def bytes(self) -> int:
+        cached = sum(rows.nbytes for rows in list(self.postings.values()))
+        return sum(array.nbytes for array in self._arrays()) + self.neighbours.bytes + cached
+
+    @property
+    def living(self) -> int:
+        return self.size - self.dead
+
+    def take(self, batch: Batch, removed: NDArray[np.int64], change: int) -> None:
+        """Bring the rows up to `change`. Passages already held are taken again for their vectors alone."""
+        self._kill(self._places(removed))
+        places = self._places(batch.ids)
+        held = places >= 0
+        self.vectors[places[held]] = batch.vectors[held]
+        self.embedded[places[held]] = batch.embedded[held]
+        self._append(_select(batch, ~held & ~np.isin(batch.ids, removed)))
+        self.change = change
+        self.version = next(_versions)
+
+    def _append(self, batch: Batch) -> None:
+        start, end = self.size, self.size + len(batch.ids)
+        if start == end:
+            return
+        if end > self.capacity:
+            self._grow(end)
+        last = self.ids[start - 1] if start else 0
+        self.ascending = self.ascending and bool(batch.ids[0] > last and (np.diff(batch.ids) > 0).all())
+        self.ids[start:end] = batch.ids
+        self.features[start:end] = batch.features
+        self.vectors[start:end] = batch.vectors
+        self.alive[start:end] = True
+        self.embedded[start:end] = batch.embedded
+        self.prior[start:end] = _prior(batch.features)
+        self.size = end
+        self.neighbours.link(self.features[:end], np.arange(start, end), self.alive[:end])
+        self._note(batch.features)
+        self._post(start, batch.terms or [])
+
+    def _note(self, rows: NDArray[np.void]) -> None:
+        """Remember which names and languages there are, and whether anything is valid for a time only."""
+        for column in ("first_name", "last_name"):
+            self.names.update(np.unique(rows[column]).tolist())
+        self.names.discard(0)
+        codes, counts = np.unique(rows["language"], return_counts=True)
+        for code, number in zip(codes.tolist(), counts.tolist(), strict=True):
+            self.languages[code] = self.languages.get(code, 0) + number
+        limits = np.isfinite(rows["valid_from"]) | np.isfinite(rows["valid_to"])
+        self.bounded = self.bounded or bool(limits.any())
+
+    def _post(self, start: int, terms: list[str]) -> None:
+        """Add new rows to those postings that are held."""
+        added: dict[str, list[int]] = {}
+        for row, text in enumerate(terms, start):
+            for term in text.split():
+                if term in self.postings:
+                    added.setdefault(term, []).append(row)
+        for term, rows in added.items():
+            self.postings[term] = np.concatenate([self.postings[term], np.array(rows, dtype=np.int64)])
+
+    def _kill(self, places: Rows) -> None:
+        rows = places[places >= 0]
+        rows = rows[self.alive[rows]]
+        if len(rows):
+            self.alive[rows] = False
+            self.dead += len(rows)
+            self.neighbours.link(self.features[: self.size], rows, self.alive[: self.size])
+
+    def _places(self, ids: NDArray[np.int64]) -> Rows:
+        """The rows that hold passages, -1 where none does."""
+        known = self.ids[: self.size]
+        if not len(ids) or not self.size:
+            return np.full(len(ids), -1, dtype=np.int64)
+        if self.ascending:
+            rows = np.minimum(np.searchsorted(known, ids), self.size - 1)
+        else:
+            order = np.argsort(known, kind="stable")
+            rows = order[np.minimum(np.searchsorted(known, ids, sorter=order), self.size - 1)]
+        return np.where(known[rows] == ids, rows, -1)
+
+    def posted(self, term: str, *, prefix: bool = False) -> Rows:
+        """Rows of living passages with a stem, ascending; read from full text once, then kept up to date."""
+        rows = self.postings.get(term) if not prefix else None
+        if rows is None:
+            places = self._places(fulltext.postings(self.owner, term, prefix=prefix))
+            rows = np.sort(places[places >= 0])
+            if not prefix:
+                self.postings[term] = rows
+        return rows[self.alive[rows]] if self.dead else rows
+
+
+def _prior(rows: NDArray[np.void]) -> Floats:
+    """What speaks for a passage whatever the question: saying much, not asking. The same for all notes."""
+    spoken = rows["source"] == features.SOURCE_CODES[Source.CONVERSATION]
+    terms = np.where(spoken, rows["length"], NOTE_TERMS)
+    asks = spoken & ((rows["flags"] & Flag.QUESTION) > 0)
+    return np.asarray(LENGTH_PRIOR * np.log1p(terms) + QUESTION_PRIOR * asks, dtype=np.float32)
+
+
+def _select(batch: Batch, mask: NDArray[np.bool_]) -> Batch:
+    if mask.all():
+        return batch
+    terms = None if batch.terms is None else [term for term, keep in zip(batch.terms, mask, strict=True) if keep]
+    return Batch(batch.ids[mask], batch.features[mask], batch.vectors[mask], batch.embedded[mask], terms)

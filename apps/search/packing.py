@@ -1,0 +1,111 @@
+"""A context block: as much of what was found as fits a budget of tokens, in lines that a model can read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apps.core.text import estimate_tokens, split_sentences
+from apps.search.documents import Hit, Packed, Source
+from apps.search.language.analysis import document_terms
+
+FULL_HITS = 3
+"""So many of the best hits are given whole, if they are no longer than FULL_TOKENS."""
+FULL_TOKENS = 80
+SHORT_TOKENS = 28
+"""Longer ones are cut to the sentences that say most about the question, about this many tokens of them."""
+TOKENS_PER_HIT = 12
+ELLIPSIS = "…"
+
+
+def candidates_for(budget_tokens: int) -> int:
+    """How many hits a budget could ever hold."""
+    return max(5, min(200, budget_tokens // TOKENS_PER_HIT))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One hit as it will be read, under the heading of its day."""
+
+    hit: Hit
+    heading: str
+    text: str
+    tokens: int
+
+
+def pack(question: str, hits: Sequence[Hit], budget_tokens: int) -> Packed:
+    """The best hits as lines under headings of days, oldest first, at most `budget_tokens` estimated tokens.
+
+    `items` keep the order of relevance and name exactly the hits whose text stands in the block.
+    """
+    wanted = frozenset(document_terms(question)[1])
+    lines: list[Line] = []
+    headings: set[str] = set()
+    spent = 0
+    for rank, hit in enumerate(hits):
+        line = _line(hit, wanted, FULL_TOKENS if rank < FULL_HITS else SHORT_TOKENS)
+        cost = line.tokens + (0 if line.heading in headings else estimate_tokens(line.heading) + 1)
+        if spent + cost > budget_tokens:
+            continue
+        spent += cost
+        headings.add(line.heading)
+        lines.append(line)
+    text = _render(lines)
+    return Packed(text=text, tokens=estimate_tokens(text), items=[line.hit for line in lines])
+
+
+def _render(lines: Sequence[Line]) -> str:
+    days: dict[str, list[Line]] = {}
+    for line in sorted(lines, key=lambda line: line.hit.happened_at):
+        days.setdefault(line.heading, []).append(line)
+    return "\n".join("\n".join([heading, *(line.text for line in day)]) for heading, day in days.items())
+
+
+def _line(hit: Hit, wanted: frozenset[str], limit: int) -> Line:
+    speaker = f"{hit.speaker}: " if hit.speaker else "- "
+    text = speaker + " ".join(shorten(hit.text, wanted, limit).split())
+    heading = hit.happened_at.strftime("%Y-%m-%d")
+    if hit.source is not Source.CONVERSATION:
+        heading += f" {hit.source.value}"
+    return Line(hit, heading, text, estimate_tokens(text) + 1)
+
+
+def shorten(text: str, wanted: frozenset[str], limit: int) -> str:
+    """The sentences of a text that share most with what is wanted, in their order, about `limit` tokens.
+
+    At least one sentence is kept; one that is itself longer than twice the limit is cut at its end.
+    """
+    if estimate_tokens(text) <= limit:
+        return text
+    sentences = [sentence.strip() for sentence in split_sentences(text) if sentence.strip()]
+    order = sorted(range(len(sentences)), key=lambda place: (-_worth(sentences[place], wanted), place))
+    chosen: list[int] = []
+    spent = 0
+    for place in order:
+        tokens = estimate_tokens(sentences[place])
+        if not chosen or spent + tokens <= limit:
+            chosen.append(place)
+            spent += tokens
+    kept = _joined(sentences, sorted(chosen))
+    return _cut(kept, 2 * limit) if spent > 2 * limit else kept
+
+
+def _worth(sentence: str, wanted: frozenset[str]) -> float:
+    terms = set(document_terms(sentence)[1])
+    asks = 0.5 if sentence.endswith("?") else 0.0
+    return len(terms & wanted) + min(len(terms), 10) / 10 - asks
+
+
+def _joined(sentences: Sequence[str], chosen: Sequence[int]) -> str:
+    pieces: list[str] = []
+    for number, place in enumerate(chosen):
+        gap = place - (chosen[number - 1] if number else -1) > 1
+        pieces.append(f"{ELLIPSIS} {sentences[place]}" if gap else sentences[place])
+    if chosen[-1] < len(sentences) - 1:
+        pieces.append(ELLIPSIS)
+    return " ".join(pieces)
+
+
+def _cut(text: str, limit: int) -> str:
+    words = text.split()
+    while len(words) > 1 and estimate_tokens(" ".join(words)) > limit:
+        words = words[: max(1, len(words) * 9 // 10)]
+    return " ".join(words).rstrip(ELLIPSIS + " ") + f" {ELLIPSIS}"

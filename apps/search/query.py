@@ -1,0 +1,146 @@
+"""A question, taken apart for one owner: terms with their postings, names, dates, vector."""
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.search.embedders import EmbedderDown, QueryWeights
+from apps.search.embedders.base import Vector
+from apps.search.features import language_name, word_hash
+from apps.search.index.rows import UserRows
+from apps.search.index.store import Head
+from apps.search.language.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
+from apps.search.language.dates import DATE_WORDS, Span, named_dates
+from apps.search.language.words import WHEN_WORDS
+from apps.search.spaces import query_vector
+
+Rows = NDArray[np.int64]
+
+MAX_QUERY_CHARS = 20_000
+LANGUAGE_SHARE = 50
+"""A language counts among an owner's when at least one passage in this many is written in it."""
+FEW_NOTES = 100
+"""With this many passages an owner's own word frequencies and the vocabulary's ranks weigh the same."""
+PREFIX_WEIGHT = 0.7
+MIN_PREFIX = 3
+
+_SELF = frozenset(
+    "i my me mine myself ich mein meine mir mich je mon ma mes moi yo mi io mio mia eu meu minha ik mijn jag jeg я мой мне".split()
+)
+_OTHER = frozenset("you your yours du dein deine tu ton te tuo tua você jij jouw ты твой".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of the question: the rows that have it (in any of its forms) and how telling it is."""
+
+    rows: Rows
+    idf: float
+    weight: float = 1.0
+
+
+@dataclass(slots=True)
+class Query:
+    """`terms` are the words that say what is asked; `unknown` sums the weight of those found nowhere."""
+
+    text: str
+    terms: list[Term] = field(default_factory=list)
+    unknown: float = 0.0
+    names: list[int] = field(default_factory=list)
+    named_rows: list[Rows] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    asks_when: bool = False
+    vector: Vector | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.terms and self.vector is None
+
+
+def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query:
+    """Take a question apart. A vector is missing where the embedder cannot answer: search then goes by keywords."""
+    query = Query(text[:MAX_QUERY_CHARS])
+    words = split_words(query.text)[:MAX_TERMS]
+    weights = _add_terms(query, words, rows)
+    query.asks_when = not WHEN_WORDS.isdisjoint(words[:3])
+    query.spans = _dates(query.text, words, rows, now)
+    trust = rows.living / (rows.living + FEW_NOTES)
+    try:
+        query.vector = query_vector(head, query.text, QueryWeights(weights, trust)) if words else None
+    except EmbedderDown:
+        query.vector = None
+    return query
+
+
+def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, float]:
+    """Fill in terms and names; returns word -> how telling it is, 0..1."""
+    languages = _languages(query.text, rows)
+    content = [word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)]
+    query.names = [word_hash(word) for word in content if word_hash(word) in rows.names]
+    topics = [word for word in content if word_hash(word) not in rows.names]
+    _add_pronouns(query, words, rows)
+    forms = {word: _forms(word, languages) for word in content}
+    query.named_rows = [_union(forms[word], rows) for word in content if word not in topics]
+    top = _idf(0, rows.living)
+    weights: dict[str, float] = dict.fromkeys(content, 0.3)
+    seen: set[tuple[str, ...]] = set()
+    for word in topics or content:
+        term = _term(word, forms[word], rows)
+        weights[word] = (term.idf if term is not None else top) / top
+        if forms[word] in seen:
+            continue
+        seen.add(forms[word])
+        if term is None:
+            query.unknown += top
+        else:
+            query.terms.append(term)
+    return weights
+
+
+def _add_pronouns(query: Query, words: list[str], rows: UserRows) -> None:
+    """In Izzy's own conversations "I" is the user and "you" the assistant."""
+    for pronouns, speaker in ((_SELF, "user"), (_OTHER, "assistant")):
+        if word_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
+            query.names.append(word_hash(speaker))
+
+
+def _languages(text: str, rows: UserRows) -> list[str]:
+    """The question's language, and those its owner writes in: a short question tells little."""
+    common = [language_name(code) for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size]
+    detected = detect_language(text)
+    return sorted({*common, detected} if not common else set(common))
+
+
+def _forms(word: str, languages: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stem for code in languages for stem in stems([word], code)))
+
+
+def _term(word: str, forms: tuple[str, ...], rows: UserRows) -> Term | None:
+    found = _union(forms, rows)
+    if len(found):
+        return Term(found, _idf(len(found), rows.living))
+    if len(word) < MIN_PREFIX or not word.isalpha():
+        return None
+    begun = rows.posted(forms[0], prefix=True)
+    return Term(begun, _idf(len(begun), rows.living), PREFIX_WEIGHT) if len(begun) else None
+
+
+def _union(forms: tuple[str, ...], rows: UserRows) -> Rows:
+    found = [rows.posted(form) for form in forms]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+
+def _idf(frequency: int, living: int) -> float:
+    """Inverse document frequency as BM25 has it: log(1 + (N - n + 1/2) / (n + 1/2))."""
+    return math.log(1 + (max(living, frequency) - frequency + 0.5) / (frequency + 0.5))
+
+
+def _dates(text: str, words: list[str], rows: UserRows, now: datetime) -> list[Span]:
+    if DATE_WORDS.isdisjoint(words) and not any(sign.isdigit() for sign in text):
+        return []
+    happened = rows.features["happened"][: rows.size]
+    first, last = (datetime.fromtimestamp(float(moment), UTC) for moment in (happened.min(), happened.max()))
+    return named_dates(text, now=now, first=first, last=last)

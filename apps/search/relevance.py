@@ -1,0 +1,35 @@
+"""Absolute relevance, comparable between questions: what a threshold may look at."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.search.index.store import Head
+from apps.search.query import Query
+
+Floats = NDArray[np.float32]
+
+KEYWORD_TRUST = 0.7
+"""How relevant a passage is that has every telling word of the question and no similarity of meaning."""
+
+
+def calibrated(cosine: Floats, head: Head) -> Floats:
+    """Cosines on the space's scale, 0 (unrelated) to 1 (says the same); its root, since half-way is much already."""
+    share = (cosine - head.noise) / max(head.match - head.noise, 1e-6)
+    return np.sqrt(np.clip(share, 0, 1))
+
+
+def relevance_of(places: NDArray[np.int64], query: Query, cosine: Floats | None, head: Head) -> Floats:
+    """Relevance 0..1 of a few rows: meaning and shared words, either of which may do."""
+    words = _words_shared(places, query) * KEYWORD_TRUST
+    if cosine is None:
+        return words
+    return 1 - (1 - calibrated(cosine[places], head)) * (1 - words)
+
+
+def _words_shared(places: NDArray[np.int64], query: Query) -> Floats:
+    """The share of the question's words, each weighted by how telling it is, that each row has."""
+    total = query.unknown + sum(term.idf for term in query.terms)
+    shared = np.zeros(len(places), dtype=np.float32)
+    for term in query.terms:
+        shared += np.float32(term.idf * term.weight) * np.isin(places, term.rows)
+    return shared / np.float32(total) if total else shared
