@@ -300,5 +300,8 @@ IZZY_MODEL_PRICES = {
 }
 IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
 IZZY_ARCHIVE_DAYS = env_int("IZZY_ARCHIVE_DAYS", 90, minimum=1)
+IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
+# Weights of the search signals that differ from `apps.search.ranking.WEIGHTS`, for example {"date": 1.0}.
+IZZY_SEARCH_WEIGHTS: dict[str, float] = {}
 OLLAMA_URL = env_str("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
