@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.test import Client
@@ -16,13 +16,12 @@ SignIn = Callable[[User], Client]
 
 
 @pytest.fixture(autouse=True)
-def offered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def offered(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {
         "tools": lambda: [("memory_delete", "Delete notes"), ("think", "Think")],
         "toolsets": lambda: [("notes", "Notes"), ("web", "Web")],
     }
     monkeypatch.setattr(choices, "_entries", entries)
-    yield
 
 
 def form(**changes: object) -> dict[str, object]:

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Callable
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -125,10 +126,17 @@ def test_one_deletes_ones_own_account_with_the_password(admin: User, alice: User
 def test_what_other_apps_keep_beside_their_rows_is_purged_with_the_account(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    purged: list[object] = []
-    monkeypatch.setitem(purgers._entries, "test", lambda user_id: purged.append(user_id) or 1)
+    purged: set[UUID] = set()
+    owner = alice.pk
+
+    def purge(user_id: UUID) -> int:
+        assert User.objects.filter(pk=user_id).exists()
+        purged.add(user_id)
+        return 1
+
+    monkeypatch.setitem(purgers._entries, "test", purge)
     user_delete(user=alice)
-    assert len(purged) == 1
+    assert purged == {owner}
 
 
 def test_the_first_user_alone_may_delete_the_whole(admin: User) -> None:

@@ -1,0 +1,144 @@
+"""`manage.py serve` as it is used: real processes, real signals."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from django.conf import settings
+
+PATIENCE = 60.0
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.1)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return b"Z" not in Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2][:3]
+    except FileNotFoundError:
+        return False
+
+
+class Served:
+    """One running `serve` with a data directory of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.folder = folder
+        self.log = folder / "log"
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = os.environ | {
+            "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+            "IZZY_DATA_DIR": str(self.folder / "data"),
+            "IZZY_PORT": str(self.port),
+            "PYTHONUNBUFFERED": "1",
+        }
+        command = [sys.executable, "manage.py", "serve"]
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                command, cwd=settings.BASE_DIR, env=environment, stdout=log, stderr=log
+            )
+        wait_until(lambda: "Izzy is running" in self.log.read_text() or process.poll() is not None, "start")
+        return process
+
+    def again(self) -> None:
+        self.log.write_text("")
+        self.process = self._start()
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}")
+
+    def children(self) -> dict[str, int]:
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if parent == self.process.pid and len(words) > 2 and alive(int(folder.name)):
+                found[words[2].decode()] = int(folder.name)
+        return found
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("reads the process table from /proc")
+    server = Served(tmp_path)
+    yield server
+    server.process.terminate()
+    server.process.wait(30)
+
+
+def test_it_comes_up_restarts_its_worker_and_stops_cleanly(served: Served) -> None:
+    link = re.search(r"http://127\.0\.0\.1:\d+/setup/#\S{20,}", served.log.read_text())
+    assert link, "no set-up link was printed"
+    assert served.get("/healthz").json() == {"status": "ok"}
+    assert "Set-up code" in served.get("/setup/").text
+    key = served.folder / "data" / "secret_key"
+    assert key.stat().st_mode & 0o777 == 0o600
+
+    children = served.children()
+    assert set(children) == {"web", "worker"}
+    wait_until(lambda: served.get("/readyz").json()["checks"]["worker"], "the worker's heartbeat")
+    os.kill(children["worker"], signal.SIGKILL)
+    wait_until(
+        lambda: served.children().get("worker", children["worker"]) != children["worker"], "a new worker"
+    )
+    assert served.children()["web"] == children["web"]
+
+    running = served.children()
+    served.process.terminate()
+    assert served.process.wait(30) == 0
+    assert not [name for name, pid in running.items() if alive(pid)]
+
+
+def test_children_die_with_a_killed_supervisor_and_the_next_start_is_as_before(served: Served) -> None:
+    children = served.children()
+    first_key = (served.folder / "data" / "secret_key").read_text()
+    served.process.kill()
+    served.process.wait()
+    wait_until(lambda: not any(alive(pid) for pid in children.values()), "the children's end")
+    served.again()
+    assert served.get("/healthz").status_code == 200
+    assert (served.folder / "data" / "secret_key").read_text() == first_key
+
+
+def test_a_taken_port_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        environment = os.environ | {
+            "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+            "IZZY_DATA_DIR": str(tmp_path),
+        }
+        command = [sys.executable, "manage.py", "serve", "--port", port]
+        result = subprocess.run(
+            command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=False
+        )
+    assert result.returncode != 0
+    assert f"Cannot listen on 127.0.0.1:{port}" in result.stderr
+    assert "Traceback" not in result.stderr
