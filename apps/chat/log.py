@@ -12,6 +12,7 @@ from apps.chat.events import TitleMade
 from apps.chat.models import TurnEvent
 
 TEXT = "text_delta"
+QUEUED = "turn_queued"
 MAX_TEXTS_PER_ROW = 500
 
 
@@ -97,6 +98,12 @@ def events_after(conversation_id: UUID, seq: int, *, limit: int) -> list[LoggedE
     """Stored events of the conversation above `seq`, oldest first, from at most `limit` rows."""
     rows = TurnEvent.objects.filter(conversation_id=conversation_id, last_seq__gt=seq).order_by("seq")[:limit]
     return events_of(rows, seq)
+
+
+def queued_event(turn_id: UUID) -> LoggedEvent | None:
+    """The stored `turn_queued` of the turn."""
+    events = events_of(TurnEvent.objects.filter(turn_id=turn_id, type=QUEUED)[:1])
+    return events[0] if events else None
 
 
 def text_after(turn_id: UUID, seq: int) -> str:

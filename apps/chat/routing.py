@@ -1,3 +1,9 @@
-from django.urls import URLPattern
+"""The address of the chat's websocket."""
 
-websocket_urlpatterns: list[URLPattern] = []
+from django.urls import URLPattern, path
+
+from apps.chat.consumers import ChatConsumer
+
+websocket_urlpatterns: list[URLPattern] = [
+    path("ws/chat/", ChatConsumer.as_asgi()),
+]

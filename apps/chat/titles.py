@@ -14,7 +14,7 @@ def heuristic_title(text: str) -> str:
     sentences = [part for part in _SENTENCE.split(plain) if re.search(r"\w", part)]
     title = sentences[0] if sentences else plain
     shorter = _POLITE.sub("", title)
-    title = (shorter if re.search(r"\w", shorter) else title).rstrip(" .,;:!…")
+    title = (shorter if len(shorter.split()) > 1 else title).rstrip(" .,;:!…")
     if len(title) > MAX_CHARS:
         title = title[:MAX_CHARS].rsplit(" ", 1)[0].rstrip(" .,;:") + "…"
     return title[:1].upper() + title[1:] or "New conversation"

@@ -8,6 +8,7 @@ from uuid import UUID
 from apps.chat.live.html import LiveHtml
 from apps.chat.log import TEXT, LoggedEvent
 from apps.chat.selectors.snapshot import LiveText
+from apps.core.errors import NotFound
 
 QUEUE_FRAMES = 5000
 """A watcher that lags further behind loses its place and gets a snapshot instead."""
@@ -58,6 +59,7 @@ class Feed:
         self.conversation_id = conversation_id
         self.last_seq = 0
         self.watchers: set[Subscription] = set()
+        self._gone = False
         self._html = LiveHtml()
         self._early: list[LoggedEvent] = []
         self._rendering: asyncio.TimerHandle | None = None
@@ -87,6 +89,14 @@ class Feed:
         for event in early:
             if event.seq > seq:
                 self._html.take(event)
+
+    def gone(self) -> None:
+        """Tells the watchers, once, that the conversation was deleted."""
+        if not self._gone:
+            self._gone = True
+            error = NotFound("This conversation was deleted.")
+            for watcher in self.watchers:
+                watcher.put_frame({"type": "error", "conversation": str(self.conversation_id), **error.to_json()})
 
     def close(self) -> None:
         if self._rendering is not None:

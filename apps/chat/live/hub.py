@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 
 from apps.chat.live.feed import Feed, Subscription
 from apps.chat.live.html import with_html
 from apps.chat.live.relay import Relay, new_relay
 from apps.chat.log import LoggedEvent, events_after
-from apps.chat.models import Conversation
+from apps.chat.models import Conversation, TurnState
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.selectors.snapshot import LiveText, live_text, missed_events, snapshot, turn_events
 from apps.core.database import in_db
@@ -95,14 +95,34 @@ class Hub:
                 logger.warning("could not look for events: %s", error)
                 continue
             for conversation_id, events in news.items():
-                if (feed := self.feeds.get(conversation_id)) is not None:
+                if (feed := self.feeds.get(conversation_id)) is None:
+                    continue
+                if events is None:
+                    feed.gone()
+                else:
                     feed.publish(events)
 
 
-def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent]]:
-    """Stored events above the known numbers, for conversations that have any."""
-    rows = Conversation.objects.unscoped().filter(id__in=known).values_list("id", "stored_seq")
-    return {key: events_after(key, known[key], limit=POLL_ROWS) for key, stored in rows if stored > known[key]}
+def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent] | None]:
+    """Stored events above the known numbers, for conversations that have any; None for one that was deleted."""
+    stored = dict(Conversation.objects.unscoped().filter(id__in=known).values_list("id", "stored_seq"))
+    return {
+        key: events_after(key, seq, limit=POLL_ROWS) if key in stored else None
+        for key, seq in known.items()
+        if stored.get(key, seq + 1) > seq
+    }
+
+
+@transaction.atomic
+def start_now(user_id: UUID, conversation_id: UUID) -> "Start":
+    """A start for a client that wants only what comes from now on. Synchronous; NotFound as for `start_for`."""
+    conversation = conversation_get(user_id, conversation_id)
+    return Start([], conversation.stored_seq, _live(conversation))
+
+
+def _live(conversation: Conversation) -> LiveText | None:
+    turn = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).order_by("id").last()
+    return live_text(turn) if turn else None
 
 
 class Start:
@@ -114,6 +134,7 @@ class Start:
         self.live = live
 
 
+@transaction.atomic
 def start_for(user_id: UUID, conversation_id: UUID, seq: int, *, html: bool) -> Start:
     """What the user's client that knows everything up to `seq` needs: the events since, or a snapshot.
 
@@ -130,6 +151,5 @@ def start_for(user_id: UUID, conversation_id: UUID, seq: int, *, html: bool) -> 
             events += with_html(turn_events(turn_id), seq)
         else:
             events += [event for event in missed if event.turn_id == turn_id]
-    turn = conversation.turns.filter(state__in=["running", "waiting"]).order_by("id").last()
     newest = max(seq, conversation.stored_seq)
-    return Start([event.frame(conversation.id) for event in events], newest, live_text(turn) if turn else None)
+    return Start([event.frame(conversation.id) for event in events], newest, _live(conversation))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from apps.agent.events import Event
+from apps.agent.loop import TurnTaken
 from apps.chat.log import LoggedEvent, Told, told
 from apps.chat.models import MessageKind, Role
 from apps.chat.runner.afterwards import conversation_title_make, turn_index
@@ -53,6 +53,11 @@ class Actor:
         self._closing = False
         self._extra: set[asyncio.Task[None]] = set()
 
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest event."""
+        return self._next - 1
+
     def wake(self) -> None:
         """Something has changed in the conversation's rows: look again."""
         self._news.set()
@@ -73,7 +78,7 @@ class Actor:
                 elif not self._news.is_set() and await self._rest():
                     return
             await self._release(at_once=True)
-        except LeaseLost:
+        except (LeaseLost, TurnTaken):
             logger.warning("conversation %s went to another process", self.conversation_id)
         finally:
             for task in self._extra:
@@ -92,7 +97,7 @@ class Actor:
         async with self.lock:
             await self._write()
             release = partial(conversation_release, at_once=at_once)
-            return await in_db(release, self.conversation_id, PROCESS, self._next - 1)
+            return await in_db(release, self.conversation_id, PROCESS, self.last_seq)
 
     async def flush(self) -> None:
         """Stores what was told so far, so that rows show all of it."""
@@ -165,8 +170,11 @@ class Actor:
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
-        await self.commit(partial(turn_finish, outcome, self._next - 1))
-        await in_db(turn_index, turn_id)
+        await self.commit(partial(turn_finish, outcome, self.last_seq))
+        try:
+            await in_db(turn_index, turn_id)
+        except Exception:  # the answer stands, whatever is wrong with search; a sweep indexes it later
+            logger.exception("the messages of turn %s were not indexed", turn_id)
         self._start(self._make_title(turn_id))
 
     async def _watch(self, task: "asyncio.Task[Outcome]", turn_id: UUID) -> None:
@@ -189,7 +197,7 @@ class Actor:
             if self._closing:
                 return turn.interrupted(INTERRUPTED_MESSAGE)
             return stopped(turn.turn_id, STOPPED, turn.partial)
-        except LeaseLost:
+        except (LeaseLost, TurnTaken):
             raise
         except Exception:  # a turn may fail in any way, the conversation must go on
             logger.exception("turn %s failed", turn.turn_id)
@@ -215,11 +223,11 @@ class MessageStore:
         self._turn_id = turn_id
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
-        await self._save(Draft(role=Role.ASSISTANT, blocks=blocks, stop_reason=stop_reason, round=round))
+        await self._save(role=Role.ASSISTANT, blocks=blocks, stop_reason=stop_reason, round=round)
 
     async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
-        await self._save(Draft(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round))
+        await self._save(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round)
 
-    async def _save(self, draft: Draft) -> None:
-        change = partial(message_save, self._turn_id, draft)
-        await self._actor.commit(change)
+    async def _save(self, **values: Any) -> None:
+        draft = Draft(**values, seq=self._actor.last_seq)
+        await self._actor.commit(partial(message_save, self._turn_id, draft))

@@ -1,0 +1,136 @@
+"""REST: conversations and what was said in them, and taking in conversations held elsewhere."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.chat import services
+from apps.chat.inputs import body_of, flag
+from apps.chat.models import Message
+from apps.chat.selectors.conversations import conversation_get, conversations_for, conversations_search, with_counts
+from apps.chat.selectors.messages import messages_json, readable_messages
+from apps.chat.serializers import (
+    ConversationInput,
+    ConversationOutput,
+    IngestInput,
+    IngestOutput,
+    MessageOutput,
+    conversation_json,
+)
+from apps.chat.views_base import UserView
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
+from apps.core.pagination import Pages
+from apps.core.text import clean_text
+
+MAX_QUERY_CHARS = 1000
+
+
+class ConversationsView(UserView):
+    """`GET POST /conversations/`."""
+
+    @extend_schema(
+        operation_id="conversations_list",
+        parameters=[
+            OpenApiParameter("q", str, description="Only those whose title or text fits."),
+            OpenApiParameter("channel", str, description="Only this channel; `chat` is Izzy's own."),
+        ],
+        responses=ConversationOutput(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        query = clean_text(
+            request.query_params.get("q", ""), field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True
+        )
+        if query:
+            ids = [found.conversation.id for found in conversations_search(self.user_id, query, limit=200)]
+            rows = with_counts(conversations_for(self.user_id, channel=None).filter(id__in=ids))
+            return self._page(sorted(rows, key=lambda row: ids.index(row.id)))
+        channel = request.query_params.get("channel")
+        if channel is not None:
+            channel = clean_text(channel, field="channel", max_chars=64)
+        return self._page(with_counts(conversations_for(self.user_id, channel=channel)))
+
+    @extend_schema(operation_id="conversations_create", request=ConversationInput, responses={201: ConversationOutput})
+    def post(self, request: Request) -> Response:
+        body = body_of(request)
+        row = services.conversation_create(
+            user_id=self.user_id, title=body.get("title", ""), use_memory=flag(body, "use_memory", None)
+        )
+        return Response(conversation_json(row), status=201)
+
+    def _page(self, rows: Any) -> Response:
+        pages = Pages()
+        shown = pages.paginate_queryset(rows, self.request, view=self) or []
+        return pages.get_paginated_response([conversation_json(row) for row in shown])
+
+
+class ConversationView(UserView):
+    """`GET PATCH DELETE /conversations/{id}/`."""
+
+    @extend_schema(operation_id="conversations_get", responses=ConversationOutput)
+    def get(self, request: Request, conversation_id: str) -> Response:
+        found = conversation_get(self.user_id, conversation_id)
+        rows = conversations_for(self.user_id, channel=None).filter(id=found.id)
+        return Response(conversation_json(with_counts(rows).get()))
+
+    @extend_schema(operation_id="conversations_rename", request=ConversationInput, responses=ConversationOutput)
+    def patch(self, request: Request, conversation_id: str) -> Response:
+        services.conversation_rename(
+            user_id=self.user_id, conversation_id=conversation_id, title=body_of(request).get("title")
+        )
+        return self.get(request, conversation_id)
+
+    @extend_schema(operation_id="conversations_delete", responses={204: None})
+    def delete(self, request: Request, conversation_id: str) -> Response:
+        services.conversation_delete(user_id=self.user_id, conversation_id=conversation_id)
+        return Response(status=204)
+
+
+class MessagesView(UserView):
+    """`GET /conversations/{id}/messages/`: oldest first; with `before`, the page that ends before that message."""
+
+    @extend_schema(
+        operation_id="conversations_messages",
+        parameters=[OpenApiParameter("before", str, description="A message's id: only what was said before it.")],
+        responses=MessageOutput(many=True),
+    )
+    def get(self, request: Request, conversation_id: str) -> Response:
+        conversation = conversation_get(self.user_id, conversation_id)
+        rows = readable_messages(conversation)
+        if (before := request.query_params.get("before")) is not None:
+            mark = Message.objects.for_user(self.user_id).filter(conversation=conversation, id=parse_id(before)).first()
+            if mark is None:
+                raise NotFound("There is no message with this id in this conversation.")
+            rows = rows.filter(position__lt=mark.position).order_by("-position")
+        pages = Pages()
+        shown = pages.paginate_queryset(rows, request, view=self) or []
+        ordered = sorted(shown, key=lambda row: row.position)
+        return pages.get_paginated_response(messages_json(self.user_id, ordered))
+
+
+class IngestView(UserView):
+    """`POST /ingest/`: messages of a conversation held elsewhere, searchable when the call returns."""
+
+    throttle_scope = "ingest"
+
+    @extend_schema(operation_id="ingest", request=IngestInput, responses={202: IngestOutput})
+    def post(self, request: Request) -> Response:
+        body = body_of(request)
+        flag(body, "extract", True)
+        done = services.messages_ingest(
+            user_id=self.user_id,
+            session=body.get("session"),
+            channel=body.get("channel"),
+            messages=body.get("messages"),
+        )
+        return Response(
+            {
+                "conversation": str(done.conversation_id),
+                "added": len(done.added),
+                "repeated": done.repeated,
+                "ids": [str(value) for value in done.added],
+            },
+            status=202,
+        )

@@ -1,0 +1,170 @@
+"""REST: talking with Izzy, and answering what a turn waits for."""
+
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.agent.models import ToolCall
+from apps.chat import services
+from apps.chat.frames import DECISIONS
+from apps.chat.inputs import body_of, flag
+from apps.chat.live.follow import turn_end, turn_stream
+from apps.chat.models import Conversation, Turn, TurnState
+from apps.chat.runner.registry import kick_soon
+from apps.chat.selectors.conversations import conversation_get
+from apps.chat.serializers import AnswerInput, ApproveInput, ChatInput, StopOutput, TurnOutput
+from apps.chat.views_base import UserView
+from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.ids import parse_id
+
+FAILED_STATUS = {TurnState.FAILED: 502, TurnState.INTERRUPTED: 503}
+
+EVENTS = OpenApiResponse(OpenApiTypes.STR, "With `stream`: the turn's events as text/event-stream.")
+RESPONSES = {
+    200: TurnOutput,
+    (200, "text/event-stream"): EVENTS,
+    502: OpenApiResponse(description="The model failed; `extra` has the conversation, the turn and the text so far."),
+}
+
+
+class TurnView(UserView):
+    """What the views have in common that follow a turn to its end, or to where it waits for the user."""
+
+    throttle_scope = "chat"
+
+    def follow(self, conversation_id: UUID, turn_id: UUID, *, stream: bool, after: int = 0) -> HttpResponseBase:
+        if not stream:
+            return self._whole(turn_id, async_to_sync(turn_end)(conversation_id, turn_id, after))
+        response = StreamingHttpResponse(
+            turn_stream(conversation_id, turn_id, after), content_type="text/event-stream"
+        )
+        response["Cache-Control"] = "no-cache"
+        response["X-Accel-Buffering"] = "no"
+        return response
+
+    def _whole(self, turn_id: UUID, last: dict[str, Any] | None) -> Response:
+        """The end of the turn as one JSON object."""
+        turn = Turn.objects.for_user(self.user_id).filter(id=turn_id).first()
+        if turn is None:
+            raise NotFound("The conversation was deleted meanwhile.")
+        event = last or {}
+        where = {"conversation": str(turn.conversation_id), "turn": str(turn.id)}
+        said = [text for text in turn.messages.filter(role="assistant").values_list("text", flat=True) if text]
+        text = event.get("text", "\n\n".join(said))
+        if (status := FAILED_STATUS.get(TurnState(turn.state))) is not None:
+            error = {"code": turn.error_code, "message": turn.error_message}
+            return Response({**error, "extra": {**where, "text": text}}, status=status)
+        return Response(
+            {
+                **where,
+                "state": turn.state,
+                "text": text,
+                "messages": event.get("messages", []),
+                "tool_calls": event.get("tool_calls", []),
+                "memories": turn.memories,
+                "pending_question": event.get("pending_question"),
+                "pending_approval": event.get("pending_approval"),
+                "build_id": event.get("build_id"),
+                "notice": event.get("notice"),
+                "usage": event.get("usage", turn.usage),
+            }
+        )
+
+
+class ChatView(TurnView):
+    """`POST /chat/`: a message and the answer to it."""
+
+    @extend_schema(request=ChatInput, responses=RESPONSES, operation_id="chat")
+    def post(self, request: Request) -> HttpResponseBase:
+        body = body_of(request)
+        message = services.UserMessage(
+            text=body.get("message"),
+            conversation=body.get("conversation"),
+            client_id=body.get("client_id"),
+            replaces=body.get("replaces"),
+            use_memory=flag(body, "use_memory", None),
+        )
+        stream = bool(flag(body, "stream", False))
+        sent = services.message_send(user_id=self.user_id, message=message)
+        return self.follow(sent.conversation_id, sent.turn_id, stream=stream)
+
+
+class RetryView(TurnView):
+    """`POST /conversations/{id}/retry/`: the newest message again, in place of its answer."""
+
+    @extend_schema(request=None, responses=RESPONSES, operation_id="conversation_retry")
+    def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
+        body = body_of(request)
+        stream = bool(flag(body, "stream", False))
+        sent = services.turn_retry(
+            user_id=self.user_id, conversation_id=conversation_id, client_id=body.get("client_id")
+        )
+        return self.follow(sent.conversation_id, sent.turn_id, stream=stream)
+
+
+class AnswerView(TurnView):
+    """`POST /conversations/{id}/answer/`: the answer to a question; then the turn goes on."""
+
+    @extend_schema(request=AnswerInput, responses=RESPONSES, operation_id="conversation_answer")
+    def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
+        body = body_of(request)
+        stream = bool(flag(body, "stream", False))
+        call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.ANSWER)
+        services.question_answer(user_id=self.user_id, tool_call_id=call.id, text=body.get("text"))
+        return self.resume(call, seq, stream=stream)
+
+    def waiting(self, conversation_id: str, call_id: object, kind: str) -> tuple[ToolCall, int]:
+        """The call that waits in this conversation (the only one, where no id is given) and the newest event."""
+        conversation = conversation_get(self.user_id, conversation_id)
+        calls = ToolCall.objects.for_user(self.user_id).filter(conversation_id=conversation.id)
+        if call_id is None:
+            call = calls.filter(state=ToolCall.State.WAITING, waits_for=kind, decision="").first()
+            if call is None:
+                raise Conflict("Nothing waits for this.", code="not_waiting")
+        else:
+            call = calls.filter(id=parse_id(call_id)).first()
+        if call is None:
+            raise NotFound("There is no tool call with this id in this conversation.")
+        return call, conversation.stored_seq
+
+    def resume(self, call: ToolCall, seq: int, *, stream: bool) -> HttpResponseBase:
+        if call.conversation_id is None or call.turn_id is None:
+            raise NotFound
+        undecided = ToolCall.objects.for_user(self.user_id).filter(
+            turn_id=call.turn_id, state=ToolCall.State.WAITING, decision=""
+        )
+        if undecided.exists():
+            return self._whole(call.turn_id, None)
+        return self.follow(call.conversation_id, call.turn_id, stream=stream, after=seq)
+
+
+class ApproveView(AnswerView):
+    """`POST /conversations/{id}/approve/`: yes or no to a tool call; then the turn goes on."""
+
+    @extend_schema(request=ApproveInput, responses=RESPONSES, operation_id="conversation_approve")
+    def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
+        body = body_of(request)
+        stream = bool(flag(body, "stream", False))
+        decision = body.get("decision")
+        if not isinstance(decision, str | bool) or decision not in DECISIONS:
+            raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
+        call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
+        services.approval_decide(user_id=self.user_id, tool_call_id=call.id, approved=DECISIONS[decision])
+        return self.resume(call, seq, stream=stream)
+
+
+class StopView(UserView):
+    """`POST /conversations/{id}/stop/`: stops the running turn."""
+
+    @extend_schema(request=None, responses={202: StopOutput}, operation_id="conversation_stop")
+    def post(self, request: Request, conversation_id: str) -> Response:
+        conversation: Conversation = conversation_get(self.user_id, conversation_id)
+        asked = services.turn_stop(user_id=self.user_id, conversation_id=conversation.id)
+        kick_soon(conversation.id)
+        return Response({"conversation": str(conversation.id), "stopping": asked}, status=202)

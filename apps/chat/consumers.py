@@ -1,0 +1,240 @@
+"""The websocket of the chat: frames of DESIGN.md's section 7 in, events out."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.db import DatabaseError
+
+from apps.accounts.api_auth import require_scope
+from apps.accounts.models import APIToken, User
+from apps.chat import services
+from apps.chat.frames import ClientFrame, parse_frame
+from apps.chat.live.feed import Subscription
+from apps.chat.live.hub import start_for, start_now
+from apps.chat.log import queued_event
+from apps.chat.runner.registry import Registry, registry
+from apps.chat.selectors.conversations import conversation_get
+from apps.chat.welcome import still_welcome
+from apps.core.database import in_db
+from apps.core.errors import InvalidInput, IzzyError, Throttled, Unavailable
+
+logger = logging.getLogger(__name__)
+
+MAX_SUBSCRIPTIONS = 8
+FRAMES_PER_SECOND = 10.0
+FRAMES_BURST = 60
+GUARD_SECONDS = 30.0
+CLOSE_SIGNED_OUT = 4401
+CLOSE_TOO_SLOW = 4408
+
+
+class Allowance:
+    """A bucket of tokens: so many frames at once, so many per second in the long run."""
+
+    def __init__(self) -> None:
+        self._left = float(FRAMES_BURST)
+        self._at = time.monotonic()
+
+    def take(self) -> None:
+        """Raises Throttled when nothing is left."""
+        now = time.monotonic()
+        self._left = min(FRAMES_BURST, self._left + (now - self._at) * FRAMES_PER_SECOND)
+        self._at = now
+        if self._left < 1:
+            raise Throttled("Too many frames. Wait a moment.", retry_after=1)
+        self._left -= 1
+
+
+class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
+    """One client. Its user is known and its Origin checked before it gets here (apps.accounts.websocket).
+
+    Every refused frame is answered by `{type: "error", code, message, extra, client_id?}`; the socket stays open.
+    """
+
+    user: User
+    token: APIToken | None
+    registry: Registry
+
+    async def connect(self) -> None:
+        user = self.scope.get("user")
+        if user is None or not user.is_authenticated:
+            await self.close(code=CLOSE_SIGNED_OUT)
+            return
+        self.user = user
+        self.token = self.scope.get("token")
+        self.registry = registry()
+        self.registry.start()
+        self.allowance = Allowance()
+        self.following: dict[UUID, tuple[Subscription, asyncio.Task[None]]] = {}
+        await self.accept()
+        self.guard = asyncio.ensure_future(self._guard())
+
+    async def disconnect(self, code: int) -> None:
+        if hasattr(self, "guard"):
+            self.guard.cancel()
+            for conversation_id in list(self.following):
+                self._unfollow(conversation_id)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        client_id: str | None = None
+        try:
+            if settings.IZZY_THROTTLE:
+                self.allowance.take()
+            frame = parse_frame(text_data)
+            client_id = frame.client_id
+            handler = HANDLERS.get(frame.type)
+            if handler is None:
+                raise InvalidInput(f"There is no frame type {frame.type[:40]!r}.", code="unknown_type", field="type")
+            self._check_scope(frame)
+            await handler(self, frame)
+        except IzzyError as error:
+            await self._refuse(error, client_id)
+        except DatabaseError:
+            logger.exception("a frame could not be handled: the database failed")
+            await self._refuse(Unavailable("The database did not answer. Try again."), client_id)
+
+    # --- Frames ------------------------------------------------------------------------------------------------
+
+    async def open(self, frame: ClientFrame) -> None:
+        """Subscribes: what came after `seq`, or a snapshot, then everything as it happens."""
+        await self._follow(frame.conversation_id, frame.seq)
+
+    async def message(self, frame: ClientFrame) -> None:
+        """Stores a message and starts its turn; `turn_queued` acknowledges it."""
+        message = services.UserMessage(
+            text=frame.values.get("text"),
+            conversation=frame.values.get("conversation"),
+            client_id=frame.values.get("client_id"),
+            replaces=frame.values.get("replaces"),
+            use_memory=frame.use_memory,
+        )
+        await self._send_on(await in_db(partial(services.message_send, user_id=self.user.id, message=message)))
+
+    async def retry(self, frame: ClientFrame) -> None:
+        """Sends the newest message again in place of its old answer."""
+        again = partial(
+            services.turn_retry,
+            user_id=self.user.id,
+            conversation_id=frame.values.get("conversation"),
+            client_id=frame.values.get("client_id"),
+        )
+        await self._send_on(await in_db(again))
+
+    async def stop(self, frame: ClientFrame) -> None:
+        """Stops the running turn."""
+        conversation_id = frame.conversation_id
+        await in_db(partial(services.turn_stop, user_id=self.user.id, conversation_id=conversation_id))
+        await self.registry.kick(conversation_id)
+
+    async def answer(self, frame: ClientFrame) -> None:
+        """Answers a question; the turn goes on."""
+        call_id, text = frame.values.get("id"), frame.values.get("text")
+        given = partial(services.question_answer, user_id=self.user.id, tool_call_id=call_id, text=text)
+        await self.registry.kick(await in_db(given))
+
+    async def approve(self, frame: ClientFrame) -> None:
+        """Allows or declines a tool call; the turn goes on."""
+        decided = partial(
+            services.approval_decide,
+            user_id=self.user.id,
+            tool_call_id=frame.values.get("id"),
+            approved=frame.approved,
+        )
+        await self.registry.kick(await in_db(decided))
+
+    async def unsubscribe(self, frame: ClientFrame) -> None:
+        """Ends a subscription."""
+        self._unfollow(frame.conversation_id)
+
+    async def ping(self, frame: ClientFrame) -> None:
+        """For clients that cannot send websocket pings."""
+        await self._send({"type": "pong"})
+
+    # --- Subscriptions -----------------------------------------------------------------------------------------
+
+    async def _send_on(self, sent: services.Sent) -> None:
+        """Has the turn of a sent message started, and follows its conversation from here on."""
+        conversation_id = sent.conversation_id
+        if sent.repeated:
+            queued = await in_db(queued_event, sent.turn_id)
+            if queued is not None:
+                await self._send(queued.frame(conversation_id))
+            if conversation_id not in self.following:
+                await self._follow(conversation_id, 0)
+        elif conversation_id not in self.following:
+            watcher = self._join(conversation_id)
+            await self.registry.flush(conversation_id)
+            self.registry.hub.begin(watcher, await in_db(start_now, self.user.id, conversation_id))
+        await self.registry.kick(conversation_id)
+
+    async def _follow(self, conversation_id: UUID, seq: int) -> None:
+        await in_db(conversation_get, self.user.id, conversation_id)
+        self._unfollow(conversation_id)
+        watcher = self._join(conversation_id)
+        try:
+            await self.registry.flush(conversation_id)
+            start = await in_db(partial(start_for, self.user.id, conversation_id, seq, html=True))
+        except IzzyError:
+            self._unfollow(conversation_id)
+            raise
+        self.registry.hub.begin(watcher, start)
+
+    def _join(self, conversation_id: UUID) -> Subscription:
+        while len(self.following) >= MAX_SUBSCRIPTIONS:
+            self._unfollow(next(iter(self.following)))
+        watcher = self.registry.hub.join(conversation_id, html=True)
+        self.following[conversation_id] = (watcher, asyncio.ensure_future(self._pass_on(watcher)))
+        return watcher
+
+    def _unfollow(self, conversation_id: UUID) -> None:
+        watcher, task = self.following.pop(conversation_id, (None, None))
+        if watcher is not None and task is not None:
+            task.cancel()
+            self.registry.hub.leave(watcher)
+
+    async def _pass_on(self, watcher: Subscription) -> None:
+        """Sends the subscription's frames; a client that lags too far behind has to come again."""
+        while not watcher.lagged:
+            await self._send(await watcher.next())
+        await self.close(code=CLOSE_TOO_SLOW)
+
+    # --- Who and how -------------------------------------------------------------------------------------------
+
+    def _check_scope(self, frame: ClientFrame) -> None:
+        require_scope(self.token, "read" if frame.type in READING else "write")
+
+    async def _guard(self) -> None:
+        """Closes the socket once its user has signed out, was deactivated, or lost the token."""
+        session = self.scope.get("session")
+        key = session.session_key if session is not None else None
+        while await in_db(still_welcome, self.user.id, self.token, key):
+            await asyncio.sleep(GUARD_SECONDS)
+        await self.close(code=CLOSE_SIGNED_OUT)
+
+    async def _refuse(self, error: IzzyError, client_id: str | None) -> None:
+        named = {} if client_id is None else {"client_id": client_id}
+        await self._send({"type": "error", **error.to_json(), **named})
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        await self.send(text_data=json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+
+
+HANDLERS: dict[str, Callable[[ChatConsumer, ClientFrame], Awaitable[None]]] = {
+    "open": ChatConsumer.open,
+    "close": ChatConsumer.unsubscribe,
+    "message": ChatConsumer.message,
+    "retry": ChatConsumer.retry,
+    "stop": ChatConsumer.stop,
+    "answer": ChatConsumer.answer,
+    "approve": ChatConsumer.approve,
+    "ping": ChatConsumer.ping,
+}
+READING = frozenset({"open", "close", "ping"})

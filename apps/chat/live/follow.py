@@ -1,0 +1,77 @@
+"""One turn's events for a program: as a stream of server-sent events, or its end alone."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+from apps.chat.live.hub import Start
+from apps.chat.models import OPEN_STATES, Turn, TurnEvent
+from apps.chat.log import events_of
+from apps.chat.runner.registry import registry
+from apps.core.database import in_db
+
+LAST = frozenset({"response", "turn_stopped", "error"})
+KEEP_ALIVE_SECONDS = 15.0
+
+
+async def turn_frames(conversation_id: UUID, turn_id: UUID, after: int = 0) -> AsyncIterator[dict[str, Any] | None]:
+    """The turn's events above `after` up to the one that ends its stream; None now and then while nothing happens.
+
+    Has the turn run, too. Leaving early does not stop it.
+    """
+    runner = registry()
+    watcher = runner.hub.join(conversation_id, html=False)
+    try:
+        await runner.flush(conversation_id)
+        start, ended = await in_db(_start, turn_id, after)
+        runner.hub.begin(watcher, start)
+        if not any(frame["type"] in LAST for frame in start.frames):
+            await runner.kick(conversation_id)
+            if ended:
+                return
+        while not watcher.lagged:
+            try:
+                frame = await asyncio.wait_for(watcher.next(), KEEP_ALIVE_SECONDS)
+            except TimeoutError:
+                yield None
+                continue
+            if frame.get("turn") not in {None, str(turn_id)}:
+                continue
+            yield frame
+            if frame["type"] in LAST:
+                return
+    finally:
+        runner.hub.leave(watcher)
+
+
+def _start(turn_id: UUID, after: int) -> tuple[Start, bool]:
+    """The turn's stored events, and whether it has ended."""
+    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    conversation = turn.conversation
+    rows = TurnEvent.objects.filter(turn_id=turn_id, last_seq__gt=after).order_by("seq")
+    frames = [event.frame(conversation.id) for event in events_of(rows, after)]
+    seq = max(after, conversation.stored_seq)
+    return Start(frames, seq, None), turn.state not in OPEN_STATES
+
+
+async def turn_stream(conversation_id: UUID, turn_id: UUID, after: int = 0) -> AsyncIterator[bytes]:
+    """The same as server-sent events: `event` repeats the type, `id` is the sequence number."""
+    async for frame in turn_frames(conversation_id, turn_id, after):
+        yield b": still here\n\n" if frame is None else server_sent(frame)
+
+
+async def turn_end(conversation_id: UUID, turn_id: UUID, after: int = 0) -> dict[str, Any] | None:
+    """The event that ends the turn's stream; None when the turn ended long ago and its events are gone."""
+    last = None
+    async for frame in turn_frames(conversation_id, turn_id, after):
+        last = frame or last
+    return last
+
+
+def server_sent(frame: dict[str, Any]) -> bytes:
+    """One frame in the form of text/event-stream."""
+    data = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
+    number = f"id: {frame['seq']}\n" if "seq" in frame else ""
+    return f"event: {frame['type']}\n{number}data: {data}\n\n".encode()

@@ -1,0 +1,127 @@
+"""Shapes of the chat's REST for the schema; input is checked by the services."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from apps.chat.models import Conversation, Role, TurnState
+
+
+class ChatInput(serializers.Serializer[Any]):
+    message = serializers.CharField(help_text="At most 100,000 characters.")
+    conversation = serializers.UUIDField(required=False, help_text="A new one where it is missing.")
+    stream = serializers.BooleanField(default=False)
+    client_id = serializers.CharField(
+        required=False, max_length=64, help_text="Your name for the message: sent again, it makes no second turn."
+    )
+    replaces = serializers.UUIDField(
+        required=False, help_text="A message of the user: it and all after it are taken out of the conversation."
+    )
+    use_memory = serializers.BooleanField(required=False, help_text="For a new conversation.")
+
+
+class AnswerInput(serializers.Serializer[Any]):
+    text = serializers.CharField(help_text="At most 20,000 characters.")
+    id = serializers.UUIDField(required=False, help_text="The tool call; the one that waits where it is missing.")
+    stream = serializers.BooleanField(default=False)
+
+
+class ApproveInput(serializers.Serializer[Any]):
+    decision = serializers.ChoiceField(["allow", "decline"])
+    id = serializers.UUIDField(required=False, help_text="The tool call; the one that waits where it is missing.")
+    stream = serializers.BooleanField(default=False)
+
+
+class ToolCallOutput(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    input = serializers.DictField()
+    result = serializers.CharField()
+    is_error = serializers.BooleanField()
+    duration_ms = serializers.IntegerField()
+
+
+class TurnOutput(serializers.Serializer[Any]):
+    conversation = serializers.UUIDField()
+    turn = serializers.UUIDField()
+    state = serializers.ChoiceField(TurnState.choices)
+    text = serializers.CharField()
+    messages = serializers.ListField(child=serializers.UUIDField())
+    tool_calls = ToolCallOutput(many=True)
+    memories = serializers.ListField(child=serializers.DictField())
+    pending_question = serializers.DictField(allow_null=True)
+    pending_approval = serializers.DictField(allow_null=True)
+    build_id = serializers.CharField(allow_null=True)
+    notice = serializers.DictField(allow_null=True)
+    usage = serializers.DictField()
+
+
+class StopOutput(serializers.Serializer[Any]):
+    conversation = serializers.UUIDField()
+    stopping = serializers.IntegerField(help_text="How many turns were asked to stop.")
+
+
+class ConversationInput(serializers.Serializer[Any]):
+    title = serializers.CharField(required=False, allow_blank=True, max_length=200)
+    use_memory = serializers.BooleanField(required=False)
+
+
+class ConversationOutput(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    title = serializers.CharField()
+    channel = serializers.CharField()
+    session = serializers.CharField()
+    use_memory = serializers.BooleanField()
+    messages = serializers.IntegerField(help_text="How many a reader sees.")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class MessageOutput(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    role = serializers.ChoiceField(Role.choices)
+    speaker = serializers.CharField()
+    text = serializers.CharField()
+    html = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    turn = serializers.UUIDField(allow_null=True)
+    state = serializers.ChoiceField(TurnState.choices)
+    error = serializers.DictField(allow_null=True)
+    tool_calls = ToolCallOutput(many=True)
+    memories = serializers.ListField(child=serializers.DictField())
+
+
+class IngestMessageInput(serializers.Serializer[Any]):
+    content = serializers.CharField(help_text="At most 100,000 characters.")
+    role = serializers.ChoiceField(Role.choices, required=False, help_text="This, or a speaker.")
+    speaker = serializers.CharField(required=False, max_length=100)
+    external_id = serializers.CharField(required=False, max_length=200)
+    created_at = serializers.DateTimeField(required=False)
+
+
+class IngestInput(serializers.Serializer[Any]):
+    session = serializers.CharField(max_length=200)
+    channel = serializers.CharField(required=False, max_length=64, default="api")
+    messages = IngestMessageInput(many=True)
+    extract = serializers.BooleanField(default=True)
+
+
+class IngestOutput(serializers.Serializer[Any]):
+    conversation = serializers.UUIDField()
+    added = serializers.IntegerField()
+    repeated = serializers.IntegerField(help_text="Messages whose external_id had come before.")
+    ids = serializers.ListField(child=serializers.UUIDField(), help_text="Of the added messages, in order.")
+
+
+def conversation_json(row: Conversation) -> dict[str, Any]:
+    """A conversation as REST shows it; `visible_messages` comes from `with_counts`."""
+    return {
+        "id": str(row.id),
+        "title": str(row),
+        "channel": row.channel,
+        "session": row.session,
+        "use_memory": row.use_memory,
+        "messages": getattr(row, "visible_messages", 0),
+        "created_at": row.created_at.isoformat(),
+        "updated_at": row.updated_at.isoformat(),
+    }
