@@ -49,8 +49,8 @@ class MemoryAdmin(IzzyModelAdmin):
     ordering = ("-created_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("content",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        notes: QuerySet[Any] = super().get_queryset(request)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
+        notes: QuerySet[Memory] = super().get_queryset(request)
         return notes.annotate(beginning=Substr("content", 1, _EXCERPT_CHARS))
 
     @admin.display(description="note")

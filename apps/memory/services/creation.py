@@ -49,8 +49,10 @@ def memory_bulk_create(
     return notes
 
 
-def _clean_draft(index: int, draft: Mapping[str, object]) -> dict[str, Any]:
+def _clean_draft(index: int, draft: object) -> dict[str, Any]:
     try:
+        if not isinstance(draft, Mapping):
+            raise InvalidInput("A note must be an object with content.", code="wrong_type")
         return clean_changes({"content": None, **draft})
     except IzzyError as error:
         error.extra["index"] = index

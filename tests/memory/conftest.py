@@ -1,0 +1,35 @@
+"""What the tests of memory share: making notes and looking for traces of them."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.accounts.models import User
+from apps.memory.models import Memory
+from apps.memory.searching import NOTES
+from apps.memory.services import memory_create
+from apps.search.selectors import search
+
+MakeNote = Callable[..., Memory]
+
+
+@pytest.fixture
+def note() -> MakeNote:
+    """`note(alice, "text", tags=[…])`: a note of hers."""
+
+    def make(user: User, content: str = "I am allergic to shellfish.", **fields: Any) -> Memory:
+        return memory_create(user_id=user.pk, content=content, **fields)
+
+    return make
+
+
+def found(user: User, query: str) -> list[UUID]:
+    """The ids of the notes that search finds for a user, best first."""
+    return [hit.source_id for hit in search(user.pk, query, top_k=20, scope=NOTES)]
+
+
+def found_texts(user: User, query: str) -> list[str]:
+    """The texts that search finds for a user, best first."""
+    return [hit.text for hit in search(user.pk, query, top_k=20, scope=NOTES)]
