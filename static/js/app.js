@@ -14,3 +14,6 @@ startHtmx();
 startCopyButtons();
 startShortcuts();
 startSidebar();
+
+// On a phone the tabs scroll sideways: the present one is in sight.
+document.querySelector('.tabs [aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "center" });
