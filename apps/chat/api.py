@@ -9,7 +9,12 @@ from rest_framework.response import Response
 from apps.chat import services
 from apps.chat.inputs import body_of, flag
 from apps.chat.models import Message
-from apps.chat.selectors.conversations import conversation_get, conversations_for, conversations_search, with_counts
+from apps.chat.selectors.conversations import (
+    conversation_get,
+    conversations_for,
+    conversations_search,
+    with_counts,
+)
 from apps.chat.selectors.messages import messages_json, readable_messages
 from apps.chat.serializers import (
     ConversationInput,
@@ -52,7 +57,9 @@ class ConversationsView(UserView):
             channel = clean_text(channel, field="channel", max_chars=64)
         return self._page(with_counts(conversations_for(self.user_id, channel=channel)))
 
-    @extend_schema(operation_id="conversations_create", request=ConversationInput, responses={201: ConversationOutput})
+    @extend_schema(
+        operation_id="conversations_create", request=ConversationInput, responses={201: ConversationOutput}
+    )
     def post(self, request: Request) -> Response:
         body = body_of(request)
         row = services.conversation_create(
@@ -75,7 +82,9 @@ class ConversationView(UserView):
         rows = conversations_for(self.user_id, channel=None).filter(id=found.id)
         return Response(conversation_json(with_counts(rows).get()))
 
-    @extend_schema(operation_id="conversations_rename", request=ConversationInput, responses=ConversationOutput)
+    @extend_schema(
+        operation_id="conversations_rename", request=ConversationInput, responses=ConversationOutput
+    )
     def patch(self, request: Request, conversation_id: str) -> Response:
         services.conversation_rename(
             user_id=self.user_id, conversation_id=conversation_id, title=body_of(request).get("title")
@@ -93,19 +102,25 @@ class MessagesView(UserView):
 
     @extend_schema(
         operation_id="conversations_messages",
-        parameters=[OpenApiParameter("before", str, description="A message's id: only what was said before it.")],
+        parameters=[
+            OpenApiParameter("before", str, description="A message's id: only what was said before it.")
+        ],
         responses=MessageOutput(many=True),
     )
     def get(self, request: Request, conversation_id: str) -> Response:
         conversation = conversation_get(self.user_id, conversation_id)
         rows = readable_messages(conversation)
         if (before := request.query_params.get("before")) is not None:
-            mark = Message.objects.for_user(self.user_id).filter(conversation=conversation, id=parse_id(before)).first()
+            mark = (
+                Message.objects.for_user(self.user_id)
+                .filter(conversation=conversation, id=parse_id(before))
+                .first()
+            )
             if mark is None:
                 raise NotFound("There is no message with this id in this conversation.")
             rows = rows.filter(position__lt=mark.position).order_by("-position")
         pages = Pages()
-        shown = pages.paginate_queryset(rows, request, view=self) or []
+        shown: list[Message] = pages.paginate_queryset(rows, request, view=self) or []
         ordered = sorted(shown, key=lambda row: row.position)
         return pages.get_paginated_response(messages_json(self.user_id, ordered))
 

@@ -29,7 +29,9 @@ EVENTS = OpenApiResponse(OpenApiTypes.STR, "With `stream`: the turn's events as 
 RESPONSES = {
     200: TurnOutput,
     (200, "text/event-stream"): EVENTS,
-    502: OpenApiResponse(description="The model failed; `extra` has the conversation, the turn and the text so far."),
+    502: OpenApiResponse(
+        description="The model failed; `extra` has the conversation, the turn and the text so far."
+    ),
 }
 
 
@@ -38,7 +40,9 @@ class TurnView(UserView):
 
     throttle_scope = "chat"
 
-    def follow(self, conversation_id: UUID, turn_id: UUID, *, stream: bool, after: int = 0) -> HttpResponseBase:
+    def follow(
+        self, conversation_id: UUID, turn_id: UUID, *, stream: bool, after: int = 0
+    ) -> HttpResponseBase:
         if not stream:
             return self._whole(turn_id, async_to_sync(turn_end)(conversation_id, turn_id, after))
         response = StreamingHttpResponse(
@@ -55,7 +59,9 @@ class TurnView(UserView):
             raise NotFound("The conversation was deleted meanwhile.")
         event = last or {}
         where = {"conversation": str(turn.conversation_id), "turn": str(turn.id)}
-        said = [text for text in turn.messages.filter(role="assistant").values_list("text", flat=True) if text]
+        said = [
+            text for text in turn.messages.filter(role="assistant").values_list("text", flat=True) if text
+        ]
         text = event.get("text", "\n\n".join(said))
         if (status := FAILED_STATUS.get(TurnState(turn.state))) is not None:
             error = {"code": turn.error_code, "message": turn.error_message}

@@ -6,10 +6,24 @@ urlpatterns = [
     path("chat/", api_chat.ChatView.as_view(), name="chat"),
     path("conversations/", api.ConversationsView.as_view(), name="conversations"),
     path("conversations/<str:conversation_id>/", api.ConversationView.as_view(), name="conversation"),
-    path("conversations/<str:conversation_id>/messages/", api.MessagesView.as_view(), name="conversation-messages"),
-    path("conversations/<str:conversation_id>/answer/", api_chat.AnswerView.as_view(), name="conversation-answer"),
-    path("conversations/<str:conversation_id>/approve/", api_chat.ApproveView.as_view(), name="conversation-approve"),
-    path("conversations/<str:conversation_id>/retry/", api_chat.RetryView.as_view(), name="conversation-retry"),
+    path(
+        "conversations/<str:conversation_id>/messages/",
+        api.MessagesView.as_view(),
+        name="conversation-messages",
+    ),
+    path(
+        "conversations/<str:conversation_id>/answer/",
+        api_chat.AnswerView.as_view(),
+        name="conversation-answer",
+    ),
+    path(
+        "conversations/<str:conversation_id>/approve/",
+        api_chat.ApproveView.as_view(),
+        name="conversation-approve",
+    ),
+    path(
+        "conversations/<str:conversation_id>/retry/", api_chat.RetryView.as_view(), name="conversation-retry"
+    ),
     path("conversations/<str:conversation_id>/stop/", api_chat.StopView.as_view(), name="conversation-stop"),
     path("ingest/", api.IngestView.as_view(), name="ingest"),
 ]

@@ -92,7 +92,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             client_id = frame.client_id
             handler = HANDLERS.get(frame.type)
             if handler is None:
-                raise InvalidInput(f"There is no frame type {frame.type[:40]!r}.", code="unknown_type", field="type")
+                raise InvalidInput(
+                    f"There is no frame type {frame.type[:40]!r}.", code="unknown_type", field="type"
+                )
             self._check_scope(frame)
             await handler(self, frame)
         except IzzyError as error:
@@ -116,7 +118,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             replaces=frame.values.get("replaces"),
             use_memory=frame.use_memory,
         )
-        await self._send_on(await in_db(partial(services.message_send, user_id=self.user.id, message=message)))
+        await self._send_on(
+            await in_db(partial(services.message_send, user_id=self.user.id, message=message))
+        )
 
     async def retry(self, frame: ClientFrame) -> None:
         """Sends the newest message again in place of its old answer."""
@@ -215,8 +219,10 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         """Closes the socket once its user has signed out, was deactivated, or lost the token."""
         session = self.scope.get("session")
         key = session.session_key if session is not None else None
-        while await in_db(still_welcome, self.user.id, self.token, key):
+        while True:
             await asyncio.sleep(GUARD_SECONDS)
+            if not await in_db(still_welcome, self.user.id, self.token, key):
+                break
         await self.close(code=CLOSE_SIGNED_OUT)
 
     async def _refuse(self, error: IzzyError, client_id: str | None) -> None:

@@ -5,6 +5,7 @@ with an allow-list over the whole. Nothing loads from another host: images becom
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -76,7 +77,9 @@ def _top_level(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "breaks": True, "highlight": _highlight})
+    parser = MarkdownIt(
+        "commonmark", {"html": False, "linkify": True, "breaks": True, "highlight": _highlight}
+    )
     parser.enable(["table", "strikethrough", "linkify"])
     parser.add_render_rule("image", _image)
     parser.add_render_rule("th_open", _cell)
@@ -84,14 +87,18 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _image(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
     """An image as a link to it: the page loads nothing from other hosts, and a URL could carry data away."""
     token = tokens[index]
     label = token.content or str(token.attrGet("src") or "image")
     return f'<a href="{escape(str(token.attrGet("src") or ""))}">{escape(label)}</a>'
 
 
-def _cell(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _cell(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
     """A table cell with its alignment as a class: inline styles are not allowed."""
     token = tokens[index]
     side = str(token.attrGet("style") or "").removeprefix("text-align:")
@@ -103,10 +110,8 @@ def _highlight(code: str, language: str, attributes: str) -> str:
     name = "".join(char for char in language.lower() if char.isalnum() or char in "+#-")[:20]
     body = escape(code)
     if name and len(code) <= MAX_HIGHLIGHT_CHARS:
-        try:
+        with suppress(ClassNotFound):
             body = highlight(code, get_lexer_by_name(name, stripnl=False), _formatter())
-        except ClassNotFound:
-            pass
     label = f" language-{name}" if name else ""
     return f'<pre class="code{label}"><code>{body}</code></pre>'
 
@@ -163,7 +168,11 @@ class LiveRenderer:
 
     def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
         now = {first + offset: block.html for offset, block in enumerate(found)}
-        gone = {index: "" for index, html in self._shown.items() if index >= first and index not in now and html}
-        changed = [(index, html) for index, html in (now | gone).items() if self._shown.get(index, "") != html]
+        gone = {
+            index: "" for index, html in self._shown.items() if index >= first and index not in now and html
+        }
+        changed = [
+            (index, html) for index, html in (now | gone).items() if self._shown.get(index, "") != html
+        ]
         self._shown.update(changed)
         return changed

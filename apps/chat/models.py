@@ -76,7 +76,9 @@ class Turn(UserOwned):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False
+    )
     state = models.CharField(max_length=16, choices=TurnState, default=TurnState.QUEUED)
     client_id = models.CharField(max_length=64, blank=True, default="")
     model = models.CharField(max_length=100, blank=True, default="")
@@ -97,11 +99,15 @@ class Turn(UserOwned):
         ordering = ["id"]
         indexes = [
             models.Index(fields=["conversation", "id"], name="turn_conversation"),
-            models.Index(fields=["state"], name="turn_open", condition=Q(state__in=["queued", "running", "waiting"])),
+            models.Index(
+                fields=["state"], name="turn_open", condition=Q(state__in=["queued", "running", "waiting"])
+            ),
             models.Index(fields=["ended_at"], name="turn_ended"),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["user", "client_id"], condition=~Q(client_id=""), name="turn_client_id"),
+            models.UniqueConstraint(
+                fields=["user", "client_id"], condition=~Q(client_id=""), name="turn_client_id"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -160,7 +166,9 @@ class Message(UserOwned):
         constraints = [
             models.UniqueConstraint(fields=["conversation", "position"], name="message_position"),
             models.UniqueConstraint(
-                fields=["conversation", "external_id"], condition=~Q(external_id=""), name="message_external_id"
+                fields=["conversation", "external_id"],
+                condition=~Q(external_id=""),
+                name="message_external_id",
             ),
         ]
 

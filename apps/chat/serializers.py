@@ -12,23 +12,30 @@ class ChatInput(serializers.Serializer[Any]):
     conversation = serializers.UUIDField(required=False, help_text="A new one where it is missing.")
     stream = serializers.BooleanField(default=False)
     client_id = serializers.CharField(
-        required=False, max_length=64, help_text="Your name for the message: sent again, it makes no second turn."
+        required=False,
+        max_length=64,
+        help_text="Your name for the message: sent again, it makes no second turn.",
     )
     replaces = serializers.UUIDField(
-        required=False, help_text="A message of the user: it and all after it are taken out of the conversation."
+        required=False,
+        help_text="A message of the user: it and all after it are taken out of the conversation.",
     )
     use_memory = serializers.BooleanField(required=False, help_text="For a new conversation.")
 
 
 class AnswerInput(serializers.Serializer[Any]):
     text = serializers.CharField(help_text="At most 20,000 characters.")
-    id = serializers.UUIDField(required=False, help_text="The tool call; the one that waits where it is missing.")
+    id = serializers.UUIDField(
+        required=False, help_text="The tool call; the one that waits where it is missing."
+    )
     stream = serializers.BooleanField(default=False)
 
 
 class ApproveInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(["allow", "decline"])
-    id = serializers.UUIDField(required=False, help_text="The tool call; the one that waits where it is missing.")
+    id = serializers.UUIDField(
+        required=False, help_text="The tool call; the one that waits where it is missing."
+    )
     stream = serializers.BooleanField(default=False)
 
 

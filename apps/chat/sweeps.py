@@ -63,6 +63,10 @@ def events_prune() -> None:
 @transaction.atomic
 def _prune(turn_ids: list[UUID]) -> None:
     events = TurnEvent.objects.filter(turn_id__in=turn_ids)
-    for conversation_id, last in events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by():
-        Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last).update(pruned_seq=last)
+    for conversation_id, last in (
+        events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
+    ):
+        Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last).update(
+            pruned_seq=last
+        )
     events.delete()

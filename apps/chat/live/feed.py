@@ -96,7 +96,9 @@ class Feed:
             self._gone = True
             error = NotFound("This conversation was deleted.")
             for watcher in self.watchers:
-                watcher.put_frame({"type": "error", "conversation": str(self.conversation_id), **error.to_json()})
+                watcher.put_frame(
+                    {"type": "error", "conversation": str(self.conversation_id), **error.to_json()}
+                )
 
     def close(self) -> None:
         if self._rendering is not None:

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.chat.live.hub import Start
-from apps.chat.models import OPEN_STATES, Turn, TurnEvent
 from apps.chat.log import events_of
+from apps.chat.models import OPEN_STATES, Turn, TurnEvent
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 
@@ -16,7 +16,9 @@ LAST = frozenset({"response", "turn_stopped", "error"})
 KEEP_ALIVE_SECONDS = 15.0
 
 
-async def turn_frames(conversation_id: UUID, turn_id: UUID, after: int = 0) -> AsyncIterator[dict[str, Any] | None]:
+async def turn_frames(
+    conversation_id: UUID, turn_id: UUID, after: int = 0
+) -> AsyncIterator[dict[str, Any] | None]:
     """The turn's events above `after` up to the one that ends its stream; None now and then while nothing happens.
 
     Has the turn run, too. Leaving early does not stop it.

@@ -13,7 +13,9 @@ PAUSE = 0.05
 """Seconds between two renderings of a block; ten times what one takes where that is more."""
 
 STARTS = frozenset({"turn_started"})
-ENDS_SEGMENT = frozenset({"tool_start", "question", "approval_requested", "response", "turn_stopped", "error"})
+ENDS_SEGMENT = frozenset(
+    {"tool_start", "question", "approval_requested", "response", "turn_stopped", "error"}
+)
 
 
 class LiveHtml:
@@ -68,7 +70,10 @@ class LiveHtml:
         if turn_id is None:
             return []
         newest = dict(changed)
-        lines = [told(turn_id, Html(self._segment * BLOCKS_PER_SEGMENT + index, html)) for index, html in newest.items()]
+        lines = [
+            told(turn_id, Html(self._segment * BLOCKS_PER_SEGMENT + index, html))
+            for index, html in newest.items()
+        ]
         return [LoggedEvent(self._seq, line.turn_id, line.type, line.payload) for line in lines]
 
 

@@ -11,8 +11,8 @@ from apps.agent.client import ModelError, ModelRequest, complete
 from apps.agent.endpoint import current_endpoint, model_for
 from apps.agent.sdk import default_client
 from apps.chat.events import TitleMade
-from apps.chat.log import Told, told
 from apps.chat.indexing import document_of
+from apps.chat.log import Told, told
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Turn, TurnState
 from apps.chat.titles import clean_title
 from apps.core.database import in_db

@@ -24,7 +24,7 @@ PROCESS = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(4)}"
 """The name of this process as runner; new at every start."""
 
 
-class LeaseLost(Exception):  # noqa: N818 - it is no mistake of ours, but news
+class LeaseLost(Exception):
     """Another process has taken the conversation over; stop writing to it."""
 
 

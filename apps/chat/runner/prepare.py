@@ -45,7 +45,7 @@ def turn_prepare(turn_id: UUID) -> Prepared:
     preferences = preferences_for(turn.user_id)
     message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
     fresh = turn.attempt == 1
-    surfaced = Surfaced(text="", tokens=0, items=[])
+    surfaced = Surfaced(text="", tokens=0, items=())
     if fresh:
         cycle_advance(user_id=turn.user_id)
         if turn.conversation.use_memory:

@@ -103,7 +103,9 @@ class Registry:
         try:
             await actor.run()
         except DatabaseError:
-            logger.exception("conversation %s: the database failed; it is taken up again", actor.conversation_id)
+            logger.exception(
+                "conversation %s: the database failed; it is taken up again", actor.conversation_id
+            )
         finally:
             self.actors.pop(actor.conversation_id, None)
             self.hub.local.discard(actor.conversation_id)
@@ -154,7 +156,9 @@ class Registry:
 def conversations_with_wishes(conversation_ids: list[UUID]) -> list[UUID]:
     """Those among them in which another process has queued or stopped something."""
     rows = Turn.objects.unscoped().filter(conversation_id__in=conversation_ids)
-    return list(rows.filter(Q(announced=False) | _STOP_WANTED).values_list("conversation_id", flat=True).distinct())
+    return list(
+        rows.filter(Q(announced=False) | _STOP_WANTED).values_list("conversation_id", flat=True).distinct()
+    )
 
 
 _OPEN = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING])
@@ -173,9 +177,9 @@ def conversations_left() -> list[UUID]:
         undecided = ToolCall.objects.unscoped().filter(
             turn_id__in=waiting, state=ToolCall.State.WAITING, decision=""
         )
-        for turn_id in undecided.values_list("turn_id", flat=True):
-            waiting.pop(turn_id, None)
-    return list(found | set(waiting.values()))
+        still = set(undecided.values_list("turn_id", flat=True))
+        found |= {conversation_id for turn_id, conversation_id in waiting.items() if turn_id not in still}
+    return list(found)
 
 
 _registries: "WeakKeyDictionary[asyncio.AbstractEventLoop, Registry]" = WeakKeyDictionary()

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.agent.events import Event, TurnFailed, TurnStopped
+from apps.agent.services import Reason
 from apps.chat.log import LoggedEvent, Told, events_store, told
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.lease import lease_extend
@@ -37,7 +38,7 @@ class Outcome:
     turn_id: UUID
     state: TurnState
     event: Event
-    reason: str = ""
+    reason: Reason | None = None
     partial: Sequence[dict[str, Any]] = ()
     waiting_for: Sequence[dict[str, Any]] = ()
     usage: dict[str, Any] = field(default_factory=dict)
@@ -99,16 +100,20 @@ def turn_finish(outcome: Outcome, seq: int) -> list[Told]:
     turn.ended_at = None if outcome.state == TurnState.WAITING else timezone.now()
     if isinstance(outcome.event, TurnFailed):
         turn.error_code, turn.error_message = outcome.event.code, outcome.event.message
-    turn.save(
-        update_fields=["state", "waiting_for", "usage", "ended_at", "error_code", "error_message"]
-    )
+    turn.save(update_fields=["state", "waiting_for", "usage", "ended_at", "error_code", "error_message"])
     Conversation.objects.unscoped().filter(id=turn.conversation_id).update(updated_at=timezone.now())
     return [*lines, told(turn.id, outcome.event, messages=message_ids(turn))]
 
 
-def stopped(turn_id: UUID, reason: str, partial: Sequence[dict[str, Any]], event: Event | None = None) -> Outcome:
+def stopped(
+    turn_id: UUID, reason: Reason, partial: Sequence[dict[str, Any]], event: Event | None = None
+) -> Outcome:
     """The outcome of a turn that ended early, by the user's wish unless `event` says otherwise."""
-    states = {"stopped": TurnState.STOPPED, "failed": TurnState.FAILED, "interrupted": TurnState.INTERRUPTED}
+    states: dict[Reason, TurnState] = {
+        "stopped": TurnState.STOPPED,
+        "failed": TurnState.FAILED,
+        "interrupted": TurnState.INTERRUPTED,
+    }
     return Outcome(
         turn_id=turn_id, state=states[reason], event=event or TurnStopped(), reason=reason, partial=partial
     )

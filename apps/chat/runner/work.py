@@ -10,13 +10,16 @@ from django.utils import timezone
 
 from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
 from apps.agent.selectors import toolcalls_undecided
+from apps.agent.services import Reason
 from apps.chat.log import Told, text_after, told
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
 from apps.chat.runner.lease import lease_extend, lease_release
 from apps.chat.selectors.messages import message_json
 from apps.chat.services.messages import INTERRUPTED, STOPPED, SUPERSEDED, position_next, turn_close
 
-INTERRUPTED_MESSAGE = "Izzy was interrupted while answering. What was written so far is kept; send it again to go on."
+INTERRUPTED_MESSAGE = (
+    "Izzy was interrupted while answering. What was written so far is kept; send it again to go on."
+)
 
 
 @dataclass(kw_only=True)
@@ -149,14 +152,17 @@ def _take(turn: Turn) -> bool:
 def _place(turn: Turn) -> None:
     """Moves a message that queued behind a running turn after what that turn has produced."""
     message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
-    if Message.objects.unscoped().filter(
-        conversation_id=turn.conversation_id, position__gt=message.position
-    ).exclude(turn__state=TurnState.QUEUED).exists():
+    if (
+        Message.objects.unscoped()
+        .filter(conversation_id=turn.conversation_id, position__gt=message.position)
+        .exclude(turn__state=TurnState.QUEUED)
+        .exists()
+    ):
         message.position = position_next(turn.conversation_id)
         message.save(update_fields=["position"])
 
 
-def _end_early(turn: Turn, reason: str) -> list[Told]:
+def _end_early(turn: Turn, reason: Reason) -> list[Told]:
     """Ends a waiting or queued turn: stopped by the user, or done because they went on with something else."""
     closed = turn_close(turn, reason=reason)
     lines = [told(turn.id, event) for event in closed]

@@ -56,12 +56,16 @@ def conversations_search(user_id: UUID, query: str, *, limit: int = 30) -> list[
     found = {row.id: FoundConversation(row) for row in own.filter(title__icontains=query)[:limit]}
     hits = search(user_id, query, top_k=SEARCH_HITS, scope=Scope(sources=frozenset({Source.CONVERSATION})))
     snippets = {
-        hit.conversation_id: " ".join(hit.text.split())[:SNIPPET_CHARS] for hit in reversed(hits) if hit.conversation_id
+        hit.conversation_id: " ".join(hit.text.split())[:SNIPPET_CHARS]
+        for hit in reversed(hits)
+        if hit.conversation_id
     }
     rows = {row.id: row for row in own.filter(id__in=snippets.keys())}
     for hit in hits:
         if hit.conversation_id in rows and hit.conversation_id not in found:
-            found[hit.conversation_id] = FoundConversation(rows[hit.conversation_id], snippets[hit.conversation_id])
+            found[hit.conversation_id] = FoundConversation(
+                rows[hit.conversation_id], snippets[hit.conversation_id]
+            )
     for message in _unindexed_matches(user_id, query, limit):
         found.setdefault(
             message.conversation_id, FoundConversation(message.conversation, message.text[:SNIPPET_CHARS])

@@ -50,7 +50,9 @@ def message_json(message: Message, turn: Turn | None, calls: Sequence[ToolCall] 
 def messages_json(user_id: UUID, messages: Iterable[Message]) -> list[dict[str, Any]]:
     """These messages with their tool calls; assistant messages with neither text nor calls are left out."""
     rows = list(messages)
-    calls = calls_by_round(user_id, {row.turn_id for row in rows if row.turn_id and row.role == Role.ASSISTANT})
+    calls = calls_by_round(
+        user_id, {row.turn_id for row in rows if row.turn_id and row.role == Role.ASSISTANT}
+    )
     found = [(row, calls.get((row.turn_id, row.round), [])) for row in rows]
     return [message_json(row, row.turn, mine) for row, mine in found if row.text or mine]
 
@@ -78,7 +80,9 @@ def toolcall_json(call: ToolCall) -> dict[str, Any]:
     }
 
 
-def newest_messages(conversation: Conversation, *, limit: int, before: Message | None = None) -> list[Message]:
+def newest_messages(
+    conversation: Conversation, *, limit: int, before: Message | None = None
+) -> list[Message]:
     """The last `limit` readable messages (before that one), oldest first."""
     rows = readable_messages(conversation)
     if before is not None:

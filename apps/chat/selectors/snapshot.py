@@ -9,7 +9,13 @@ from django.db import transaction
 from apps.chat import markdown
 from apps.chat.log import TEXT, LoggedEvent, events_after, events_of, text_after
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnState
-from apps.chat.selectors.messages import calls_by_round, message_json, messages_json, newest_messages, toolcall_json
+from apps.chat.selectors.messages import (
+    calls_by_round,
+    message_json,
+    messages_json,
+    newest_messages,
+    toolcall_json,
+)
 
 SNAPSHOT_MESSAGES = 200
 REPLAY_ROWS = 2000
@@ -38,9 +44,7 @@ class Snapshot:
 def snapshot(conversation: Conversation) -> Snapshot:
     """The conversation as its rows say; `seq` is the newest event that is in it."""
     conversation.refresh_from_db(fields=["stored_seq", "title"])
-    turn = (
-        conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).order_by("id").last()
-    )
+    turn = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).order_by("id").last()
     live = live_text(turn) if turn else None
     shown = newest_messages(conversation, limit=SNAPSHOT_MESSAGES)
     frame = {
@@ -73,10 +77,16 @@ def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
         "text": live.text,
         "html": "\n".join(block.html for block in found),
         "blocks": [
-            {"block": live.segment * BLOCKS_PER_SEGMENT + index, "html": block.html} for index, block in enumerate(found)
+            {"block": live.segment * BLOCKS_PER_SEGMENT + index, "html": block.html}
+            for index, block in enumerate(found)
         ],
         "waiting_for": turn.waiting_for,
-        "tool_calls": [toolcall_json(call) for (_, number), rows in calls.items() if number not in stored for call in rows],
+        "tool_calls": [
+            toolcall_json(call)
+            for (_, number), rows in calls.items()
+            if number not in stored
+            for call in rows
+        ],
         "memories": turn.memories,
     }
 

@@ -16,9 +16,7 @@ MAX_TITLE = 200
 
 
 @transaction.atomic
-def conversation_create(
-    *, user_id: UUID, title: object = "", use_memory: bool | None = None
-) -> Conversation:
+def conversation_create(*, user_id: UUID, title: object = "", use_memory: bool | None = None) -> Conversation:
     """An empty conversation; `use_memory=None` takes the user's preference. InvalidInput, TooLarge for the title."""
     named = clean_text(title, field="title", max_chars=MAX_TITLE, allow_empty=True)
     if use_memory is None:

@@ -101,7 +101,9 @@ def _message(entry: object, field: str, now: datetime) -> IngestedMessage:
 
 def _optional(entry: dict[str, Any], name: str, field: str, limit: int) -> str:
     value = entry.get(name)
-    return "" if value is None else clean_text(value, field=f"{field}.{name}", max_chars=limit, allow_empty=True)
+    return (
+        "" if value is None else clean_text(value, field=f"{field}.{name}", max_chars=limit, allow_empty=True)
+    )
 
 
 def _time(value: object, field: str, now: datetime) -> datetime:
@@ -122,7 +124,9 @@ def _time(value: object, field: str, now: datetime) -> datetime:
         raise problem from None
 
 
-def _conversation(user_id: UUID, channel: str, session: str, messages: Sequence[IngestedMessage]) -> Conversation:
+def _conversation(
+    user_id: UUID, channel: str, session: str, messages: Sequence[IngestedMessage]
+) -> Conversation:
     """The session's conversation, locked, made when it is new."""
     times = [message.created_at for message in messages]
     conversation, created = (
@@ -132,7 +136,12 @@ def _conversation(user_id: UUID, channel: str, session: str, messages: Sequence[
             user_id=user_id,
             channel=channel,
             session=session,
-            defaults={"title": session, "title_by_user": True, "created_at": min(times), "updated_at": max(times)},
+            defaults={
+                "title": session,
+                "title_by_user": True,
+                "created_at": min(times),
+                "updated_at": max(times),
+            },
         )
     )
     if not created and max(times) > conversation.updated_at:

@@ -11,15 +11,15 @@ from django.db.models import F
 from apps.agent.canonical import canonical_json
 from apps.agent.events import Event, ToolResult
 from apps.agent.models import ToolCall
-from apps.agent.services import toolcalls_close_open
+from apps.agent.services import Reason, toolcalls_close_open
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 
-STOPPED = "stopped"
-INTERRUPTED = "interrupted"
-FAILED = "failed"
-SUPERSEDED = "superseded"
+STOPPED: Reason = "stopped"
+INTERRUPTED: Reason = "interrupted"
+FAILED: Reason = "failed"
+SUPERSEDED: Reason = "superseded"
 
-CLOSING_WORDS = {
+CLOSING_WORDS: dict[Reason, str] = {
     STOPPED: "(Stopped by the user.)",
     INTERRUPTED: "(No answer: the server was interrupted.)",
     FAILED: "(No answer: the turn failed.)",
@@ -75,7 +75,7 @@ def message_append(turn: Turn, draft: Draft) -> Message:
 
 
 def turn_close(
-    turn: Turn, *, reason: str, partial: Sequence[dict[str, Any]] = (), seq: int = 0
+    turn: Turn, *, reason: Reason, partial: Sequence[dict[str, Any]] = (), seq: int = 0
 ) -> list[Event]:
     """Leaves the turn's messages in a state from which the conversation can go on.
 
@@ -110,7 +110,7 @@ def _tool_uses(message: Message) -> list[dict[str, Any]]:
     return [block for block in json.loads(message.blocks) if block.get("type") == "tool_use"]
 
 
-def _close_calls(turn: Turn, message: Message, reason: str) -> list[Event]:
+def _close_calls(turn: Turn, message: Message, reason: Reason) -> list[Event]:
     """Ends the open calls of an assistant message and stores the results of all of its calls."""
     calls = ToolCall.objects.for_user(turn.user_id).filter(turn_id=turn.id, round=message.round)
     open_ids = [call.id for call in calls if call.is_open]

@@ -70,7 +70,9 @@ def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
     `too_many_queued` when 20 messages wait already.
     """
     text = clean_text(message.text, field="text", max_chars=MAX_MESSAGE_CHARS)
-    client_id = clean_text(message.client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
+    client_id = clean_text(
+        message.client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True
+    )
     if (sent := _sent_before(user_id, client_id)) is not None:
         return sent
     if message.conversation is None:
@@ -156,7 +158,9 @@ def _check_queue(conversation: Conversation) -> None:
 
 
 def _own_messages(conversation: Conversation) -> QuerySet[Message]:
-    return conversation.messages.filter(role=Role.USER, kind=MessageKind.TEXT, superseded_by=None).order_by("position")
+    return conversation.messages.filter(role=Role.USER, kind=MessageKind.TEXT, superseded_by=None).order_by(
+        "position"
+    )
 
 
 def _user_message(conversation: Conversation, message_id: object) -> Message:

@@ -20,11 +20,15 @@ class Group(TypedDict):
 
 
 @register.simple_tag
-def conversation_groups(conversations: Iterable[Conversation] | None, time_zone: str | None = "") -> list[Group]:
+def conversation_groups(
+    conversations: Iterable[Conversation] | None, time_zone: str | None = ""
+) -> list[Group]:
     """Groups in the order given (newest first); days are those of `time_zone`, UTC where it is unknown."""
     zone = _zone(time_zone)
     today = timezone.now().astimezone(zone).date()
-    labelled = groupby(conversations or [], key=lambda item: date_label(item.updated_at.astimezone(zone).date(), today))
+    labelled = groupby(
+        conversations or [], key=lambda item: date_label(item.updated_at.astimezone(zone).date(), today)
+    )
     return [Group(label=label, conversations=list(items)) for label, items in labelled]
 
 

@@ -1,0 +1,137 @@
+"""Pages of the chat and the fragments of its sidebar."""
+
+from typing import Any, cast
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+from django_htmx.middleware import HtmxDetails
+
+from apps.agent.endpoint import current_endpoint
+from apps.chat import services
+from apps.chat.models import Conversation
+from apps.chat.selectors.conversations import conversation_get, conversations_for, conversations_search
+from apps.chat.selectors.snapshot import snapshot
+from apps.core.errors import InvalidInput, IzzyError, NotFound
+from apps.core.text import clean_text
+
+PAGE_SIZE = 40
+MAX_QUERY_CHARS = 200
+
+OFFLINE = {
+    "message": "No language model is configured, so Izzy understands only simple sentences: remember …, "
+    "what do you know about …, actually …, forget …",
+    "hint": "",
+}
+
+
+class HtmxHttpRequest(HttpRequest):
+    """A request that django-htmx has looked at."""
+
+    htmx: HtmxDetails
+
+
+@never_cache
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    """An empty chat."""
+    return render(request, "chat/page.html", _page(request, None))
+
+
+@never_cache
+@require_GET
+def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """One conversation, painted from its snapshot."""
+    return render(request, "chat/page.html", _page(request, _found(request, conversation_id)))
+
+
+@never_cache
+@require_GET
+def conversation_list(request: HttpRequest) -> HttpResponse:
+    """The sidebar's list: a page of it, or what a search found."""
+    return render(request, "chat/_conversations.html", _listing(request))
+
+
+@require_http_methods(["GET", "POST"])
+def conversation_rename(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """The form to rename a conversation, and its row once that is done."""
+    found = _found(request, conversation_id)
+    if request.method == "GET":
+        return render(request, "chat/_conversation_rename.html", {"conversation": found})
+    title = request.POST.get("title", "")
+    try:
+        renamed = services.conversation_rename(
+            user_id=_user_id(request), conversation_id=found.id, title=title
+        )
+    except IzzyError as error:
+        context = {"conversation": found, "error": error.message}
+        return render(request, "chat/_conversation_rename.html", context, status=422)
+    context = {"conversation": renamed, "current": str(found.id) if _is_current(request, found) else ""}
+    return render(request, "chat/_conversation_row.html", context)
+
+
+@require_http_methods(["POST", "DELETE"])
+def conversation_delete(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Deletes a conversation; whoever looks at it is sent to an empty chat."""
+    found = _found(request, conversation_id)
+    current = _is_current(request, found)
+    services.conversation_delete(user_id=_user_id(request), conversation_id=found.id)
+    return HttpResponse(headers={"HX-Redirect": reverse("chat:home")} if current else {})
+
+
+def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
+    listing = _listing(request) | {"active_id": str(shown.id) if shown else ""}
+    return {
+        **listing,
+        "nav": "chat",
+        "conversation": shown,
+        "snapshot": snapshot(shown).frame if shown else None,
+        "offline": OFFLINE if current_endpoint().is_offline else None,
+    }
+
+
+def _listing(request: HttpRequest) -> dict[str, Any]:
+    query = _query(request)
+    number = _page_number(request)
+    active = request.GET.get("active", "")[:64]
+    context: dict[str, Any] = {"query": query, "page": number, "active_id": active, "has_more": False}
+    if query:
+        found = conversations_search(_user_id(request), query)
+        for match in found:
+            match.conversation.snippet = match.snippet  # type: ignore[attr-defined]  # for the template's row
+        return context | {"conversations": [match.conversation for match in found]}
+    first = (number - 1) * PAGE_SIZE
+    rows = list(conversations_for(_user_id(request))[first : first + PAGE_SIZE + 1])
+    return context | {"conversations": rows[:PAGE_SIZE], "has_more": len(rows) > PAGE_SIZE}
+
+
+def _query(request: HttpRequest) -> str:
+    """What is searched for; "" for nothing and for what cannot be searched for."""
+    try:
+        return clean_text(request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS)
+    except InvalidInput:
+        return ""
+
+
+def _page_number(request: HttpRequest) -> int:
+    value = request.GET.get("page", "1")
+    return max(1, int(value)) if value.isascii() and value.isdigit() and len(value) < 7 else 1
+
+
+def _found(request: HttpRequest, conversation_id: str) -> Conversation:
+    try:
+        return conversation_get(_user_id(request), conversation_id)
+    except NotFound:
+        raise Http404 from None
+
+
+def _is_current(request: HttpRequest, found: Conversation) -> bool:
+    url = cast("HtmxHttpRequest", request).htmx.current_url_abs_path or ""
+    return url.startswith(reverse("chat:conversation", args=[found.id]))
+
+
+def _user_id(request: HttpRequest) -> UUID:
+    return cast("UUID", request.user.pk)

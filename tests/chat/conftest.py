@@ -1,0 +1,31 @@
+"""What the chat's tests share: a model server on the loopback, and a runner that is quiet when a test ends."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from pytest_django import Settings
+
+from apps.chat.runner.registry import registry
+from tests.peers.anthropic_server import AnthropicServer
+
+
+@pytest.fixture(autouse=True)
+def _transactional(transactional_db: None) -> None:
+    """Turns use connections of their own, so every test here commits."""
+
+
+@pytest.fixture
+async def model(settings: Settings) -> AsyncIterator[AnthropicServer]:
+    """A server that speaks the Messages API and is the instance's model; the runner is closed in the end."""
+    async with AnthropicServer() as server:
+        settings.ANTHROPIC_BASE_URL = server.url
+        settings.ANTHROPIC_API_KEY = "key-for-tests"
+        yield server
+        await registry().close()
+
+
+@pytest.fixture
+async def runner() -> AsyncIterator[None]:
+    """For tests without a model server: closes the runner in the end."""
+    yield
+    await registry().close()
