@@ -50,8 +50,8 @@ def _time(request: Request, name: str) -> datetime | None:
         return None
     try:
         moment = parse_datetime(given.replace(" ", "+") if "T" in given else given)
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise InvalidInput(f"`{name}` must be a time such as 2026-11-21T10:00:00Z.", field=name)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if moment is not None:
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidInput(f"`{name}` must be a time such as 2026-11-21T10:00:00Z.", field=name)

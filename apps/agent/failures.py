@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from apps.agent.client import ModelError
+from apps.agent.scrub import Scrubber
 
 STATUS_OF_TYPE = {
     "invalid_request_error": 400,
@@ -36,7 +37,7 @@ class Failure:
 def status_error(failure: Failure) -> ModelError:
     """The error for an HTTP status or for an error event inside the stream."""
     status = STATUS_OF_TYPE.get(failure.type, failure.status)
-    said = failure.said[:SAID_CHARS]
+    said = Scrubber().text(failure.said)[:SAID_CHARS]
     if status == 413 or (status in (400, 422) and any(words in said.lower() for words in TOO_LONG)):
         return ModelError(
             "context_too_long", "The conversation is too long for the model. Start a new one to go on."

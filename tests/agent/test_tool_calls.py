@@ -19,7 +19,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def rows(user: User) -> list[ToolCall]:
-    return await asyncio.to_thread(lambda: list(ToolCall.objects.for_user(user).order_by("round", "position")))
+    return await asyncio.to_thread(
+        lambda: list(ToolCall.objects.for_user(user).order_by("round", "position"))
+    )
 
 
 async def result_of(user: User, peer: AnthropicServer, handler: Any, **options: Any) -> dict[str, Any]:
@@ -57,7 +59,7 @@ async def test_read_only_calls_run_side_by_side(alice: User, peer: AnthropicServ
 
     async def handler(context: ToolContext, args: dict[str, Any]) -> str:
         await together.wait()
-        return args["name"]
+        return str(args["name"])
 
     peer.add(reply(*(tool("meet", {"name": name}) for name in "abc")), reply("Done."))
     turn = Turn(alice, [a_tool("meet", handler)])
@@ -79,7 +81,13 @@ async def test_side_effecting_calls_run_in_order_and_reads_see_what_came_before(
         return str(len(shelf))
 
     put_tool, count_tool = a_tool("put", put, Tier.SIDE_EFFECTING), a_tool("count", count)
-    calls = [tool("count"), tool("put", {"book": "A"}), tool("count"), tool("put", {"book": "B"}), tool("count")]
+    calls = [
+        tool("count"),
+        tool("put", {"book": "A"}),
+        tool("count"),
+        tool("put", {"book": "B"}),
+        tool("count"),
+    ]
     peer.add(reply(*calls), reply("Done."))
     turn = Turn(alice, [put_tool, count_tool])
     await turn.run()
@@ -98,7 +106,9 @@ async def test_one_failing_call_leaves_its_siblings_alone(alice: User, peer: Ant
     assert turn.store.results[1]["content"] == "The shelf is empty. Try another one."
 
 
-async def test_an_error_of_the_services_reaches_the_model_with_its_message(alice: User, peer: AnthropicServer) -> None:
+async def test_an_error_of_the_services_reaches_the_model_with_its_message(
+    alice: User, peer: AnthropicServer
+) -> None:
     async def handler(context: ToolContext, args: dict[str, Any]) -> str:
         raise NotFound("There is no note with this id. Search for it first.")
 
@@ -108,7 +118,9 @@ async def test_an_error_of_the_services_reaches_the_model_with_its_message(alice
     assert (await rows(alice))[0].error_code == "not_found"
 
 
-async def test_a_bug_in_a_tool_is_reported_without_ending_the_turn(alice: User, peer: AnthropicServer) -> None:
+async def test_a_bug_in_a_tool_is_reported_without_ending_the_turn(
+    alice: User, peer: AnthropicServer
+) -> None:
     async def handler(context: ToolContext, args: dict[str, Any]) -> str:
         raise ZeroDivisionError("division by zero")
 
@@ -129,7 +141,9 @@ async def test_a_tool_that_takes_too_long_is_ended(alice: User, peer: AnthropicS
     assert (await rows(alice))[0].error_code == "timeout"
 
 
-async def test_a_timeout_raised_by_the_tool_itself_is_no_timeout_of_ours(alice: User, peer: AnthropicServer) -> None:
+async def test_a_timeout_raised_by_the_tool_itself_is_no_timeout_of_ours(
+    alice: User, peer: AnthropicServer
+) -> None:
     async def handler(context: ToolContext, args: dict[str, Any]) -> str:
         raise TimeoutError("the other server is slow")
 
@@ -163,7 +177,9 @@ async def test_an_input_that_does_not_fit_is_explained_and_not_run(
 
 async def test_a_huge_wrong_input_gives_a_short_error(alice: User, peer: AnthropicServer) -> None:
     schema = {"type": "object", "properties": {"text": {"type": "string", "maxLength": 10}}}
-    result = await result_of(alice, peer, answering("ran"), input_schema=schema, input={"text": "x" * 1_000_000})
+    result = await result_of(
+        alice, peer, answering("ran"), input_schema=schema, input={"text": "x" * 1_000_000}
+    )
     assert result["is_error"] is True
     assert len(result["content"]) < 600
 
@@ -172,7 +188,10 @@ async def test_an_unknown_tool_is_an_error_for_the_model(alice: User, peer: Anth
     peer.add(reply(tool("teleport")), reply("I cannot."))
     turn = Turn(alice)
     await turn.run()
-    assert turn.store.results[0]["content"] == "There is no tool called teleport. Use one of those you were given."
+    assert (
+        turn.store.results[0]["content"]
+        == "There is no tool called teleport. Use one of those you were given."
+    )
 
 
 async def test_a_tool_that_is_known_but_not_offered_is_accepted(alice: User, peer: AnthropicServer) -> None:
@@ -198,7 +217,9 @@ async def test_characters_that_databases_refuse_are_replaced(alice: User, peer: 
     assert (await rows(alice))[0].input == {"q": "\ufffd\ufffd"}
 
 
-async def test_stored_secrets_and_key_shapes_appear_nowhere(alice: User, peer: AnthropicServer, settings: Any) -> None:
+async def test_stored_secrets_and_key_shapes_appear_nowhere(
+    alice: User, peer: AnthropicServer, settings: Any
+) -> None:
     key = "sk-ant-api03-" + "A1b2" * 8
     await asyncio.to_thread(secret_set, name="weather_key", value="hunter2-and-more", user_id=alice.pk)
 
@@ -210,7 +231,9 @@ async def test_stored_secrets_and_key_shapes_appear_nowhere(alice: User, peer: A
     turn = Turn(alice, [a_tool("it", handler)])
     await turn.run()
     (row,) = await rows(alice)
-    everything = json.dumps([row.input, row.result, turn.store.results, [str(event) for event in turn.events]])
+    everything = json.dumps(
+        [row.input, row.result, turn.store.results, [str(event) for event in turn.events]]
+    )
     assert "hunter2" not in everything
     assert key not in everything
     assert settings.SECRET_KEY not in everything
@@ -258,7 +281,9 @@ async def test_a_tool_can_start_a_build(alice: User, peer: AnthropicServer) -> N
 
 
 @pytest.mark.parametrize("ids", [("", ""), ("call_0", "call_0")])
-async def test_calls_without_ids_of_their_own_get_some(alice: User, peer: AnthropicServer, ids: tuple[str, str]) -> None:
+async def test_calls_without_ids_of_their_own_get_some(
+    alice: User, peer: AnthropicServer, ids: tuple[str, str]
+) -> None:
     first, second = (tool("it") | {"id": id} for id in ids)
     peer.add(reply(first, second), reply("Done."))
     turn = Turn(alice, [a_tool("it", answering("ok"))])
@@ -269,7 +294,9 @@ async def test_calls_without_ids_of_their_own_get_some(alice: User, peer: Anthro
     assert [block["tool_use_id"] for block in sent[2]["content"]] == called
 
 
-async def test_calls_of_one_user_are_not_among_anothers(alice: User, bob: User, peer: AnthropicServer) -> None:
+async def test_calls_of_one_user_are_not_among_anothers(
+    alice: User, bob: User, peer: AnthropicServer
+) -> None:
     await result_of(alice, peer, answering("ok"))
     assert len(await rows(alice)) == 1
     assert await rows(bob) == []

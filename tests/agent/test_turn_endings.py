@@ -24,7 +24,9 @@ async def row(user: User) -> ModelCall:
     return await asyncio.to_thread(only_call, user)
 
 
-async def test_an_answer_is_streamed_stored_and_ends_in_a_response(alice: User, peer: AnthropicServer) -> None:
+async def test_an_answer_is_streamed_stored_and_ends_in_a_response(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(reply("Good morning, Alice.", usage={"input_tokens": 10, "output_tokens": 5}))
     turn = Turn(alice)
     await turn.run()
@@ -42,12 +44,22 @@ async def test_an_answer_is_streamed_stored_and_ends_in_a_response(alice: User, 
 
 
 async def test_every_call_leaves_a_row_with_tokens_times_and_cost(alice: User, peer: AnthropicServer) -> None:
-    usage = {"input_tokens": 1000, "output_tokens": 200, "cache_read_input_tokens": 5000, "cache_creation_input_tokens": 40}
+    usage = {
+        "input_tokens": 1000,
+        "output_tokens": 200,
+        "cache_read_input_tokens": 5000,
+        "cache_creation_input_tokens": 40,
+    }
     peer.add(reply("Hi.", usage=usage))
     turn = Turn(alice)
     await turn.run()
     call = await row(alice)
-    assert (call.input_tokens, call.output_tokens, call.cache_read_tokens, call.cache_write_tokens) == (1000, 200, 5000, 40)
+    assert (call.input_tokens, call.output_tokens, call.cache_read_tokens, call.cache_write_tokens) == (
+        1000,
+        200,
+        5000,
+        40,
+    )
     assert float(call.cost_usd) == pytest.approx((1000 * 3 + 200 * 15 + 5000 * 0.3 + 40 * 3.75) / 1e6)
     assert (call.purpose, call.model, call.endpoint) == ("chat", "claude-sonnet-5-5", "custom")
     assert (call.turn_id, call.round, call.stop_reason, call.error_code) == (turn.turn_id, 1, "end_turn", "")
@@ -73,11 +85,16 @@ async def test_tools_run_and_their_results_go_back_together(alice: User, peer: A
     assert turn.store.roles == ["assistant", "user", "assistant"]
     last = turn.events[-1]
     assert isinstance(last, Response)
-    assert [(call["name"], call["result"]) for call in last.tool_calls] == [("one", "first"), ("two", '{"n": 2}')]
+    assert [(call["name"], call["result"]) for call in last.tool_calls] == [
+        ("one", "first"),
+        ("two", '{"n": 2}'),
+    ]
     assert last.usage["calls"] == 2
 
 
-async def test_the_assistant_message_is_stored_before_its_tools_run(alice: User, peer: AnthropicServer) -> None:
+async def test_the_assistant_message_is_stored_before_its_tools_run(
+    alice: User, peer: AnthropicServer
+) -> None:
     seen: list[list[str]] = []
     turn = Turn(alice)
 
@@ -190,7 +207,9 @@ async def test_a_server_that_is_not_there_is_named(alice: User, peer: AnthropicS
     assert "http://127.0.0.1:1" in last.message
 
 
-async def test_a_key_that_fits_no_header_is_an_error_like_others(alice: User, peer: AnthropicServer, settings: Any) -> None:
+async def test_a_key_that_fits_no_header_is_an_error_like_others(
+    alice: User, peer: AnthropicServer, settings: Any
+) -> None:
     settings.ANTHROPIC_API_KEY = "sk-\udcff"
     turn = Turn(alice)
     await turn.run()
@@ -236,7 +255,9 @@ async def test_a_full_context_window_keeps_the_text_and_says_so(alice: User, pee
 
 
 @pytest.mark.parametrize("raw", ['{"content": "half a no', '{"content": "whole"}', ""])
-async def test_a_tool_call_cut_at_max_tokens_is_never_run(alice: User, peer: AnthropicServer, raw: str) -> None:
+async def test_a_tool_call_cut_at_max_tokens_is_never_run(
+    alice: User, peer: AnthropicServer, raw: str
+) -> None:
     ran: list[dict[str, Any]] = []
 
     async def handler(context: Any, args: dict[str, Any]) -> str:
@@ -255,7 +276,9 @@ async def test_a_tool_call_cut_at_max_tokens_is_never_run(alice: User, peer: Ant
     assert isinstance(turn.events[-1], Response)
 
 
-async def test_broken_json_in_a_tool_call_is_an_error_for_the_model(alice: User, peer: AnthropicServer) -> None:
+async def test_broken_json_in_a_tool_call_is_an_error_for_the_model(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(reply(tool("look", raw='{"a": [1,')), reply("Sorry."))
     turn = Turn(alice, [a_tool("look", answering("never"))])
     await turn.run()
@@ -302,8 +325,7 @@ async def test_cancelling_while_text_streams_keeps_what_came(alice: User, peer: 
     peer.add(held)
     turn = Turn(alice)
     task = asyncio.create_task(turn.run())
-    while len(turn.of(TextDelta)) < 2:
-        await asyncio.sleep(0.01)
+    await turn.heard(TextDelta, 2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -91,8 +91,15 @@ async def test_a_declined_call_is_not_run_and_the_model_is_told(
     assert "declined" in result["content"]
 
 
-async def test_never_is_an_error_and_allow_needs_no_card(alice: User, peer: AnthropicServer, shredder: Shredder) -> None:
-    peer.add(reply(tool("shred", {"what": "a"})), reply("Not allowed."), reply(tool("shred", {"what": "b"})), reply("Done."))
+async def test_never_is_an_error_and_allow_needs_no_card(
+    alice: User, peer: AnthropicServer, shredder: Shredder
+) -> None:
+    peer.add(
+        reply(tool("shred", {"what": "a"})),
+        reply("Not allowed."),
+        reply(tool("shred", {"what": "b"})),
+        reply("Done."),
+    )
     never = Turn(alice, [asking(shredder)], approvals={"shred": "never"})
     await never.run()
     assert "never allow shred" in never.store.results[0]["content"]
@@ -101,7 +108,9 @@ async def test_never_is_an_error_and_allow_needs_no_card(alice: User, peer: Anth
     assert shredder.shredded == ["b"]
 
 
-async def test_the_users_own_preference_is_read(alice: User, peer: AnthropicServer, shredder: Shredder) -> None:
+async def test_the_users_own_preference_is_read(
+    alice: User, peer: AnthropicServer, shredder: Shredder
+) -> None:
     def prefer() -> None:
         alice.preferences.tool_approval = {"shred": "ask"}
         alice.preferences.save()
@@ -112,7 +121,9 @@ async def test_the_users_own_preference_is_read(alice: User, peer: AnthropicServ
     assert last_response(await turn.run()).waits
 
 
-async def test_a_wrong_input_is_not_put_before_the_user(alice: User, peer: AnthropicServer, shredder: Shredder) -> None:
+async def test_a_wrong_input_is_not_put_before_the_user(
+    alice: User, peer: AnthropicServer, shredder: Shredder
+) -> None:
     schema = {"type": "object", "required": ["what"]}
     peer.add(reply(tool("shred", {})), reply("My mistake."))
     turn = Turn(alice, [a_tool("shred", shredder, Tier.SIDE_EFFECTING, approval="ask", input_schema=schema)])
@@ -128,7 +139,12 @@ async def test_what_comes_after_a_waiting_call_is_held_back_in_order(
         order.append(args["at"])
         return "seen"
 
-    calls = [tool("look", {"at": "1"}), tool("shred", {"what": "x"}), tool("look", {"at": "2"}), tool("save", {})]
+    calls = [
+        tool("look", {"at": "1"}),
+        tool("shred", {"what": "x"}),
+        tool("look", {"at": "2"}),
+        tool("save", {}),
+    ]
     peer.add(reply(*calls), reply("All done."))
     tools = [a_tool("look", look), asking(shredder), a_tool("save", answering("saved"), Tier.SIDE_EFFECTING)]
     turn = Turn(alice, tools)
@@ -141,7 +157,9 @@ async def test_what_comes_after_a_waiting_call_is_held_back_in_order(
     assert [block["content"] for block in resumed.store.results] == ["seen", "shredded x", "seen", "saved"]
 
 
-async def test_two_cards_wait_for_both_answers(alice: User, peer: AnthropicServer, shredder: Shredder) -> None:
+async def test_two_cards_wait_for_both_answers(
+    alice: User, peer: AnthropicServer, shredder: Shredder
+) -> None:
     peer.add(reply(tool("shred", {"what": "a"}), tool("shred", {"what": "b"})), reply("Done."))
     turn = Turn(alice, [asking(shredder)])
     await turn.run()
@@ -254,7 +272,9 @@ async def test_a_crash_before_any_row_was_written_runs_the_calls_on_resuming(
     assert shredder.shredded == ["letter"]
 
 
-async def test_a_cut_call_is_not_run_on_resuming_either(alice: User, peer: AnthropicServer, shredder: Shredder) -> None:
+async def test_a_cut_call_is_not_run_on_resuming_either(
+    alice: User, peer: AnthropicServer, shredder: Shredder
+) -> None:
     peer.add(reply(tool("shred", raw='{"what": "let'), stop_reason="max_tokens"), reply("Sorry."))
     turn = Turn(alice, [a_tool("shred", shredder, Tier.SIDE_EFFECTING)])
     await turn.run()
@@ -278,7 +298,9 @@ async def test_a_process_that_lost_the_turn_stops_without_running_anything(
     loser = turn.fresh_process()
 
     async def beaten(context: ToolContext, args: dict[str, Any]) -> str:
-        await in_db(services.toolcall_finish, user_id=alice.pk, id=(await row_of(alice)).pk, result="by the winner")
+        await in_db(
+            services.toolcall_finish, user_id=alice.pk, id=(await row_of(alice)).pk, result="by the winner"
+        )
         return "by the loser"
 
     loser.tools = loser.state.tools = [a_tool("shred", beaten, Tier.SIDE_EFFECTING, approval="ask")]

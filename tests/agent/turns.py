@@ -1,5 +1,6 @@
 """Runs one turn the way chat does, with its messages kept in a list instead of rows."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -54,6 +55,7 @@ class Turn:
     client: ModelClient = field(default_factory=SdkModelClient)
     executor: ToolExecutor | None = None
     approvals: dict[str, str] = field(default_factory=dict)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
         self.state = TurnState(
@@ -73,7 +75,9 @@ class Turn:
             run_turn(self.state, client=self.client, executor=await self._executor(), store=self.store)
         ) as stream:
             async for event in stream:
-                self.events.append(event)
+                async with self.changed:
+                    self.events.append(event)
+                    self.changed.notify_all()
         return self.events[before:]
 
     async def _executor(self) -> ToolExecutor:
@@ -83,6 +87,11 @@ class Turn:
         executor.tools = {tool.name: tool for tool in self.tools}
         executor.approvals = {**executor.approvals, **self.approvals}
         return executor
+
+    async def heard(self, kind: type[Event], count: int) -> None:
+        """Waits until the running turn has yielded that many events of the kind."""
+        async with self.changed:
+            await self.changed.wait_for(lambda: len(self.of(kind)) >= count)
 
     def fresh_process(self) -> "Turn":
         """The same turn as another process would load it: from what was stored."""

@@ -83,7 +83,13 @@ class Reply:
 
     def _head(self, model: str, input_tokens: int) -> dict[str, Any]:
         usage = {"input_tokens": input_tokens, "output_tokens": 1} | self.usage
-        head: dict[str, Any] = {"id": self.message_id, "type": "message", "role": "assistant", "model": model, "content": []}
+        head: dict[str, Any] = {
+            "id": self.message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": [],
+        }
         return head | {"stop_reason": None, "stop_sequence": None, "usage": usage}
 
     def _stop_reason(self) -> str:
@@ -96,7 +102,7 @@ class Reply:
 
 def _block_events(index: int, block: Block) -> Iterator[dict[str, Any]]:
     if block["type"] == "text":
-        start = {"type": "text", "text": ""}
+        start: Block = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": word} for word in words(block["text"])]
     elif block["type"] == "thinking":
         start = {"type": "thinking", "thinking": "", "signature": ""}

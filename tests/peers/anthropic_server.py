@@ -66,6 +66,7 @@ class AnthropicServer:
     models: list[str] = field(default_factory=lambda: ["claude-sonnet-5-5", "claude-haiku-5-5"])
     script: deque[Answer] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
+    connections: int = 0
     broken_by_client: int = 0
     _server: asyncio.Server | None = None
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
@@ -119,6 +120,7 @@ class AnthropicServer:
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
+        self.connections += 1
         try:
             while (request := await _read_request(reader)) is not None:
                 self.requests.append(request)

@@ -85,7 +85,7 @@ def intent_of(words: str) -> Intent:
 
 def _intent(kind: Kind, match: re.Match[str]) -> Intent:
     parts = match.groupdict()
-    topic = (parts.get("topic") or "").strip().rstrip("?!." if kind != Kind.REMEMBER else "?")
+    topic = (parts.get("topic") or "").strip().rstrip("?!.")
     value = (parts.get("value") or "").strip().rstrip("?!.")
     if kind == Kind.FORGET and parts.get("all"):
         value = "all"

@@ -2,6 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+
+import snowballstemmer
 
 STEM_CHARS = 5
 STOP = frozenset(
@@ -126,9 +129,15 @@ def _alike_any(word: str, others: list[str]) -> bool:
 
 
 def _alike(one: str, other: str) -> bool:
-    if one == other:
+    if one == other or _stem(one) == _stem(other):
         return True
     shorter, longer = sorted((one, other), key=len)
     if len(shorter) >= STEM_CHARS and longer.startswith(shorter[:-1]):
         return True
     return len(shorter) > STEM_CHARS and longer[: STEM_CHARS + 1] == shorter[: STEM_CHARS + 1]
+
+
+@lru_cache(maxsize=4096)
+def _stem(word: str) -> str:
+    stem: str = snowballstemmer.stemmer("english").stemWord(word)
+    return stem

@@ -17,6 +17,7 @@ SEARCHED = 10
 LISTED = 20
 CERTAIN = 0.45
 POSSIBLE = 0.3
+NEAREST = 3
 SHORT = 80
 
 
@@ -60,7 +61,7 @@ def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
     note = note_text(intent.topic)
     if dialogue.latest is None:
         return use(dialogue, "memory_save", {"content": note})
-    return say(f"I'll remember: {to_you(note)}")
+    return say(_inline("I'll remember", to_you(note)))
 
 
 def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
@@ -68,7 +69,7 @@ def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
         return search(dialogue, intent.topic)
     found = _relevant(dialogue.notes, intent.topic)
     if not found:
-        return say(phrases.NOTHING_FOUND.format(topic=f"“{_short(intent.topic)}”"))
+        return say(_nothing_found(dialogue, intent.topic))
     return say(f"This is what I know about {_short(intent.topic)}:\n\n{_bullets(found)}")
 
 
@@ -217,6 +218,19 @@ def _forgotten(dialogue: Dialogue) -> str:
     texts = [to_you(note.text) for note in dialogue.notes if note.note_id in gone]
     listed = "\n".join(f"- ~~{text}~~" for text in texts)
     return f"I have forgotten this:\n\n{listed}\n\nIt can be restored on the memories page for 30 days."
+
+
+def _nothing_found(dialogue: Dialogue, topic: str) -> str:
+    text = phrases.NOTHING_FOUND.format(topic=f"“{_short(topic)}”")
+    nearest = dialogue.notes[:NEAREST]
+    return f"{text} The nearest ones are:\n\n{_bullets(nearest)}" if nearest else text
+
+
+def _inline(before: str, text: str) -> str:
+    """`I'll remember that you are tall.`, or with a colon where the text is not about the user."""
+    if text.startswith(("You ", "Your ")):
+        return f"{before} that {text[0].lower()}{text[1:]}"
+    return f"{before}: {text}"
 
 
 def _bullets(notes: list[Note]) -> str:

@@ -1,0 +1,130 @@
+"""Where the model comes from and what the instance says about it."""
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import User
+from apps.accounts.secrets import secret_set
+from apps.agent import status
+from apps.agent.endpoint import current_endpoint, model_for
+from apps.agent.events import Response
+from apps.agent.models import ModelCall
+from apps.core.health import CheckResult
+from apps.core.registries import banners, choices, connection_tests
+from tests.agent.turns import Turn
+from tests.peers.anthropic_server import AnthropicServer, failure, reply
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("key", "url", "kind", "base"),
+    [
+        ("", "", "offline", ""),
+        ("sk-1", "", "anthropic", "https://api.anthropic.com"),
+        ("sk-1", "https://api.anthropic.com/", "anthropic", "https://api.anthropic.com"),
+        ("", "http://127.0.0.1:11434/", "custom", "http://127.0.0.1:11434"),
+        ("sk-1", "https://proxy.example.org/anthropic", "custom", "https://proxy.example.org/anthropic"),
+    ],
+)
+def test_the_endpoint_follows_the_environment(
+    settings: Any, key: str, url: str, kind: str, base: str
+) -> None:
+    settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = key, url
+    endpoint = current_endpoint()
+    assert (endpoint.kind, endpoint.base_url) == (kind, base)
+
+
+@pytest.mark.django_db
+def test_what_the_superuser_set_counts_where_the_environment_is_silent(settings: Any) -> None:
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+    secret_set(name="anthropic_api_key", value="sk-stored")
+    assert current_endpoint().api_key == "sk-stored"
+    settings.ANTHROPIC_API_KEY = "sk-environment"
+    assert current_endpoint().api_key == "sk-environment"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_key_set_while_running_is_used_by_the_next_call(
+    alice: User, peer: AnthropicServer, settings: Any
+) -> None:
+    settings.ANTHROPIC_API_KEY = ""
+    await Turn(alice).run()
+    await asyncio.to_thread(secret_set, name="anthropic_api_key", value="sk-new")
+    await Turn(alice).run()
+    sent = [request.headers["authorization"] for request in peer.requests]
+    assert sent == ["Bearer none-needed", "Bearer sk-new"]
+
+
+def test_each_purpose_has_its_model(settings: Any) -> None:
+    settings.IZZY_CHAT_MODEL, settings.IZZY_FAST_MODEL = "big", "small"
+    settings.IZZY_BUILDER_MODEL, settings.IZZY_EXTRACT_MODEL = "builder", "extractor"
+    assert [model_for(purpose) for purpose in ("chat", "fast", "builder", "extract")] == [
+        "big",
+        "small",
+        "builder",
+        "extractor",
+    ]
+    assert choices["models"]() == [(name, name) for name in ("big", "small", "builder", "extractor")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_connection_test_asks_for_one_token(admin: User, settings: Any) -> None:
+    with AnthropicServer.in_thread() as server:
+        settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = "sk-1", server.url
+        server.add(reply("OK", stop_reason="max_tokens"))
+        result = connection_tests["model"]()
+        assert result == CheckResult(True, f"claude-sonnet-5-5 at {server.url} answers.")
+        assert server.messages[0]["max_tokens"] == 1
+    call = ModelCall.objects.for_user(admin).get()
+    assert call.purpose == "connection_test"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_connection_test_says_what_is_wrong(admin: User, settings: Any) -> None:
+    with AnthropicServer.in_thread() as server:
+        settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = "sk-1", server.url
+        server.add(failure(401, "authentication_error"))
+        result = status.test_connection()
+        assert not result.ok
+        assert "does not accept the API key" in result.message
+    gone = status.test_connection()
+    assert not gone.ok
+    assert "cannot be reached" in gone.message
+
+
+@pytest.mark.django_db
+def test_the_connection_test_needs_a_model_and_somebody_to_account_it_to(settings: Any) -> None:
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+    assert "Offline mode" in status.test_connection().message
+    settings.ANTHROPIC_API_KEY = "sk-1"
+    assert status.test_connection().message == "There is no superuser yet."
+
+
+@pytest.mark.django_db
+def test_a_banner_says_that_no_model_is_connected(settings: Any) -> None:
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+    assert "ANTHROPIC_API_KEY" in banners["model"]()
+    assert status.check_model().ok
+    settings.ANTHROPIC_API_KEY = "sk-1"
+    assert banners["model"]() == ""
+    assert "claude-sonnet-5-5" in status.check_model().message
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_offline_answers_without_any_server_and_costs_nothing(alice: User, offline: None) -> None:
+    turn = Turn(alice, words="help")
+    events = await turn.run()
+    assert isinstance(events[-1], Response)
+    assert "offline mode" in events[-1].text
+    call = await asyncio.to_thread(lambda: ModelCall.objects.for_user(alice).get())
+    assert call.endpoint == "offline"
+    assert call.cost_usd == Decimal(0)
+    assert call.input_tokens > 0
+
+
+def test_the_preferences_are_offered_every_tool_and_toolset() -> None:
+    assert ("ask_user", "ask user") in choices["tools"]()
+    assert "notes" in dict(choices["toolsets"]())

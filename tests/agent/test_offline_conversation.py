@@ -1,0 +1,260 @@
+"""The offline model at work: over the real SDK, the real loop and the real notes."""
+
+import re
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import User
+from apps.agent import services
+from apps.agent.events import Event, Question, Response, TextDelta, ToolStart
+from apps.agent.executor import executor_for
+from apps.agent.offline.responder import respond
+from apps.agent.tools.base import Tier
+from apps.agent.tools.registry import tools_for
+from apps.core.database import in_db
+from apps.memory.models import Memory
+from apps.memory.tool_service import NoteTools
+from tests.agent.turns import Turn, a_tool, answering
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Conversation:
+    """Turn after turn of one user with the offline model; the history grows as in chat."""
+
+    def __init__(self, user: User) -> None:
+        self.user = user
+        self.history: list[dict[str, Any]] = []
+        self.turn: Turn | None = None
+
+    async def say(self, words: str) -> str:
+        """The answer to the words, or the question that they led to."""
+        turn = self.turn = Turn(self.user, tools_for({"notes"}))
+        turn.executor = await executor_for(
+            user_id=self.user.pk,
+            conversation_id=turn.state.conversation_id,
+            turn_id=turn.turn_id,
+            memory=NoteTools(user_id=self.user.pk),
+        )
+        context = {"type": "text", "text": "<context>\nNow: Saturday\n</context>"}
+        self.history.append({"role": "user", "content": [context, {"type": "text", "text": words}]})
+        turn.state.messages = self.history
+        return said(await turn.run())
+
+    async def answer(self, words: str) -> str:
+        """The answer to a question goes to the call that waits for it, and the turn goes on."""
+        assert self.turn is not None
+        call_id = self.turn.of(Question)[-1].id
+        await in_db(services.toolcall_answer, user_id=self.user.pk, tool_call_id=call_id, text=words)
+        return said(await self.turn.run())
+
+    @property
+    def used(self) -> list[str]:
+        """The tools of the newest turn, in order."""
+        assert self.turn is not None
+        return [event.name for event in self.turn.of(ToolStart)]
+
+    async def notes(self) -> list[str]:
+        return await in_db(
+            lambda: sorted(Memory.objects.for_user(self.user).values_list("content", flat=True))
+        )
+
+
+def said(events: list[Event]) -> str:
+    last = events[-1]
+    assert isinstance(last, Response)
+    return str(last.pending_question["text"]) if last.pending_question else last.text
+
+
+@pytest.fixture
+def talk(alice: User, offline: None) -> Conversation:
+    return Conversation(alice)
+
+
+async def test_izzy_remembers_finds_corrects_and_forgets(talk: Conversation) -> None:
+    assert (
+        await talk.say("remember that I'm allergic to shellfish")
+        == "I'll remember that you are allergic to shellfish."
+    )
+    assert talk.used == ["memory_save"]
+    assert "You are allergic to shellfish." in await talk.say("what do you know about food?")
+    assert talk.used == ["memory_search"]
+    before = await in_db(lambda: Memory.objects.for_user(talk.user).get().pk)
+    assert "prawns" in await talk.say("actually I'm only allergic to prawns")
+    assert talk.used == ["memory_search", "memory_update"]
+    note = await in_db(lambda: Memory.objects.for_user(talk.user).get())
+    assert (note.pk, note.content) == (before, "The user is only allergic to prawns.")
+    assert "forgotten" in await talk.say("forget my allergy")
+    assert talk.used == ["memory_search", "memory_delete"]
+    assert await talk.notes() == []
+
+
+async def test_equally_good_notes_are_asked_about(talk: Conversation) -> None:
+    await talk.say("remember that I'm allergic to nuts")
+    await talk.say("remember that my sister is allergic to cats")
+    question = await talk.say("forget my allergy")
+    assert "Which note shall I forget?" in question
+    number = re.search(r"(\d)\. Your sister", question)
+    assert number is not None
+    await talk.answer(f"number {number[1]}, please")
+    assert await talk.notes() == ["The user is allergic to nuts."]
+
+
+async def test_none_of_them_leaves_all_of_them(talk: Conversation) -> None:
+    await talk.say("remember that I'm allergic to nuts")
+    await talk.say("remember that my sister is allergic to cats")
+    await talk.say("forget my allergy")
+    assert await talk.answer("none") == "Good, I left your notes as they are."
+    assert len(await talk.notes()) == 2
+
+
+async def test_a_word_of_the_note_is_an_answer_too(talk: Conversation) -> None:
+    await talk.say("remember that I'm allergic to nuts")
+    await talk.say("remember that my sister is allergic to cats")
+    await talk.say("actually I'm allergic to walnuts")
+    await talk.answer("the one with nuts")
+    assert "The user is allergic to walnuts." in await talk.notes()
+
+
+async def test_a_value_can_be_changed(talk: Conversation) -> None:
+    await talk.say("My favourite colour is blue")
+    assert "green" in await talk.say("change my favourite colour to green")
+    assert await talk.notes() == ["The user's favourite colour is green."]
+    await talk.say("replace green with dark red")
+    assert await talk.notes() == ["The user's favourite colour is dark red."]
+
+
+async def test_a_correction_of_nothing_becomes_a_note(talk: Conversation) -> None:
+    await talk.say("actually, my name is SG")
+    assert await talk.notes() == ["The user's name is SG."]
+
+
+async def test_that_means_the_note_that_was_just_saved(talk: Conversation) -> None:
+    await talk.say("I live in Lisbon")
+    await talk.say("hello")
+    await talk.say("forget that")
+    assert await talk.notes() == []
+
+
+async def test_everything_about_something_goes_at_once(talk: Conversation) -> None:
+    await talk.say("remember that I fly to Lisbon in May")
+    await talk.say("remember that the hotel in Lisbon is paid")
+    await talk.say("remember that I like tea")
+    answer = await talk.say("forget everything about Lisbon")
+    assert answer.count("~~") == 4
+    assert await talk.notes() == ["The user likes tea."]
+
+
+async def test_the_notes_can_be_listed(talk: Conversation) -> None:
+    assert "no notes yet" in await talk.say("list my memories")
+    await talk.say("remember that I like tea")
+    await talk.say("remember the wifi password is tulip")
+    listed = await talk.say("what do you know about me?")
+    assert "You like tea." in listed
+    assert "The wifi password is tulip." in listed
+
+
+async def test_a_question_is_answered_from_the_notes(talk: Conversation) -> None:
+    await talk.say("remember that my sister's name is Ana")
+    assert "Ana" in await talk.say("What is my sister's name?")
+
+
+async def test_what_is_not_there_is_not_invented(talk: Conversation) -> None:
+    assert "found nothing about “cars”" in await talk.say("what do you know about cars?")
+    assert "found nothing about" in await talk.say("forget my car")
+    assert "offline mode" in await talk.say("Who won the war of the roses?")
+    assert "offline mode" in await talk.say("write a poem about rain")
+
+
+async def test_it_says_that_it_is_no_language_model(talk: Conversation) -> None:
+    assert "no language model is connected" in await talk.say("help")
+
+
+async def test_text_comes_word_by_word(talk: Conversation) -> None:
+    await talk.say("help")
+    assert talk.turn is not None
+    assert len(talk.turn.of(TextDelta)) > 50
+
+
+async def test_one_user_never_hears_of_anothers_notes(talk: Conversation, bob: User) -> None:
+    await talk.say("remember that I'm allergic to shellfish")
+    assert "shellfish" not in await Conversation(bob).say("what do you know about food?")
+
+
+def request(words: str, *tools: str, calls: list[tuple[str, str, bool]] | None = None) -> dict[str, Any]:
+    """A request as the SDK would send it, with earlier calls of the turn: (tool, result, is_error)."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": words}]
+    for number, (name, result, is_error) in enumerate(calls or []):
+        block = {
+            "type": "tool_use",
+            "id": f"t{number}",
+            "name": name,
+            "input": {"content": "x", "note_id": "n"},
+        }
+        outcome = {
+            "type": "tool_result",
+            "tool_use_id": f"t{number}",
+            "content": result,
+            "is_error": is_error,
+        }
+        messages += [{"role": "assistant", "content": [block]}, {"role": "user", "content": [outcome]}]
+    return {
+        "messages": messages,
+        "tools": [a_tool(name, answering(""), Tier.READ_ONLY).definition() for name in tools],
+    }
+
+
+def test_without_memory_it_says_so() -> None:
+    (block,) = respond(request("remember that I like tea"))
+    assert "without memory" in block["text"]
+
+
+def test_a_failed_tool_is_reported_with_its_reason() -> None:
+    (block,) = respond(
+        request("remember I like tea", "memory_save", calls=[("memory_save", "Too long.", True)])
+    )
+    assert block["text"] == "That did not work: Too long."
+
+
+@pytest.mark.parametrize("result", ["", "no JSON", "[1, null]", '{"a": 1}', '[{"text": "x"}]', "[]"])
+@pytest.mark.parametrize(
+    "words", ["what do you know about tea?", "forget tea", "actually I like tea", "list my notes", "search our chats for tea", "delete the chat about tea", "list our conversations"]
+)  # fmt: skip
+def test_odd_results_do_not_break_it(words: str, result: str) -> None:
+    names = (
+        "memory_search",
+        "memory_save",
+        "memory_delete",
+        "memory_update",
+        "conversation_list",
+        "conversation_delete",
+    )
+    for name in ("memory_search", "conversation_list"):
+        assert respond(request(words, *names, calls=[(name, result, False)]))
+
+
+@pytest.mark.parametrize(
+    "words", ["", " ", "?", "...", "\u202e", "🙂", "remember", "forget", "actually", "change to"]
+)
+def test_odd_words_get_some_answer(words: str) -> None:
+    assert respond(request(words, "memory_search", "memory_save"))
+
+
+def test_a_request_without_messages_gets_some_answer() -> None:
+    assert respond({})
+
+
+def test_conversations_are_listed_searched_and_deleted() -> None:
+    found = '{"count": 2, "conversations": [{"id": "c1", "title": "Trip to Lisbon"}, {"id": "c2", "title": "Tea"}]}'
+    listed = respond(
+        request("list our conversations", "conversation_list", calls=[("conversation_list", found, False)])
+    )
+    assert "- Trip to Lisbon" in listed[0]["text"]
+    tools = ("conversation_list", "conversation_delete")
+    (call,) = respond(
+        request("delete the conversation about Lisbon", *tools, calls=[("conversation_list", found, False)])
+    )
+    assert (call["name"], call["input"]) == ("conversation_delete", {"conversation_id": "c1"})
+    (searched,) = respond(request("search our conversations for Lisbon", "memory_search"))
+    assert searched["input"] == {"query": "Lisbon", "top_k": 10, "include_conversation": True}
