@@ -1,5 +1,5 @@
 // The chat page: puts socket, state, log, composer and sidebar together.
-import { toast } from "../core/toasts.js";
+import { toast, toastError } from "../core/toasts.js";
 import { uuid } from "../core/ids.js";
 import { Announcer } from "./announcer.js";
 import { Composer } from "./composer.js";
@@ -7,11 +7,13 @@ import { Outbox } from "./drafts.js";
 import { conversationInUrl, setUrl, SidebarLinks } from "./history.js";
 import { LogView } from "./log-view.js";
 import { ScrollKeeper } from "./scroll.js";
-import { fromSnapshot } from "./snapshot.js";
+import { api } from "../core/api.js";
+import { fromSnapshot, prependEarlier } from "./snapshot.js";
 import { ChatSocket, socketUrl } from "./socket.js";
 import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
+const SNAPSHOT_MESSAGES = 200;
 const KEEPS_BUSY = new Set(["text_delta", "html", "tool_progress", "memory_context", "tool_start", "tool_result"]);
 
 export class ChatPage {
@@ -31,12 +33,14 @@ export class ChatPage {
     socket.addEventListener("frame", ({ detail }) => this.#onFrame(detail));
     socket.addEventListener("status", ({ detail }) => this.#onStatus(detail));
     this.#listen();
-    this.show(snapshot ? fromSnapshot(snapshot) : emptyState(conversationInUrl()));
+    if (snapshot) this.#showSnapshot(snapshot);
+    else this.show(emptyState(conversationInUrl()));
   }
 
   /** Makes the page show this state. */
   show(state) {
     this.state = state;
+    byId("earlier").hidden = true;
     this.composer.open(state.conversation);
     this.#addPending();
     this.log.reset(state);
@@ -114,7 +118,26 @@ export class ChatPage {
   #onSnapshot(frame) {
     if (frame.conversation !== (this.wanted ?? this.state.conversation)) return;
     this.wanted = null;
+    this.#showSnapshot(frame);
+  }
+
+  #showSnapshot(frame) {
     this.show(fromSnapshot(frame));
+    byId("earlier").hidden = frame.messages.length < SNAPSHOT_MESSAGES;
+  }
+
+  async #loadEarlier() {
+    const { state } = this;
+    const first = state.turns.map((turn) => turn.user?.id ?? turn.messages[0]).find(Boolean);
+    try {
+      const page = await api("GET", `/api/v1/conversations/${state.conversation}/messages/?before=${first}`);
+      if (state !== this.state) return;
+      prependEarlier(state, page.results);
+      byId("earlier").hidden = page.next === null;
+      this.scroll.holding(() => this.log.drawAll(state, this.#isBusy()));
+    } catch (error) {
+      toastError(error);
+    }
   }
 
   #onRefusal(frame) {
@@ -217,6 +240,7 @@ export class ChatPage {
     const suggestion = event.target.closest("[data-suggestion]");
     if (suggestion) this.send(suggestion.dataset.suggestion);
     if (event.target.closest("[data-reconnect]")) this.socket.retryNow();
+    if (event.target.closest("#earlier")) this.#loadEarlier();
     const link = event.target.closest(".conversation-link, #new-chat, .brand-link");
     if (!link || event.defaultPrevented || event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();

@@ -20,6 +20,14 @@ export class ScrollKeeper {
     this.#showButton();
   }
 
+  /** Runs a change above what the reader sees, and keeps that where it is. */
+  holding(change) {
+    const fromEnd = this.scroller.scrollHeight - this.scroller.scrollTop;
+    change();
+    this.scroller.scrollTop = this.scroller.scrollHeight - fromEnd;
+    this.#lastTop = this.scroller.scrollTop;
+  }
+
   toEnd({ smooth = false } = {}) {
     this.#following = true;
     if (smooth && !window.matchMedia("(prefers-reduced-motion: reduce)").matches) {

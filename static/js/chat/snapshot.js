@@ -1,7 +1,8 @@
 // A snapshot frame (the stored conversation) becomes the same state that its events would have made.
 import { emptyState, newTurn, textSegment, toolSegment } from "./state.js";
 
-const CALL_STATES = { succeeded: "done", ok: "done", done: "done", failed: "error", error: "error", running: "running", waiting: "asking" };
+const CALL_STATES = { pending: "open", running: "running", waiting: "asking", done: "done" };
+const OWN_SPEAKERS = new Set(["user", "assistant"]);
 
 /** The state a snapshot describes. */
 export function fromSnapshot(snapshot) {
@@ -31,14 +32,19 @@ function addMessage(state, message) {
   const turn = attach ? last : turnOf(state, message.turn, message.id);
   if (message.state) turn.state = message.state;
   if (message.role === "user") {
-    turn.user = { id: message.id, text: message.text, at: message.created_at };
+    turn.user = { id: message.id, text: message.text, at: message.created_at, speaker: speakerOf(message) };
     turn.memories = message.memories ?? [];
     turn.error = message.error ?? null;
     return;
   }
   turn.messages.push(message.id);
-  if (message.text || message.html) turn.segments.push({ ...textSegment({ html: message.html, text: message.text }), closed: true });
+  if (message.text) turn.segments.push({ ...textSegment({ html: message.html, text: message.text }), closed: true, speaker: speakerOf(message) });
   for (const call of message.tool_calls ?? []) addCall(turn, call);
+}
+
+/** The name of whoever speaks in a conversation that was brought in from elsewhere. */
+function speakerOf(message) {
+  return !message.speaker || OWN_SPEAKERS.has(message.speaker) ? null : message.speaker;
 }
 
 function addCall(turn, call) {
@@ -50,10 +56,9 @@ function addCall(turn, call) {
 
 function callState(call, turn) {
   if (call.is_error) return "error";
-  const state = CALL_STATES[call.state];
-  if (state) return state;
-  if (call.duration_ms !== null && call.duration_ms !== undefined) return "done";
-  return turn.state === "running" || turn.state === "waiting" ? "open" : "error";
+  const state = CALL_STATES[call.state] ?? "error";
+  // What was open when its turn ended will not go on.
+  return state === "done" || turn.state === "running" || turn.state === "waiting" ? state : "error";
 }
 
 function addLive(state, live) {
@@ -90,5 +95,19 @@ function addAsk(turn, ask) {
 function addQueued(state, queued) {
   const turn = turnOf(state, queued.turn, queued.turn);
   turn.state = "queued";
-  turn.user ??= { id: queued.message, text: queued.text, at: null };
+  turn.user ??= { id: queued.message?.id ?? queued.message, text: queued.text, at: queued.message?.created_at ?? null };
+}
+
+/** Puts messages from before the first shown turn in front; a turn cut in two by the page becomes whole. */
+export function prependEarlier(state, messages) {
+  const earlier = fromSnapshot({ conversation: state.conversation, seq: 0, messages, turn: null }).turns;
+  const first = state.turns[0];
+  const last = earlier.at(-1);
+  if (first && last && first.id !== null && last.id === first.id) {
+    earlier.pop();
+    first.user ??= last.user;
+    first.memories = first.memories.length > 0 ? first.memories : last.memories;
+    first.segments.unshift(...last.segments);
+  }
+  state.turns.unshift(...earlier);
 }

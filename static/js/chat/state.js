@@ -80,10 +80,15 @@ export function apply(state, event) {
   if (!handler) return null;
   if (event.conversation && state.conversation && event.conversation !== state.conversation) return null;
   if (event.type !== "html" && event.seq !== undefined) {
-    if (event.seq <= state.seq) return null;
-    state.seq = event.seq;
+    if (event.seq <= state.seq && !confirms(state, event)) return null;
+    state.seq = Math.max(state.seq, event.seq);
   }
   return handler(state, event);
+}
+
+/** The answer to a message that was sent again after a reconnect repeats an old event; it still confirms. */
+function confirms(state, event) {
+  return event.type === "turn_queued" && state.turns.some((turn) => turn.state === "sending" && turn.clientId === event.client_id);
 }
 
 const HANDLERS = {
@@ -144,16 +149,17 @@ function withTurn(change) {
 function onQueued(state, event) {
   state.conversation = event.conversation;
   if (event.title) state.title = event.title;
-  const known = state.turns.find((turn) => turn.id === event.turn || (event.client_id && turn.clientId === event.client_id));
+  const mine = event.client_id ? state.turns.find((turn) => turn.clientId === event.client_id) : null;
+  const known = findTurn(state, event.turn) ?? mine;
   const gone = new Set(event.replaces ?? []);
-  const replaced = (turn) => turn !== known && turn.user && (gone.has(turn.user.id) || turn.user.id === event.message);
+  const replaced = (turn) => turn !== known && (turn === mine || (turn.user && (gone.has(turn.user.id) || turn.user.id === event.message)));
   state.turns = state.turns.filter((turn) => !replaced(turn));
   state.removed = [];
   const turn = known ?? newTurn({ key: event.client_id || event.turn, clientId: event.client_id || null });
   if (!known) state.turns.push(turn);
   turn.id = event.turn;
   if (turn.state === "sending") turn.state = "queued";
-  turn.user = { id: event.message ?? turn.user?.id ?? null, text: event.text ?? turn.user?.text ?? "", at: turn.user?.at ?? null };
+  turn.user = { id: event.message ?? turn.user?.id ?? null, text: event.text ?? turn.user?.text ?? "", at: turn.user?.at ?? new Date().toISOString() };
   return turn;
 }
 

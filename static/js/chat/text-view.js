@@ -8,8 +8,8 @@ export class TextView {
   #blocks = new Map();
   #tail = h("span", { class: "tail" });
 
-  constructor() {
-    this.element = h("div", { class: "prose" });
+  constructor(speaker = null) {
+    this.element = h("div", { class: "prose" }, speaker ? h("p", { class: "speaker" }, speaker) : null);
   }
 
   update(segment) {

@@ -57,15 +57,16 @@ export class TurnView {
     const edit = turn.user.id && !busy ? iconButton("edit", "Edit and send again", () => this.actions.edit(turn), { dataset: { edit: "" } }) : null;
     const time = turn.user.at ? h("time", { datetime: turn.user.at, title: fullTime(turn.user.at) }, clockTime(turn.user.at)) : null;
     const bubble = h("div", { class: "bubble" }, turn.user.text);
+    const speaker = turn.user.speaker ? h("p", { class: "speaker" }, turn.user.speaker) : null;
     const sending = turn.state === "sending" ? h("span", { class: "faint" }, "Sending…") : null;
-    this.user.replaceChildren(h("h3", { class: "visually-hidden" }, "You"), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit));
+    this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit));
   }
 
   #updateFlow() {
     this.turn.segments.forEach((segment, index) => {
       let view = this.#segments.get(segment);
       if (!view) {
-        view = segment.type === "text" ? new TextView() : new ToolView(this.actions);
+        view = segment.type === "text" ? new TextView(segment.speaker) : new ToolView(this.actions);
         this.#segments.set(segment, view);
         this.flow.insertBefore(view.element, this.flow.children[index] ?? null);
       }
