@@ -89,7 +89,7 @@ def surface(
     if not query:
         return Surfaced()
     hits = search(user_id, query, top_k=CANDIDATES, scope=replace(NOTES, exclude_ids=frozenset(exclude_ids)))
-    surfaced = _packed(_diverse(_relevant(user_id, hits, now or timezone.now())))
+    surfaced = compose(_relevant(user_id, hits, now or timezone.now()))
     access_record(user_id=user_id, memory_ids=[item.id for item in surfaced.items])
     return surfaced
 
@@ -106,9 +106,9 @@ def recency(age: timedelta) -> float:
 
 
 def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[SurfacedNote]:
-    """The hits over the threshold, best first, without the faded. A note's age counts from its last change."""
+    """The hits over the threshold, without the faded. A note's age counts from its last change."""
     notes = memories_by_id(user_id, [hit.source_id for hit in hits])
-    found = []
+    found: list[SurfacedNote] = []
     for hit in hits:
         note = notes.get(hit.source_id)
         if note is None or note.status != Status.ACTIVE or note.present < PRIORITY_FLOOR:
@@ -117,11 +117,16 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
         if score > THRESHOLD:
             text = note.content if estimate_tokens(note.content) <= NOTE_TOKENS else hit.text
             found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score, hit.relevance))
-    return sorted(found, key=lambda item: -item.score)
+    return found
+
+
+def compose(items: Sequence[SurfacedNote]) -> Surfaced:
+    """The block for the best of the items, those that add something new first, within the budget."""
+    return _packed(_diverse(sorted(items, key=lambda item: -item.score)))
 
 
 def _diverse(items: list[SurfacedNote]) -> Iterator[SurfacedNote]:
-    """The items, those that add something new first; what repeats one already given is left out."""
+    """The items, best and newest in content first; what repeats one already given is left out."""
     words = {item.id: frozenset(_WORD.findall(item.text.casefold())) for item in items}
     repeated = dict.fromkeys(words, 0.0)
     pool = list(items)
@@ -157,13 +162,15 @@ def _line(item: SurfacedNote) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """`text`, cut between words to at most about `limit` estimated tokens."""
+    """`text`, cut between words where possible to at most about `limit` estimated tokens."""
     if estimate_tokens(text) <= limit:
         return text
-    words, total = [], 1
-    for word in text.split():
-        total += estimate_tokens(word)
-        if total > limit:
-            break
-        words.append(word)
-    return " ".join(words) + "…" if words else text[: 2 * limit] + "…"
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(f"{text[:middle]}…") <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    start = text[:low]
+    return f"{start.rpartition(' ')[0] or start}…"

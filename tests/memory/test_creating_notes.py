@@ -114,7 +114,9 @@ def test_bulk_notes_are_searchable_when_it_returns(alice: User) -> None:
 
 def test_one_bad_draft_saves_none_and_is_named(alice: User) -> None:
     with pytest.raises(InvalidInput) as refused:
-        memory_bulk_create(user_id=alice.pk, drafts=[{"content": "fine"}, {"content": ""}, {"content": "fine"}])
+        memory_bulk_create(
+            user_id=alice.pk, drafts=[{"content": "fine"}, {"content": ""}, {"content": "fine"}]
+        )
     assert refused.value.extra == {"field": "content", "index": 1}
     assert Memory.objects.for_user(alice).count() == 0
 

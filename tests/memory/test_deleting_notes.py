@@ -43,7 +43,9 @@ def rows_with(word: str) -> dict[str, int]:
         for table in connection.introspection.table_names(cursor):
             if table.startswith("search_terms"):
                 continue
-            columns = [column.name for column in connection.introspection.get_table_description(cursor, table)]
+            columns = [
+                column.name for column in connection.introspection.get_table_description(cursor, table)
+            ]
             tests = " OR ".join(f'CAST("{name}" AS TEXT) LIKE %s' for name in columns)
             cursor.execute(f'SELECT COUNT(*) FROM "{table}" WHERE {tests}', [f"%{word}%"] * len(columns))
             if count := cursor.fetchone()[0]:

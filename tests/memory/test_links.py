@@ -1,5 +1,7 @@
 """Links between notes, and what lies near a note."""
 
+from itertools import pairwise
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -17,7 +19,7 @@ from tests.memory.conftest import MakeNote
 def chain(alice: User, note: MakeNote) -> list[Memory]:
     """Five notes, each linked to the next."""
     notes = [note(alice, f"Note {letter}.") for letter in "ABCDE"]
-    for source, target in zip(notes, notes[1:], strict=False):
+    for source, target in pairwise(notes):
         edge_create(user_id=alice.pk, source_id=source.pk, target_id=target.pk)
     return notes
 
@@ -117,7 +119,12 @@ def test_each_note_tells_how_it_was_reached(alice: User, note: MakeNote) -> None
     edge_create(user_id=alice.pk, source_id=c.pk, target_id=b.pk, relation="contradicts", weight=0.25)
     first, second = related_notes(alice.pk, a.pk, depth=2)
     assert (first.note.pk, first.relation, first.weight, first.via_id) == (b.pk, "supersedes", 0.5, a.pk)
-    assert (second.note.pk, second.relation, second.weight, second.via_id) == (c.pk, "contradicts", 0.25, b.pk)
+    assert (second.note.pk, second.relation, second.weight, second.via_id) == (
+        c.pk,
+        "contradicts",
+        0.25,
+        b.pk,
+    )
 
 
 def test_the_strongest_link_names_the_way(alice: User, note: MakeNote) -> None:
