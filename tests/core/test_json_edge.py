@@ -19,8 +19,10 @@ from apps.core.parsers import parse_json
         b'{"a": "\xc3\x28"}',
         b"[" * 100_000,
         b'{"a":' * 50_000,
-    ]
-    + [b'"\xed\xa0\x80"', b"{'a': 1}", b"\xef\xbb\xbf{}"],
+        b'"\xed\xa0\x80"',
+        b"{'a': 1}",
+        b"\xef\xbb\xbf{}",
+    ],
 )
 def test_malformed_json_is_told_as_such(body: bytes) -> None:
     with pytest.raises(InvalidInput) as caught:

@@ -1,0 +1,82 @@
+"""What alice owns when bob looks around: something of every kind, with a word in it that nobody else uses."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.db import models
+
+from apps.accounts.models import User
+from apps.accounts.services import preferences_update, token_create
+from apps.agent.models import ModelCall, ToolCall
+from apps.chat.models import Conversation, Message, Turn
+from apps.chat.services import messages_ingest
+from apps.memory.models import MemoryEdge
+from apps.memory.services import edge_create, memory_create, memory_delete, memory_update
+
+MARK = "xylographicwalrus"
+
+
+@dataclass(frozen=True)
+class Belongings:
+    owner: User
+    note: UUID
+    deleted_note: UUID
+    edge: UUID
+    conversation: UUID
+    message: UUID
+    turn: UUID
+    tool_call: UUID
+    token: UUID
+
+    def ids(self) -> list[str]:
+        """Every id of hers, in the forms in which they may appear in an answer."""
+        values = [getattr(self, name) for name in self.__dataclass_fields__ if name != "owner"]
+        return [str(self.owner.pk), *(str(value) for value in values)]
+
+
+def make_belongings(owner: User) -> Belongings:
+    note = memory_create(
+        user_id=owner.pk, content=f"Allergic to shellfish, says the {MARK}", tags=[MARK], category=MARK
+    )
+    memory_update(user_id=owner.pk, memory_id=note.pk, content=f"Allergic to prawns, says the {MARK}")
+    other = memory_create(user_id=owner.pk, content=f"The {MARK} plays chess on Sundays")
+    deleted = memory_create(user_id=owner.pk, content=f"The {MARK} was deleted")
+    memory_delete(user_id=owner.pk, memory_id=deleted.pk)
+    edge_create(user_id=owner.pk, source_id=note.pk, target_id=other.pk)
+    edge = MemoryEdge.everything.get(source_id=note.pk)
+    ingested = [{"role": "user", "content": f"My shellfish allergy and the {MARK}", "external_id": "m1"}]
+    ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)
+    conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
+    Conversation.objects.for_user(owner).filter(pk=conversation.pk).update(
+        title=f"About the {MARK}", channel="chat"
+    )
+    turn = Turn.objects.create(
+        user=owner, conversation=conversation, state="waiting", waiting_for=[{"text": MARK}]
+    )
+    Message.objects.for_user(owner).filter(conversation=conversation).update(turn=turn)
+    call = ToolCall.objects.create(
+        user=owner, conversation_id=conversation.pk, turn_id=turn.pk, round=1, position=0, tool_use_id="toolu_1",
+        name="ask_user", state="waiting", waits_for="answer", input={"question": MARK},
+    )  # fmt: skip
+    ModelCall.objects.create(
+        user=owner, conversation_id=conversation.pk, purpose="chat", model=MARK, endpoint="custom"
+    )
+    token, _ = token_create(user=owner, name=MARK, scopes=["read"])
+    preferences_update(user_id=owner.pk, display_name=MARK, instructions=f"Mention the {MARK}")
+    message = Message.objects.for_user(owner).get()
+    return Belongings(
+        owner, note.pk, deleted.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk
+    )
+
+
+def rows_of(owner: User) -> dict[str, list[dict[str, Any]]]:
+    """Every row that hangs on the user, to see afterwards that nobody touched one."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for model in apps.get_models():
+        for field in model._meta.get_fields():
+            if isinstance(field, models.ForeignKey) and field.related_model is User:
+                owned = model._base_manager.filter(**{field.name: owner})
+                rows[model._meta.label] = list(owned.order_by("pk").values())
+    return rows

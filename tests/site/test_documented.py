@@ -1,0 +1,64 @@
+"""What an operator may set is in README.md's table and in .env.example, and nothing else is."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import get_commands
+
+ROOT = Path(settings.BASE_DIR)
+HELPERS = {"env_str", "env_bool", "env_int", "env_float", "env_list", "env_path", "env_secret"}
+NAME = re.compile(r"[A-Z][A-Z0-9_]*_[A-Z0-9_]+|DATABASE_URL")
+
+
+def settings_read() -> set[str]:
+    """The environment variables that any of our modules reads, through the helpers or os.environ."""
+    found = {"IZZY_ENV_FILE"}
+    for file in [*ROOT.glob("izzysite/*.py"), *ROOT.glob("apps/**/*.py")]:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                value = node.args[0].value
+                if name in HELPERS or (name in {"get", "getenv"} and "environ" in ast.unparse(node.func)):
+                    found.add(str(value))
+    return found
+
+
+def in_readme() -> set[str]:
+    return set(re.findall(r"^\| `([A-Z0-9_]+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
+
+
+def in_example() -> set[str]:
+    return set(re.findall(r"^#? ?([A-Z0-9_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+
+
+def test_some_settings_are_read() -> None:
+    assert {"IZZY_DATA_DIR", "IZZY_PORT", "ANTHROPIC_API_KEY", "REDIS_URL"} <= settings_read()
+
+
+def test_the_readme_names_every_setting_and_no_other() -> None:
+    assert in_readme() == settings_read()
+
+
+def test_the_example_names_every_setting_but_the_one_that_says_where_it_lies() -> None:
+    assert in_example() == settings_read() - {"IZZY_ENV_FILE"}
+
+
+@pytest.mark.parametrize("document", sorted(ROOT.glob("docs/*.md")), ids=lambda file: file.name)
+def test_documents_name_only_settings_that_exist(document: Path) -> None:
+    named = set(re.findall(r"`(IZZY_[A-Z0-9_]+)", document.read_text()))
+    assert named <= settings_read() | {"IZZY_CSP", "IZZY_CSP_ADMIN"}
+
+
+def test_our_commands_are_in_the_readme() -> None:
+    own = {name for name, app in get_commands().items() if str(app).startswith("apps.")} - {"web", "worker"}
+    text = (ROOT / "README.md").read_text()
+    assert not [name for name in sorted(own) if f"manage.py {name}" not in text]
+
+
+def test_files_that_documents_link_to_exist() -> None:
+    for document in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"

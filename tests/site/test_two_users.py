@@ -1,0 +1,173 @@
+"""Whatever address bob asks for, with his session or his token: nothing of alice's shows, and nothing of hers changes."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.test.client import MULTIPART_CONTENT
+
+from apps.accounts.models import User
+from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
+from tests.site.routes import Route, all_routes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+PUBLIC = {
+    "healthz": "says only that the process answers",
+    "readyz": "says only which parts work",
+    "setup/": "the first account; afterwards it leads to sign-in",
+    "sign-in/": "the way in",
+    "sign-out/": "the way out; without a session it does nothing",
+}
+"""Addresses that answer without sign-in, and why they may."""
+
+
+def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
+    """What bob sends: every place where an address takes an id of somebody's row, filled with one of alice's."""
+    note, conversation = str(hers.note), str(hers.conversation)
+    question = "What about the shellfish allergy and chess on Sundays?"
+    known: dict[str, list[dict[str, Any]]] = {
+        "api/v1/search/": [
+            {"query": question, "top_k": 50},
+            {"query": question, "conversation": conversation},
+            {"query": question, "sources": ["memory", "conversation"], "as_of": "2031-01-01"},
+        ],
+        "api/v1/context/": [
+            {"query": question, "budget_tokens": 2000},
+            {"query": question, "conversation": conversation},
+            {"messages": [{"role": "user", "content": question}]},
+        ],
+        "api/v1/ingest/": [
+            {
+                "session": "s1",
+                "channel": "mail",
+                "messages": [{"role": "user", "content": "Hi", "external_id": "m1"}],
+            }
+        ],
+        "api/v1/chat/": [{"message": "Hello", "conversation": conversation, "stream": False}],
+        "api/v1/conversations/<str:conversation_id>/answer/": [{"id": str(hers.tool_call), "text": "yes"}],
+        "api/v1/conversations/<str:conversation_id>/approve/": [
+            {"id": str(hers.tool_call), "decision": "allow"}
+        ],
+        "api/v1/memories/<str:memory_id>/links/": [
+            {"target": note, "target_id": note, "relation": "related"}
+        ],
+    }
+    default = {
+        "content": "bob was here",
+        "title": "bob was here",
+        "text": "bob",
+        "version": 1,
+        "name": "bob",
+        "username": "bob2",
+    }
+    return known.get(route.path, [default])
+
+
+def parameters(hers: Belongings) -> dict[str, list[str]]:
+    """The ids that bob puts into an address, by the name of its parameter."""
+    return {
+        "memory_id": [str(hers.note), f"note-{hers.note}", str(hers.deleted_note)],
+        "edge_id": [str(hers.edge)],
+        "conversation_id": [str(hers.conversation)],
+        "message_id": [str(hers.message)],
+        "pk": [str(hers.token), str(hers.owner.pk)],
+        "name": ["model"],
+    }
+
+
+def urls(route: Route, hers: Belongings) -> list[str]:
+    values = parameters(hers)
+    unknown = set(route.parameters) - set(values)
+    assert not unknown, f"{route}: tell `parameters` what bob puts in for {unknown}"
+    most = max((len(values[name]) for name in route.parameters), default=1)
+    chosen = [
+        {name: values[name][number % len(values[name])] for name in route.parameters}
+        for number in range(most)
+    ]
+    return [route.url(each) for each in chosen]
+
+
+def send(client: Client, method: str, url: str, body: dict[str, Any]) -> Any:
+    if method == "GET":
+        return client.get(url + "?q=shellfish&page_size=200")
+    if url.startswith("/api/"):
+        return client.generic(method, url, json.dumps(body), content_type="application/json")
+    return client.generic(method, url, *form_of(body))
+
+
+def form_of(body: dict[str, Any]) -> tuple[bytes, str]:
+    from django.test.client import BOUNDARY, encode_multipart
+
+    return encode_multipart(BOUNDARY, {key: str(value) for key, value in body.items()}), MULTIPART_CONTENT
+
+
+def content_of(response: Any) -> str:
+    parts = b"".join(response.streaming_content) if response.streaming else response.content
+    return str(parts.decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize("route", all_routes(), ids=str)
+def test_bob_sees_and_changes_nothing_of_alices(
+    route: Route, alice: User, bob: User, sign_in: Callable[[User], Client], api: Callable[[User], Client]
+) -> None:
+    hers = make_belongings(alice)
+    before = rows_of(alice)
+    for url in urls(route, hers):
+        for method in METHODS:
+            for body in bodies(route, hers):
+                browser = api(bob) if url.startswith("/api/") else sign_in(bob)
+                response = send(browser, method, url, body)
+                answer = content_of(response)
+                about = f"{method} {url} {body} → {response.status_code} {answer[:500]}"
+                assert response.status_code < 500, about
+                assert MARK not in answer, about
+                sent = url + json.dumps(body)
+                assert not [value for value in hers.ids() if value in answer and value not in sent], about
+                if route.parameters and route.parameters != ("name",):
+                    assert response.status_code in {400, 403, 404, 405, 415}, about
+    assert rows_of(alice) == before
+
+
+@pytest.mark.parametrize("route", all_routes(), ids=str)
+def test_nobody_gets_in_without_signing_in(route: Route, alice: User, client: Client) -> None:
+    hers = make_belongings(alice)
+    before = rows_of(alice)
+    for url in urls(route, hers):
+        for method in METHODS:
+            response = send(Client(), method, url, bodies(route, hers)[0])
+            about = f"{method} {url} → {response.status_code}"
+            assert MARK not in content_of(response), about
+            if route.path in PUBLIC:
+                continue
+            if url.startswith("/api/"):
+                assert response.status_code in {401, 405}, about
+            else:
+                assert response.status_code in {302, 405}, about
+                assert response.status_code == 405 or response["Location"].startswith("/sign-in/"), about
+    assert rows_of(alice) == before
+
+
+def test_alice_herself_finds_what_is_hers(alice: User, api: Callable[[User], Client]) -> None:
+    """The other tests would pass if nothing ever showed anything."""
+    hers = make_belongings(alice)
+    client = api(alice)
+    for url in (
+        "/api/v1/memories/",
+        f"/api/v1/memories/note-{hers.note}/",
+        f"/api/v1/memories/{hers.note}/history/",
+        "/api/v1/conversations/",
+        f"/api/v1/conversations/{hers.conversation}/messages/",
+    ):
+        assert MARK in content_of(client.get(url)), url
+    found = client.post("/api/v1/search/", {"query": "shellfish allergy"}, content_type="application/json")
+    assert MARK in content_of(found)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_address_exists(name: str) -> None:
+    assert name in {route.path for route in all_routes()}
