@@ -1,6 +1,21 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
 
 
 class SearchConfig(AppConfig):
     name = "apps.search"
     label = "search"
+
+    def ready(self) -> None:
+        from apps.core.health import register_check
+        from apps.core.registries import connection_tests, purgers, warmups
+        from apps.core.sweeps import register_sweep
+        from apps.search import embedding, health, services, warmup
+
+        register_check("search", health.check_embedder)
+        register_sweep("search: vectors that wait", embedding.sweep_pending, timedelta(seconds=10))
+        register_sweep("search: old deletions", embedding.sweep_tombstones, timedelta(hours=6))
+        connection_tests.register("embedder", health.connect_embedder)
+        purgers.register("search", lambda user_id: services.user_forget(user_id=user_id))
+        warmups.register("search", warmup.warm_up)

@@ -106,7 +106,9 @@ def _hash8(text: str) -> int:
 def text_flags(text: str) -> int:
     """Whether a passage ends by asking something, and whether it says when."""
     flags = Flag.QUESTION if any(mark in text[-60:] for mark in "?？؟") else Flag(0)
-    if not TIME_WORDS.isdisjoint(text.casefold().replace(",", " ").replace(".", " ").split()) or _names_year(text):
+    if not TIME_WORDS.isdisjoint(text.casefold().replace(",", " ").replace(".", " ").split()) or _names_year(
+        text
+    ):
         flags |= Flag.TIME
     return int(flags)
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import numpy as np
 from django.db import connection
+from numpy.typing import NDArray
 
 from apps.search.documents import Hit, Source
 from apps.search.index.rows import UserRows
@@ -42,7 +43,8 @@ def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: in
     ]
 
 
-def best_places(total: np.ndarray, rows: UserRows, top_k: int) -> np.ndarray:
+def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArray[np.int64]:
+    """The rows of highest score, at most `top_k`, one per document, best first."""
     wanted = top_k + min(top_k, 50)
     while True:
         wanted = min(wanted, len(total))
@@ -51,7 +53,7 @@ def best_places(total: np.ndarray, rows: UserRows, top_k: int) -> np.ndarray:
         places = places[np.isfinite(total[places])]
         _, first = np.unique(rows.features["document"][places], return_index=True)
         if len(first) >= top_k or len(places) < wanted or wanted == len(total):
-            return places[np.sort(first)][:top_k]
+            return np.asarray(places[np.sort(first)][:top_k])
         wanted *= 4
 
 

@@ -37,7 +37,9 @@ class EmbeddingSpace(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["state"], condition=Q(state="active"), name="one_active_space"),
-            models.UniqueConstraint(fields=["state"], condition=Q(state="building"), name="one_building_space"),
+            models.UniqueConstraint(
+                fields=["state"], condition=Q(state="building"), name="one_building_space"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -70,7 +72,9 @@ class Passage(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     change = models.BigIntegerField()
     features = models.BinaryField()
     vector_a = models.BinaryField(null=True)
@@ -104,7 +108,9 @@ class Passage(models.Model):
 class Tombstone(models.Model):
     """A removed passage, kept until every process may be expected to have seen it."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     change = models.BigIntegerField()
     passage_id = models.BigIntegerField()
     created_at = models.DateTimeField(auto_now_add=True)

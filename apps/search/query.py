@@ -14,7 +14,7 @@ from apps.search.index.rows import UserRows
 from apps.search.index.store import Head
 from apps.search.language.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
 from apps.search.language.dates import DATE_WORDS, Span, named_dates
-from apps.search.language.words import WHEN_WORDS
+from apps.search.language.words import OTHER_WORDS, SELF_WORDS, WHEN_WORDS
 from apps.search.spaces import query_vector
 
 Rows = NDArray[np.int64]
@@ -26,11 +26,6 @@ FEW_NOTES = 100
 """With this many passages an owner's own word frequencies and the vocabulary's ranks weigh the same."""
 PREFIX_WEIGHT = 0.7
 MIN_PREFIX = 3
-
-_SELF = frozenset(
-    "i my me mine myself ich mein meine mir mich je mon ma mes moi yo mi io mio mia eu meu minha ik mijn jag jeg я мой мне".split()
-)
-_OTHER = frozenset("you your yours du dein deine tu ton te tuo tua você jij jouw ты твой".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,9 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
 def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, float]:
     """Fill in terms and names; returns word -> how telling it is, 0..1."""
     languages = _languages(query.text, rows)
-    content = [word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)]
+    content = [
+        word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)
+    ]
     query.names = [word_hash(word) for word in content if word_hash(word) in rows.names]
     topics = [word for word in content if word_hash(word) not in rows.names]
     _add_pronouns(query, words, rows)
@@ -102,14 +99,16 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
 
 def _add_pronouns(query: Query, words: list[str], rows: UserRows) -> None:
     """In Izzy's own conversations "I" is the user and "you" the assistant."""
-    for pronouns, speaker in ((_SELF, "user"), (_OTHER, "assistant")):
+    for pronouns, speaker in ((SELF_WORDS, "user"), (OTHER_WORDS, "assistant")):
         if word_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
             query.names.append(word_hash(speaker))
 
 
 def _languages(text: str, rows: UserRows) -> list[str]:
     """The question's language, and those its owner writes in: a short question tells little."""
-    common = [language_name(code) for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size]
+    common = [
+        language_name(code) for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size
+    ]
     detected = detect_language(text)
     return sorted({*common, detected} if not common else set(common))
 

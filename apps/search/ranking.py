@@ -74,7 +74,7 @@ def _keyword_signals(rows: UserRows, terms: list[Term], allowed: Mask) -> dict[s
         return {}
     around, alone, sitting = (np.zeros(size, dtype=np.float32) for _ in range(3))
     lengths = rows.neighbours.spread_length[:size]
-    norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-6))
+    norm = K1 * (1 - B + B * lengths / max(float(np.mean(lengths)), 1e-6))
     for term in terms:
         gain = np.float32(term.idf * term.weight * (K1 + 1))
         _add_around(around, rows, term.rows, gain, norm)
@@ -109,8 +109,8 @@ def _add_sitting(score: Floats, rows: UserRows, term: Term, gain: np.float32) ->
     numbers = neighbours.sitting[term.rows]
     lone = term.rows[numbers < 0]
     sittings = len(neighbours.sitting_lengths)
-    groups = sittings + rows.size - len(neighbours.linked)
-    mean = float(rows.features["length"][: rows.size].sum()) / max(groups, 1)
+    groups = np.count_nonzero(neighbours.sitting_lengths) + rows.size - len(neighbours.linked)
+    mean = float(rows.features["length"][: rows.size].sum()) / max(int(groups), 1)
     lengths = rows.features["length"][lone]
     score[lone] += gain / (1 + K1 * (1 - SITTING_B + SITTING_B * lengths / max(mean, 1e-6)))
     if len(lone) < len(term.rows):

@@ -15,7 +15,7 @@ KEYWORD_TRUST = 0.7
 def calibrated(cosine: Floats, head: Head) -> Floats:
     """Cosines on the space's scale, 0 (unrelated) to 1 (says the same); its root, since half-way is much already."""
     share = (cosine - head.noise) / max(head.match - head.noise, 1e-6)
-    return np.sqrt(np.clip(share, 0, 1))
+    return np.asarray(np.sqrt(np.clip(share, 0, 1)))
 
 
 def relevance_of(places: NDArray[np.int64], query: Query, cosine: Floats | None, head: Head) -> Floats:

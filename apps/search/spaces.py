@@ -29,7 +29,9 @@ def space_ensure() -> EmbeddingSpace:
         return space
     with transaction.atomic():
         EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).delete()
-        return space_make(settings.IZZY_EMBEDDER, slot=EmbeddingSpace.Slot.A, state=EmbeddingSpace.State.ACTIVE)
+        return space_make(
+            settings.IZZY_EMBEDDER, slot=EmbeddingSpace.Slot.A, state=EmbeddingSpace.State.ACTIVE
+        )
 
 
 def space_make(name: str, *, slot: str, state: str) -> EmbeddingSpace:

@@ -61,4 +61,4 @@ def unit_rows(matrix: NDArray[np.floating]) -> Matrix:
     """Rows scaled to length 1 as float32; zero and non-finite rows become zeros."""
     rows = np.nan_to_num(np.asarray(matrix, dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)

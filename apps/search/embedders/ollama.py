@@ -34,7 +34,9 @@ class OllamaEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         rows = [
-            self._embed([self.document_prefix + text for text in texts[start : start + BATCH]], DOCUMENT_SECONDS)
+            self._embed(
+                [self.document_prefix + text for text in texts[start : start + BATCH]], DOCUMENT_SECONDS
+            )
             for start in range(0, len(texts), BATCH)
         ]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
@@ -55,7 +57,9 @@ class OllamaEmbedder:
         except httpx.HTTPStatusError as error:
             raise EmbedderDown(_status_message(self.model, error.response)) from error
         except httpx.HTTPError as error:
-            raise EmbedderDown(f"Ollama at {settings.OLLAMA_URL} does not answer: {error or type(error).__name__}.") from error
+            raise EmbedderDown(
+                f"Ollama at {settings.OLLAMA_URL} does not answer: {error or type(error).__name__}."
+            ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise EmbedderDown(f"Ollama at {settings.OLLAMA_URL} sent no embeddings.") from error
         if vectors.ndim != 2 or len(vectors) != len(texts):

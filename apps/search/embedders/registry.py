@@ -35,5 +35,7 @@ def _make(name: str) -> Embedder:
     factory = _FACTORIES.get(engine)
     if factory is None or not model:
         engines = ", ".join(f"{engine}:MODEL" for engine in _FACTORIES)
-        raise InvalidInput(f"IZZY_EMBEDDER must be static or one of {engines}, not {name!r}.", code="unknown_embedder")
+        raise InvalidInput(
+            f"IZZY_EMBEDDER must be static or one of {engines}, not {name!r}.", code="unknown_embedder"
+        )
     return factory(model)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +63,12 @@ class StaticEmbedder:
         return np.asarray(ranks / ranks[-1], dtype=np.float32)
 
     @cached_property
-    def _tokenizer(self):  # type: ignore[no-untyped-def]  # noqa: ANN202  tokenizers has no types
+    def _tokenizer(self) -> Any:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(self._folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+        tokenizer = Tokenizer.from_file(
+            str(self._folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
+        )
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
         return tokenizer

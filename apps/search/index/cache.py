@@ -105,5 +105,3 @@ def _evict(keep: UUID) -> None:
             if user_id != keep and rows is not None:
                 total -= rows.bytes
                 del _entries[user_id]
-
-

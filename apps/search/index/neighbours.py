@@ -1,4 +1,4 @@
-"""Who stands beside whom: the passages of one sitting in their order.
+"""Who stands beside whom: the passages of one sitting in their order. A long silence ends a sitting.
 
 A turn is often understood only with those around it ("Which one?" - "The red one."), so ranking spreads what a passage
 says over its neighbours. Sittings with a single passage (most notes) have none and cost nothing here.
@@ -17,6 +17,7 @@ MEANING_KERNEL = (0.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0, 0.0)
 """The same for similarity of meaning, beside MEANING_SELF; the sum is divided by the weights of those present."""
 MEANING_SELF = 3.0
 BEFORE = OFFSETS.index(-1)
+SILENCE_SECONDS = 6 * 3600.0
 
 _TERM = np.array(TERM_KERNEL, dtype=np.float32)
 _MEANING = np.array(MEANING_KERNEL, dtype=np.float32)
@@ -36,11 +37,18 @@ class Neighbours:
         self.meaning_mass = np.full(capacity, MEANING_SELF, dtype=np.float32)
         self.linked = np.zeros(0, dtype=np.int64)
         self.sitting_lengths = np.zeros(0, dtype=np.float32)
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
 
     @property
     def bytes(self) -> int:
-        arrays = (self.table, self.sitting, self.spread_length, self.meaning_mass, self.linked, self.sitting_lengths)
+        arrays = (
+            self.table,
+            self.sitting,
+            self.spread_length,
+            self.meaning_mass,
+            self.linked,
+            self.sitting_lengths,
+        )
         return sum(array.nbytes for array in arrays)
 
     def grow(self, capacity: int) -> None:
@@ -62,27 +70,33 @@ class Neighbours:
         self.table[members] = -1
         self.sitting[members] = -1
         members = members[alive[members]]
-        sitting, place = rows["session"][members], rows["order"][members]
-        order = np.lexsort((place, sitting))
-        members, sitting = members[order], sitting[order]
+        members = members[np.lexsort((rows["order"][members], rows["session"][members]))]
+        groups = self._number(members, rows)
         for distance in range(1, OFFSETS[-1] + 1):
-            same = np.flatnonzero(sitting[distance:] == sitting[:-distance])
+            same = np.flatnonzero(groups[distance:] == groups[:-distance])
             self.table[members[same], OFFSETS.index(distance)] = members[same + distance]
             self.table[members[same + distance], OFFSETS.index(-distance)] = members[same]
-        self._number(members, sitting, rows["length"][members])
         self._weigh(members, rows["length"])
         self.linked = np.flatnonzero((self.table[: len(rows)] >= 0).any(axis=1))
 
-    def _number(self, members: NDArray[np.int64], sitting: NDArray[np.uint64], lengths: NDArray[np.uint16]) -> None:
-        hashes, inverse, counts = np.unique(sitting, return_inverse=True, return_counts=True)
+    def _number(self, members: NDArray[np.int64], rows: NDArray[np.void]) -> NDArray[np.int64]:
+        """Number the sittings of ordered members; returns, per member, which group of this call it belongs to."""
+        session, happened = rows["session"][members], rows["happened"][members]
+        opens = np.ones(len(members), dtype=bool)
+        opens[1:] = (session[1:] != session[:-1]) | (np.abs(np.diff(happened)) > SILENCE_SECONDS)
+        groups = np.cumsum(opens) - 1
+        first = np.flatnonzero(opens)
         numbers = np.array(
-            [self._numbers.setdefault(value, len(self._numbers)) for value in hashes.tolist()], dtype=np.int32
+            [self._numbers.setdefault(key, len(self._numbers)) for key in _keys(session[first].tolist())],
+            dtype=np.int32,
         )
-        self.sitting[members] = np.where(counts[inverse] > 1, numbers[inverse], -1)
-        if len(self._numbers) > len(self.sitting_lengths):
-            missing = len(self._numbers) - len(self.sitting_lengths)
-            self.sitting_lengths = np.concatenate([self.sitting_lengths, np.zeros(missing, dtype=np.float32)])
-        self.sitting_lengths[numbers] = np.bincount(inverse, weights=lengths, minlength=len(hashes))
+        sizes = np.bincount(groups, minlength=len(first))
+        self.sitting[members] = np.where(sizes[groups] > 1, numbers[groups], -1)
+        missing = len(self._numbers) - len(self.sitting_lengths)
+        self.sitting_lengths = np.concatenate([self.sitting_lengths, np.zeros(missing, dtype=np.float32)])
+        lengths = np.bincount(groups, weights=rows["length"][members], minlength=len(first))
+        self.sitting_lengths[numbers] = np.where(sizes > 1, lengths, 0)
+        return np.asarray(groups)
 
     def _weigh(self, members: NDArray[np.int64], lengths: NDArray[np.uint16]) -> None:
         table = self.table[members]
@@ -107,16 +121,25 @@ class Neighbours:
         return result
 
 
+def _keys(sessions: list[int]) -> list[tuple[int, int]]:
+    """(session, number of the sitting within it) for sittings in order."""
+    keys: list[tuple[int, int]] = []
+    for session in sessions:
+        follows = bool(keys) and keys[-1][0] == session
+        keys.append((session, keys[-1][1] + 1 if follows else 0))
+    return keys
+
+
 def _members(rows: NDArray[np.void], touched: NDArray[np.int64]) -> NDArray[np.int64]:
     """All rows of the sittings of those touched rows that can have company, ascending."""
     part = (rows["order"][touched] & 0xFFFF) > 0
     talked = rows["conversation"][touched] != 0
     social = touched[part | talked]
     if not len(social):
-        return social
+        return np.asarray(social)
     sessions = np.unique(rows["session"][social])
     if len(touched) == len(rows) and talked.all():
         return touched
     if len(sessions) == 1:
-        return np.flatnonzero(rows["session"] == sessions[0])
-    return np.flatnonzero(np.isin(rows["session"], sessions))
+        return np.asarray(np.flatnonzero(rows["session"] == sessions[0]))
+    return np.asarray(np.flatnonzero(np.isin(rows["session"], sessions)))

@@ -166,5 +166,7 @@ def _prior(rows: NDArray[np.void]) -> Floats:
 def _select(batch: Batch, mask: NDArray[np.bool_]) -> Batch:
     if mask.all():
         return batch
-    terms = None if batch.terms is None else [term for term, keep in zip(batch.terms, mask, strict=True) if keep]
+    terms = (
+        None if batch.terms is None else [term for term, keep in zip(batch.terms, mask, strict=True) if keep]
+    )
     return Batch(batch.ids[mask], batch.features[mask], batch.vectors[mask], batch.embedded[mask], terms)

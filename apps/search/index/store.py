@@ -1,6 +1,7 @@
 """What the in-process index reads from the database: bare SQL, since model objects would triple the time."""
 
 from dataclasses import dataclass
+from typing import cast
 from uuid import UUID
 
 import numpy as np
@@ -92,11 +93,13 @@ def _batch(sql: str, parameters: tuple[object, ...], head: Head, *, with_terms: 
 
 def _vectors(blobs: tuple[bytes | None, ...], size: int) -> tuple[bytes, NDArray[np.bool_]]:
     try:
-        joined = b"".join(blobs)  # type: ignore[arg-type]  a missing vector raises and is looked at below
-        if len(joined) == size * len(blobs):
-            return joined, np.ones(len(blobs), dtype=bool)
-    except TypeError:
-        pass
+        joined = b"".join(cast("tuple[bytes, ...]", blobs))
+    except TypeError:  # one is missing
+        joined = b""
+    if blobs and len(joined) == size * len(blobs) > 0:
+        return joined, np.ones(len(blobs), dtype=bool)
     known = [blob is not None and len(blob) == size for blob in blobs]
     empty = bytes(size)
-    return b"".join(blob if ok and blob else empty for blob, ok in zip(blobs, known, strict=True)), np.array(known)
+    return b"".join(blob if ok and blob else empty for blob, ok in zip(blobs, known, strict=True)), np.array(
+        known
+    )

@@ -39,7 +39,7 @@ _SCRIPTS = (
     ("ko", re.compile("[\uac00-\ud7af]")),
     ("zh", re.compile("[\u4e00-\u9fff]")),
 )
-_CLITICS = frozenset("c d j l m n s t qu".split())
+_CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "s", "t", "qu"])
 _local = threading.local()
 
 
@@ -102,7 +102,9 @@ def _word_parts(word: str) -> list[str]:
         return _word_parts(tail if head in _CLITICS and len(tail) > 1 else head)
     if not _DENSE.search(word):
         return [word]
-    return [pair for run in _DENSE.findall(word) for pair in _pairs(run)] + [rest for rest in _DENSE.split(word) if rest]
+    return [pair for run in _DENSE.findall(word) for pair in _pairs(run)] + [
+        rest for rest in _DENSE.split(word) if rest
+    ]
 
 
 def _pairs(run: str) -> list[str]:

@@ -26,13 +26,34 @@ _MONTH_NAMES = (
 )
 MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
 _AMBIGUOUS = frozenset({"may", "march", "mar", "sep", "mars"})
-_BEFORE_MONTH = frozenset("in of since during by until on early late mid last this next im seit en de am".split())
+_BEFORE_MONTH = frozenset(
+    [
+        "in",
+        "of",
+        "since",
+        "during",
+        "by",
+        "until",
+        "on",
+        "early",
+        "late",
+        "mid",
+        "last",
+        "this",
+        "next",
+        "im",
+        "seit",
+        "en",
+        "de",
+        "am",
+    ]
+)
 _WORD = re.compile(r"\d+|[^\W\d_]+")
 _ISO = re.compile(r"\b(\d{4})-(\d{1,2})(?:-(\d{1,2}))?\b")
 _AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six)\s+(day|week|month|year)s?\s+ago\b")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 DATE_WORDS = frozenset([*MONTHS, *_WEEKDAYS, "today", "yesterday", "week", "month", "year", "ago"])
 """A question without any of these and without a digit names no date."""
 
@@ -146,7 +167,9 @@ def _ago_spans(text: str, today: datetime) -> list[Span]:
         if days < 365 * 60:
             slack = timedelta(days=_UNIT_DAYS[unit] / 2)
             middle = today - timedelta(days=days)
-            spans.append(_span(middle - slack, middle + slack + timedelta(days=1), WEEK if unit != "day" else EXACT))
+            spans.append(
+                _span(middle - slack, middle + slack + timedelta(days=1), WEEK if unit != "day" else EXACT)
+            )
     return spans
 
 

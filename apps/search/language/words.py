@@ -125,8 +125,7 @@ STEMMERS: dict[str, str] = {
 }  # fmt: skip
 """Language code -> Snowball algorithm; a language that is not listed is searched by whole words."""
 
-TIME_WORDS = frozenset(
-    """
+_TIME = """
     yesterday today tonight tomorrow last next ago week weekend weeks month months year years day days recently since
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december summer winter spring autumn morning evening night
@@ -139,9 +138,18 @@ TIME_WORDS = frozenset(
     ieri oggi domani settimana mese anno giorno fa lunedì martedì mercoledì giovedì venerdì sabato domenica
     ontem hoje amanhã mês ano dia gisteren vandaag morgen maand jaar dag geleden
     вчера сегодня завтра неделя неделю месяц год назад день
-    """.split()
-)
+"""
+_WHEN = "when wann quand cuándo cuando quando wanneer när når milloin kiedy kdy mikor când когда коли"
+_SELF = """i my me mine myself ich mein meine mir mich je mon ma mes moi yo mi io mio mia eu meu minha ik mijn jag jeg
+    я мой мне"""
+_OTHER = "you your yours du dein deine tu ton te tuo tua você jij jouw ты твой"
+
+TIME_WORDS = frozenset(_TIME.split())
 """Words by which a text says when something was."""
 
-WHEN_WORDS = frozenset("when wann quand cuándo cuando quando wanneer när når milloin kiedy kdy mikor când когда коли".split())
+WHEN_WORDS = frozenset(_WHEN.split())
 """Words by which a question asks for a time."""
+
+SELF_WORDS = frozenset(_SELF.split())
+OTHER_WORDS = frozenset(_OTHER.split())
+"""Words for the one who speaks and for the one who is spoken to."""

@@ -1,0 +1,54 @@
+"""The admin's view of the index. Read-only: passages follow from what they were made of."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.db.models.functions import Substr
+from django.http import HttpRequest
+
+from apps.core.admin import ReadOnlyAdmin
+from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
+
+EXCERPT_CHARS = 100
+
+
+@admin.register(Passage)
+class PassageAdmin(ReadOnlyAdmin):
+    list_display = ("id", "user", "source", "excerpt", "speaker", "happened_at", "pending")
+    list_filter = ("source", "pending")
+    search_fields = ("text", "external_id")
+    list_select_related = ("user",)
+    exclude = ("features", "vector_a", "vector_b")
+    ordering = ("-id",)
+    heavy_fields = ("features", "vector_a", "vector_b", "text", "terms")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Passage]:
+        rows: QuerySet[Passage] = super().get_queryset(request)
+        return rows.annotate(beginning=Substr("text", 1, EXCERPT_CHARS))
+
+    @admin.display(description="text")
+    def excerpt(self, passage: Any) -> str:
+        return str(passage.beginning)
+
+
+@admin.register(EmbeddingSpace)
+class EmbeddingSpaceAdmin(ReadOnlyAdmin):
+    list_display = ("name", "state", "dimension", "slot", "built_to", "created_at")
+    list_filter = ("state",)
+    search_fields = ("name",)
+
+
+@admin.register(IndexOwner)
+class IndexOwnerAdmin(ReadOnlyAdmin):
+    list_display = ("number", "user", "change", "tombstones_from")
+    search_fields = ("user__username",)
+    list_select_related = ("user",)
+
+
+@admin.register(Tombstone)
+class TombstoneAdmin(ReadOnlyAdmin):
+    list_display = ("passage_id", "user", "change", "created_at")
+    list_filter = ("created_at",)
+    list_select_related = ("user",)
+    search_fields = ("passage_id",)
