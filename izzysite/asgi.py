@@ -16,6 +16,7 @@ from django.urls import re_path  # noqa: E402
 
 from apps.accounts.websocket import OriginOrToken  # noqa: E402
 from apps.chat.routing import websocket_urlpatterns  # noqa: E402
+from apps.chat.runner.serving import WithRunner  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, Lifespan, RefuseSocket  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
 
@@ -24,10 +25,12 @@ websocket_application = OriginOrToken(
     URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))]),
 )
 
-application = ProtocolTypeRouter(
-    {
-        "http": StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT)),
-        "websocket": websocket_application,
-        "lifespan": Lifespan(),
-    }
+application = WithRunner(
+    ProtocolTypeRouter(
+        {
+            "http": StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT)),
+            "websocket": websocket_application,
+            "lifespan": Lifespan(),
+        }
+    )
 )

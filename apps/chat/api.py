@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from apps.chat import services
 from apps.chat.inputs import body_of, flag
-from apps.chat.models import Message
+from apps.chat.models import Conversation, Message
 from apps.chat.selectors.conversations import (
     conversation_get,
     conversations_for,
@@ -69,7 +69,7 @@ class ConversationsView(UserView):
 
     def _page(self, rows: Any) -> Response:
         pages = Pages()
-        shown = pages.paginate_queryset(rows, self.request, view=self) or []
+        shown: list[Conversation] = pages.paginate_queryset(rows, self.request, view=self) or []
         return pages.get_paginated_response([conversation_json(row) for row in shown])
 
 

@@ -1,24 +1,18 @@
-import json
-
 from apps.accounts.models import User
-from apps.chat.models import Message, Turn, TurnEvent
-from apps.chat.runner.registry import kick, registry
-from apps.chat.services import UserMessage, message_send
+from apps.chat.models import Message, Turn
 from apps.core.database import in_db
-from tests.peers.anthropic_server import AnthropicServer, reply
+from tests.chat.client import connected
+from tests.peers.anthropic_server import AnthropicServer, reply, tool
 
 
 async def test_smoke(alice: User, model: AnthropicServer) -> None:
-    model.add(reply("Hello Alice."))
-    sent = await in_db(
-        lambda: message_send(user_id=alice.id, message=UserMessage(text="Hi there", client_id="c1"))
-    )
-    await kick(sent.conversation_id)
-    await registry().idle()
-    turn = await in_db(lambda: Turn.objects.unscoped().get(id=sent.turn_id))
-    for e in await in_db(lambda: list(TurnEvent.objects.all())):
-        print(e.seq, e.last_seq, e.type, e.payload)
-    for m in await in_db(lambda: list(Message.objects.unscoped())):
-        print(m.position, m.role, m.kind, m.blocks, m.seq)
-    print(json.dumps(model.messages[0], indent=1)[:3000])
-    assert turn.state == "done"
+    model.add(reply("Let me think.", tool("think", {"thought": "hm"}), tool("conversation_list", {})), reply("# Hello Alice.\n\nHow **are** you?"))
+    async with connected(alice) as page:
+        queued = await page.say("Hi there")
+        await page.ended()
+        await page.until("title")
+        for f in page.seen:
+            print(str(f)[:200])
+        print(await page.snapshot(queued["conversation"]))
+        await page.send("open", conversation=queued["conversation"], seq=3)
+        for _ in range(18): print(str(await page.next())[:200])

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -47,6 +48,7 @@ class Actor:
         self.lock = asyncio.Lock()
         self.pending: list[LoggedEvent] = []
         self.written_at = 0.0
+        self.released = False
         self._next, self._reserved = numbers
         self._publish = publish
         self._news = asyncio.Event()
@@ -61,6 +63,11 @@ class Actor:
     def wake(self) -> None:
         """Something has changed in the conversation's rows: look again."""
         self._news.set()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether `wake` was called since the rows were last looked at."""
+        return self._news.is_set()
 
     def close(self) -> None:
         """The server is about to stop: end the running turn as interrupted and give the conversation back."""
@@ -97,12 +104,15 @@ class Actor:
         async with self.lock:
             await self._write()
             release = partial(conversation_release, at_once=at_once)
-            return await in_db(release, self.conversation_id, PROCESS, self.last_seq)
+            self.released = await in_db(release, self.conversation_id, PROCESS, self.last_seq)
+            return self.released
 
     async def flush(self) -> None:
         """Stores what was told so far, so that rows show all of it."""
         async with self.lock:
-            await self._write()
+            if self.pending and not self.released:
+                with suppress(LeaseLost):
+                    await self._write()
 
     async def _work(self, running: UUID | None) -> Work:
         async with self.lock:

@@ -42,6 +42,7 @@ class Registry:
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting: dict[UUID, asyncio.Task[None]] = {}
         self._upkeep: asyncio.Task[None] | None = None
+        self._closed = False
         if self.hub.relay is not None:
             self.hub.relay.nudged = self.wake
 
@@ -73,6 +74,7 @@ class Registry:
 
     async def close(self, patience: float = 10.0) -> None:
         """Ends running turns as interrupted and stops; what is queued is left to the next start."""
+        self._closed = True
         for actor in list(self.actors.values()):
             actor.close()
         if self._tasks:
@@ -95,7 +97,10 @@ class Registry:
         actor = self.actors[conversation_id] = Actor(conversation_id, numbers, self.hub.publish)
         actor.written_at = asyncio.get_running_loop().time()
         self.hub.local.add(conversation_id)
-        task = _detached(self._run(actor))
+        self._background(self._run(actor))
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = _detached(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -111,6 +116,8 @@ class Registry:
             self.hub.local.discard(actor.conversation_id)
             if self.hub.relay is not None:
                 self.hub.relay.forget(actor.conversation_id)
+            if actor.released and actor.has_news and not self._closed:
+                self._background(self.kick(actor.conversation_id))
 
     async def _keep_up(self) -> None:
         looked = rescued = 0.0
@@ -135,7 +142,7 @@ class Registry:
         due = [
             actor
             for actor in self.actors.values()
-            if not actor.lock.locked() and (actor.pending or now - actor.written_at > EXTEND_SECONDS)
+            if not actor.lock.locked() and not actor.released and (actor.pending or now - actor.written_at > EXTEND_SECONDS)
         ]
         if not due:
             return

@@ -1,0 +1,76 @@
+"""A websocket client of the chat, as a page is one."""
+
+import json
+from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from typing import Any
+
+from channels.testing import WebsocketCommunicator
+
+from apps.accounts.models import APIToken, User
+from apps.chat.consumers import ChatConsumer
+
+Frame = dict[str, Any]
+ENDS = {"response", "turn_stopped", "error"}
+
+
+class Socket:
+    """Sends frames and reads events; what it has read is in `seen`."""
+
+    def __init__(self, communicator: WebsocketCommunicator) -> None:
+        self.communicator = communicator
+        self.seen: list[Frame] = []
+
+    async def send(self, type: str, **values: Any) -> None:
+        await self.communicator.send_json_to({"type": type, **values})
+
+    async def next(self, timeout: float = 10) -> Frame:
+        frame: Frame = json.loads(await self.communicator.receive_from(timeout))
+        self.seen.append(frame)
+        return frame
+
+    async def until(self, *types: str, timeout: float = 10) -> Frame:
+        """Reads on to the first frame of one of these types."""
+        while True:
+            frame = await self.next(timeout)
+            if frame["type"] in types:
+                return frame
+
+    async def ended(self, timeout: float = 15) -> Frame:
+        """Reads on to the end of a turn's stream."""
+        while True:
+            frame = await self.until(*ENDS, timeout=timeout)
+            if "turn" in frame:
+                return frame
+
+    async def say(self, text: str, **values: Any) -> Frame:
+        """Sends a message and reads its acknowledgement."""
+        await self.send("message", text=text, client_id=f"c{len(self.seen)}", **values)
+        return await self.until("turn_queued", "error")
+
+    async def snapshot(self, conversation: str) -> Frame:
+        await self.send("open", conversation=conversation)
+        return await self.until("snapshot", "error")
+
+    def types(self, turn: str | None = None) -> list[str]:
+        """The types of what was read (of a turn), without the derived html events."""
+        frames = [frame for frame in self.seen if turn is None or frame.get("turn") == turn]
+        return [frame["type"] for frame in frames if frame["type"] != "html"]
+
+    def text(self, turn: str) -> str:
+        """The turn's text as its deltas give it."""
+        mine = [frame for frame in self.seen if frame.get("turn") == turn and frame["type"] == "text_delta"]
+        return "".join(frame["text"] for frame in mine)
+
+
+@asynccontextmanager
+async def connected(user: User, token: APIToken | None = None) -> AsyncIterator[Socket]:
+    """A socket of this user, already let in."""
+    communicator = WebsocketCommunicator(ChatConsumer.as_asgi(), "/ws/chat/")
+    communicator.scope |= {"user": user, "token": token}
+    accepted, _ = await communicator.connect(timeout=10)
+    assert accepted
+    try:
+        yield Socket(communicator)
+    finally:
+        await communicator.disconnect()
