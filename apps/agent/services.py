@@ -180,10 +180,15 @@ def toolcalls_close_open(
             results.append(tool_result(block["id"], NOT_RUN[reason], is_error=True))
             continue
         if row.is_open:
-            began = row.state == State.RUNNING and row.tier != "read_only"
-            _end(row, f"{PERHAPS_RUN[reason]} {CHECK_FIRST}" if began else NOT_RUN[reason], reason)
+            _end(row, _closing_words(row, reason), reason)
         results.append(tool_result(block["id"], row.result, is_error=row.is_error))
     return results
+
+
+def _closing_words(row: ToolCall, reason: Reason) -> str:
+    if row.state != State.RUNNING:
+        return NOT_RUN[reason]
+    return PERHAPS_RUN[reason] if row.tier == "read_only" else f"{PERHAPS_RUN[reason]} {CHECK_FIRST}"
 
 
 def tool_result(tool_use_id: str, text: str, *, is_error: bool) -> dict[str, Any]:

@@ -21,13 +21,12 @@ Api = Callable[..., Client]
 
 
 def a_call(user: User, *, at: datetime | None = None, **values: Any) -> ModelCall:
-    given: dict[str, Any] = {
-        "purpose": "chat",
-        "model": "claude-sonnet-5-5",
-        "endpoint": "custom",
-        "input_tokens": 100,
-    } | values
-    call = ModelCall.objects.create(user=user, **given)
+    call = ModelCall(
+        user=user, purpose="chat", model="claude-sonnet-5-5", endpoint="custom", input_tokens=100
+    )
+    for name, value in values.items():
+        setattr(call, name, value)
+    call.save()
     if at is not None:
         ModelCall.objects.for_user(user).filter(pk=call.pk).update(created_at=at)
     return call

@@ -1,0 +1,46 @@
+"""The documentation names every event and every code that a turn can end with."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from django.conf import settings
+
+from apps.agent import failures
+from apps.agent.events import EVENT_TYPES, Event, Response, TextDelta, to_json
+
+DOCUMENT = Path(settings.BASE_DIR, "docs", "architecture.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("event", EVENT_TYPES)
+def test_every_event_is_documented_with_its_fields(event: type[Event]) -> None:
+    (row,) = re.findall(rf"^\| `{event.type}` \| (.*?) \|", DOCUMENT, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", row) == [item.name for item in fields(event)]
+
+
+def test_the_list_of_events_is_complete() -> None:
+    assert set(EVENT_TYPES) == set(get_args(Event))
+
+
+def test_every_code_that_ends_a_turn_is_documented() -> None:
+    sources = [Path(failures.__file__), Path(failures.__file__).with_name("loop.py")]
+    codes = {code for file in sources for code in re.findall(r'ModelError\(\s*"(\w+)"', file.read_text())}
+    codes |= set(re.findall(r'^ {8}\d+: \(\s*"(\w+)"', sources[0].read_text(), re.MULTILINE))
+    assert len(codes) > 12
+    assert [code for code in sorted(codes) if f"`{code}`" not in DOCUMENT] == []
+
+
+def test_an_event_becomes_one_json_object_with_its_type() -> None:
+    assert to_json(TextDelta("Hi")) == {"type": "text_delta", "text": "Hi"}
+    assert sorted(to_json(Response("Hi"))) == [
+        "build_id",
+        "notice",
+        "pending_approval",
+        "pending_question",
+        "text",
+        "tool_calls",
+        "type",
+        "usage",
+    ]
