@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -29,14 +28,14 @@ def run(options: dict[str, Any]) -> Report:
 
 
 @pytest.fixture
-def sums(monkeypatch: pytest.MonkeyPatch) -> Iterator[Module]:
+def sums(monkeypatch: pytest.MonkeyPatch) -> Module:
     """A benchmark called `sums`, as if its module lay in benchmarks/."""
     module = Module("benchmarks.sums", "Adds numbers up.\n\nMore about it.")
     module.add_arguments = lambda parser: parser.add_argument("--n", type=int, default=1000)  # type: ignore[attr-defined]
     module.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "benchmarks.sums", module)
     monkeypatch.setattr(benchmark, "benchmark_names", lambda: ["sums"])
-    yield module
+    return module
 
 
 def output(*arguments: str) -> str:

@@ -9,7 +9,7 @@ import json
 import pkgutil
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any, cast
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         report = load_benchmark(options["name"]).run(options)
         figures = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
         if target != "-":
-            report.print(Console(file=self.stdout))
+            report.print(Console(file=cast("IO[str]", self.stdout)))
         if target and target != "-":
             Path(target).write_text(figures + "\n", encoding="utf-8")
             self.stdout.write(f"figures written to {target}")
