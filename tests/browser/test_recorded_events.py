@@ -12,6 +12,12 @@ from tests.browser.recorded import Frame, Recording, finished, memory_item, stre
 from tests.browser.server import Server
 
 
+AT_END = """() => {
+  const log = document.getElementById("chat-scroll");
+  return log.scrollHeight - log.clientHeight - log.scrollTop < 3;
+}"""
+
+
 @dataclass
 class Stage:
     """A chat page whose other end is the test."""
@@ -41,7 +47,7 @@ class Stage:
 
 @pytest.fixture
 def stage(open_page: Callable[..., Page], server: Server, owner: StorageState) -> Stage:
-    page = open_page(f"{server.url}/healthz", state=owner)
+    page = open_page("about:blank", state=owner)
     stage = Stage(page)
     page.route_web_socket("**/ws/chat/", stage.connect)
     page.goto(server.url)
@@ -92,7 +98,7 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
     expect(stage.chat.last.locator(".tool-status")).to_contain_text("1.2 s")
     card = stage.chat.tool("Searched memories")
     expect(card.locator(".tool-input")).to_contain_text("prawns")
-    expect(card.locator(".tool-section pre")).to_have_text('[\n  {\n    "text": "likes prawns"\n  }\n]')
+    expect(card.locator(".tool-section pre").last).to_have_text('[\n  {\n    "text": "likes prawns"\n  }\n]')
 
 
 def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:
@@ -164,9 +170,8 @@ def test_the_log_follows_new_text_only_while_the_reader_is_at_its_end(stage: Sta
     long = "".join(f"<p>Line {number}</p>" for number in range(60))
     stage.play(record.event("text_delta", "turn-1", text="x"), record.html("turn-1", 0, long))
     scroller = stage.page.locator("#chat-scroll")
-    at_end = "element => element.scrollHeight - element.clientHeight - element.scrollTop < 3"
     expect(stage.chat.last).to_contain_text("Line 59")
-    stage.page.wait_for_function("() => { const e = document.getElementById('chat-scroll'); return e.scrollHeight - e.clientHeight - e.scrollTop < 3; }")
+    stage.page.wait_for_function(AT_END)
     scroller.hover()
     stage.page.mouse.wheel(0, -900)
     jump = stage.page.get_by_role("button", name="Jump to latest")
@@ -177,8 +182,7 @@ def test_the_log_follows_new_text_only_while_the_reader_is_at_its_end(stage: Sta
     assert scroller.evaluate("element => element.scrollTop") == before
     jump.click()
     expect(jump).to_be_hidden()
-    stage.page.wait_for_timeout(700)
-    assert scroller.evaluate(at_end)
+    stage.page.wait_for_function(AT_END)
 
 
 def test_surfaced_memories_stand_beside_the_answer(stage: Stage) -> None:

@@ -4,7 +4,7 @@ import { readDraft, writeDraft } from "./drafts.js";
 const LIMIT = 100000;
 
 export class Composer {
-  #conversation = null;
+  #conversation = undefined;
   #editing = null;
   #ready = true;
   #busy = false;
@@ -123,7 +123,7 @@ export class Composer {
   }
 
   #keepDraft() {
-    if (this.#editing === null) writeDraft(this.#conversation, this.field.value);
+    if (this.#editing === null && this.#conversation !== undefined) writeDraft(this.#conversation, this.field.value);
   }
 
   /** Browsers without field-sizing measure by hand; the style sheet sets the largest height. */

@@ -69,7 +69,7 @@ export class ChatPage {
     if (this.state.conversation) frame.conversation = this.state.conversation;
     else if (byId("use-memory")?.checked === false) frame.use_memory = false;
     if (replaces) frame.replaces = replaces;
-    addOptimistic(this.state, { clientId: frame.client_id, text, replaces });
+    addOptimistic(this.state, { clientId: frame.client_id, text, at: new Date().toISOString(), replaces });
     this.outbox.add(frame);
     this.socket.send(frame);
     this.log.drawAll(this.state, this.#isBusy());

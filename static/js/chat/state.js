@@ -5,7 +5,7 @@
  * @typedef {{type: "text", number: number|null, html: Map<number, string>, tail: string, text: string}} TextSegment
  * @typedef {{type: "tool", id: string, name: string, input: object, result: string, isError: boolean,
  *   state: "running"|"done"|"error"|"asking"|"open", durationMs: number|null, progress: object[],
- *   asks: "question"|"approval"|null, question: string, startedAt: number|null}} ToolSegment
+ *   asks: "question"|"approval"|null, question: string}} ToolSegment
  */
 
 export const OPEN_STATES = new Set(["sending", "queued", "running", "waiting"]);
@@ -39,7 +39,6 @@ export function toolSegment(call) {
     progress: [],
     asks: null,
     question: "",
-    startedAt: null,
   };
 }
 
@@ -56,10 +55,10 @@ export function busyTurn(state) {
 }
 
 /** The message the page shows before the server has confirmed it. */
-export function addOptimistic(state, { clientId, text, replaces = null }) {
-  const turn = newTurn({ key: clientId, clientId, state: "sending", user: { id: null, text, at: null } });
-  const at = replaces === null ? -1 : state.turns.findIndex((other) => other.user?.id === replaces);
-  if (at >= 0) state.removed = state.turns.splice(at);
+export function addOptimistic(state, { clientId, text, at = null, replaces = null }) {
+  const turn = newTurn({ key: clientId, clientId, state: "sending", user: { id: null, text, at } });
+  const cut = replaces === null ? -1 : state.turns.findIndex((other) => other.user?.id === replaces);
+  if (cut >= 0) state.removed = state.turns.splice(cut);
   state.turns.push(turn);
   return turn;
 }
@@ -106,7 +105,7 @@ const HANDLERS = {
   html: withTurn(onHtml),
   tool_start: withTurn((turn, event) => {
     const call = toolOf(turn, event);
-    Object.assign(call, { input: event.input, state: "running", asks: null, startedAt: Date.now() });
+    Object.assign(call, { input: event.input, state: "running", asks: null });
   }),
   tool_progress: withTurn((turn, event) => {
     toolOf(turn, event).progress.push(event.data);
@@ -159,7 +158,7 @@ function onQueued(state, event) {
   if (!known) state.turns.push(turn);
   turn.id = event.turn;
   if (turn.state === "sending") turn.state = "queued";
-  turn.user = { id: event.message ?? turn.user?.id ?? null, text: event.text ?? turn.user?.text ?? "", at: turn.user?.at ?? new Date().toISOString() };
+  turn.user = { id: event.message ?? turn.user?.id ?? null, text: event.text ?? turn.user?.text ?? "", at: turn.user?.at ?? null };
   return turn;
 }
 
