@@ -99,6 +99,12 @@ class StaticEmbedder:
             weigh = weights.trust * own + (1 - weights.trust) * weigh
         return np.asarray(unit_rows((weigh @ self._vectors[tokens].astype(np.float32))[None])[0])
 
+    def plain_mean(self, text: str) -> Vector:
+        """The unweighted mean of the token vectors: the baseline that benchmarks compare with."""
+        tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
+        rows = self._vectors[tokens].astype(np.float32)
+        return np.asarray(rows.mean(axis=0) if len(tokens) else np.zeros(DIMENSION, dtype=np.float32))
+
 
 def _token_weights(text: str, offsets: list[tuple[int, int]], weights: QueryWeights) -> Vector:
     """The weight of the word that each token is a piece of."""

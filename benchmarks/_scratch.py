@@ -1,0 +1,50 @@
+"""A database of its own for a benchmark: the user's data is neither read nor changed."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+from django.test import Client
+
+from apps.accounts.models import Preferences, User
+from apps.accounts.services import token_create
+from apps.search.index import cache
+
+
+@contextmanager
+def scratch_database() -> Iterator[Path]:
+    """Yields the path of a migrated, empty database that all connections of this process use meanwhile."""
+    folder = Path(tempfile.mkdtemp(prefix="izzy-benchmark-"))
+    connection = connections["default"]
+    kept, throttled = connection.settings_dict["NAME"], settings.IZZY_THROTTLE
+    connections.close_all()
+    connection.settings_dict["NAME"] = folder / "benchmark.sqlite3"
+    settings.IZZY_THROTTLE = False
+    cache.forget()
+    try:
+        call_command("migrate", verbosity=0)
+        yield folder / "benchmark.sqlite3"
+    finally:
+        connections.close_all()
+        connection.settings_dict["NAME"] = kept
+        settings.IZZY_THROTTLE = throttled
+        cache.forget()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_user(name: str) -> User:
+    """A user with preferences, who cannot sign in."""
+    user = User.objects.create_user(name, password=None)
+    Preferences.objects.get_or_create(user=user)
+    return user
+
+
+def api_client(user: User) -> Client:
+    """A program that sends requests through Izzy's whole REST stack, with a token of the user."""
+    _, secret = token_create(user=user, name="benchmark", scopes=("read", "write"))
+    return Client(headers={"authorization": f"Bearer {secret}"}, SERVER_NAME="localhost")
