@@ -111,8 +111,7 @@ class MemoriesView(NotesView):
     @extend_schema(operation_id="memories_create", request=MemoryInput, responses={201: MemoryOutput})
     def post(self, request: Request) -> Response:
         """Save a note. It is searchable when this answers."""
-        body = body_object(request.data, FIELDS)
-        body.setdefault("content", None)
+        body = {"content": None, **body_object(request.data, FIELDS)}
         provenance = Provenance(origin=self.origin, trust=Trust.USER)
         note = services.memory_create(user_id=self.user_id, provenance=provenance, **body)
         return Response(memory_json(note), status=status.HTTP_201_CREATED)
@@ -147,6 +146,7 @@ class MemoryView(NotesView):
     def patch(self, request: Request, memory_id: str) -> Response:
         """Change fields of a note; its former state is kept in its history."""
         key = parse_id(memory_id)
+        selectors.memory_get(self.user_id, key)
         changes = cast("MemoryChanges", body_object(request.data, FIELDS))
         services.memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)
         return Response(self.note(key))

@@ -122,6 +122,14 @@ def test_a_priority_set_by_hand_counts_from_now(alice: User, note: MakeNote) -> 
     assert memory_get(alice.pk, made.pk).present == pytest.approx(0.495)
 
 
+def test_the_priority_a_note_began_with_can_be_given_again(alice: User, note: MakeNote) -> None:
+    made = note(alice)
+    for _ in range(10):
+        cycle_advance(user_id=alice.pk)
+    memory_update(user_id=alice.pk, memory_id=made.pk, priority=made.priority)
+    assert memory_get(alice.pk, made.pk).present == pytest.approx(made.priority)
+
+
 def test_undo_brings_a_version_back_and_is_itself_in_the_history(alice: User, note: MakeNote) -> None:
     made = note(alice, "First.", tags=["a"], valid_to="2030-01-01")
     memory_update(user_id=alice.pk, memory_id=made.pk, content="Second.", tags=["b"], valid_to=None)

@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.models import User
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.ids import uuid7
+from apps.memory.fields import MemoryDraft
 from apps.memory.models import Memory, MemoryRevision, Origin, Trust
 from apps.memory.services import Provenance, cycle_advance, memory_bulk_create, memory_create
 from tests.memory.conftest import found
@@ -75,7 +76,9 @@ def test_saving_costs_a_handful_of_queries(alice: User) -> None:
 
 
 def test_many_notes_are_saved_at_once_in_their_order(alice: User) -> None:
-    drafts = [{"content": f"Fact number {number}", "tags": [f"t{number}"]} for number in range(30)]
+    drafts: list[MemoryDraft] = [
+        {"content": f"Fact number {number}", "tags": [f"t{number}"]} for number in range(30)
+    ]
     notes = memory_bulk_create(user_id=alice.pk, drafts=drafts)
     stored = Memory.objects.for_user(alice).order_by("pk")
     assert [note.content for note in stored] == [draft["content"] for draft in drafts]
@@ -84,7 +87,7 @@ def test_many_notes_are_saved_at_once_in_their_order(alice: User) -> None:
 
 
 def test_what_bulk_stores_reads_back_like_what_a_single_save_stores(alice: User) -> None:
-    fields = {
+    fields: MemoryDraft = {
         "content": "Käse & Brot – “quoted”, 日本語, emoji 🦞",
         "tags": ["Käse", "日本"],
         "tier": "short_term",

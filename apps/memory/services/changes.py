@@ -11,12 +11,13 @@ from apps.memory.fields import TIER_DEFAULTS, MemoryChanges, check_validity, cle
 from apps.memory.indexing import INDEXED_FIELDS, notes_index
 from apps.memory.models import Action, Memory, MemoryRevision, Status, Tier
 from apps.memory.selectors import current_cycle, memory_get
-from apps.memory.states import state_values
+from apps.memory.states import note_state, state_values
 
 from .provenance import BY_USER, Change
 from .revisions import revision_keep
 
 
+@transaction.atomic
 def memory_update(
     *, user_id: UUID, memory_id: UUID, change: Change = BY_USER, **changes: Unpack[MemoryChanges]
 ) -> Memory:
@@ -25,12 +26,15 @@ def memory_update(
     The old text is out of search when this returns. A new text or tier makes the note as fresh as a new
     one, unless `priority` is given. Where nothing differs nothing is written.
     """
-    return _change(user_id, memory_id, clean_changes(changes), Action.UPDATED, change)
+    note = memory_get(user_id, memory_id, lock=True)
+    return _change(note, clean_changes(changes), Action.UPDATED, change)
 
 
+@transaction.atomic
 def memory_archive(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
     """Put a note away: out of search and injection, still browsable; `memory_restore` brings it back."""
-    return _change(user_id, memory_id, {"status": Status.ARCHIVED}, Action.ARCHIVED, change)
+    note = memory_get(user_id, memory_id, lock=True)
+    return _change(note, {"status": Status.ARCHIVED}, Action.ARCHIVED, change)
 
 
 @transaction.atomic
@@ -39,20 +43,19 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
 
     Raises NotFound where the note never had that version.
     """
-    memory_get(user_id, memory_id)
+    note = memory_get(user_id, memory_id, lock=True)
     revision = MemoryRevision.objects.for_user(user_id).filter(memory_id=memory_id, version=version).first()
     if revision is None:
         raise NotFound(f"This note has no earlier version {version}.", code="unknown_version")
-    return _change(user_id, memory_id, state_values(revision), Action.UNDONE, change)
+    return _change(note, state_values(revision), Action.UNDONE, change)
 
 
-@transaction.atomic
-def _change(user_id: UUID, memory_id: UUID, values: dict[str, Any], action: Action, change: Change) -> Memory:
-    note = memory_get(user_id, memory_id, lock=True)
-    changed = {name: value for name, value in values.items() if getattr(note, name) != value}
+def _change(note: Memory, values: dict[str, Any], action: Action, change: Change) -> Memory:
+    cycle = current_cycle(note.user_id)
+    present = note_state(note, cycle)
+    changed = {name: value for name, value in values.items() if _differs(note, present, name, value)}
     if not changed:
         return note
-    cycle = current_cycle(user_id)
     revision_keep(note, action=action, change=change, cycle=cycle)
     _refresh_priority(note, changed)
     for name, value in changed.items():
@@ -63,8 +66,13 @@ def _change(user_id: UUID, memory_id: UUID, values: dict[str, Any], action: Acti
     note.updated_at = timezone.now()
     note.save(update_fields=[*changed, "updated_at"])
     if INDEXED_FIELDS.intersection(changed):
-        notes_index(user_id, [note])
+        notes_index(note.user_id, [note])
     return note
+
+
+def _differs(note: Memory, present: dict[str, Any], name: str, value: object) -> bool:
+    """Whether a field is to change; the priority is compared with what decay has made of it."""
+    return bool((present["priority"] if name == "priority" else getattr(note, name)) != value)
 
 
 def _refresh_priority(note: Memory, changed: dict[str, Any]) -> None:
