@@ -5,10 +5,12 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
 from django.http import Http404
+from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework import exceptions
 from rest_framework.response import Response
 
+import izzysite.openapi  # noqa: F401  registers how to sign in
 from apps.core.errors import (
     Forbidden,
     InvalidInput,
@@ -23,7 +25,9 @@ logger = logging.getLogger(__name__)
 
 
 class SchemaView(SpectacularAPIView):
-    """The OpenAPI description of everything under /api/v1/."""
+    """The OpenAPI description of everything under /api/v1/, as JSON."""
+
+    renderer_classes = [OpenApiJsonRenderer]
 
 
 class SwaggerView(SpectacularSwaggerSplitView):

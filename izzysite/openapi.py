@@ -1,0 +1,44 @@
+"""What the OpenAPI description says beyond the views: how to sign in, and the one shape of errors."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+ERROR_SCHEMA = {
+    "type": "object",
+    "required": ["code", "message", "extra"],
+    "properties": {
+        "code": {"type": "string", "description": "Stable, for programs.", "example": "not_found"},
+        "message": {"type": "string", "description": "For people."},
+        "extra": {"type": "object", "additionalProperties": True, "description": "Details, such as `field`."},
+    },
+}
+ERROR_RESPONSE = {
+    "description": "What went wrong, for every status from 400 on.",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
+    target_class = "apps.accounts.api_auth.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "izzy_…"}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
+    target_class = "apps.accounts.api_auth.BrowserSessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "apiKey", "in": "cookie", "name": "izzy_session"}
+
+
+def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Post-processing hook: every operation may answer with the error shape."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Error"] = ERROR_SCHEMA
+    for operations in result.get("paths", {}).values():
+        for operation in operations.values():
+            operation["responses"].setdefault("default", ERROR_RESPONSE)
+    return result

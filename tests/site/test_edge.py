@@ -1,0 +1,306 @@
+"""The edge of the site: what Django, the parsers and the layers in front of it answer to what is malformed."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.test import Client
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from izzysite.asgi import application
+
+pytestmark = pytest.mark.django_db
+
+Api = Callable[..., Client]
+SHAPE = {"code", "message", "extra"}
+MEMORIES = "/api/v1/memories/"
+
+
+def post(client: Client, body: bytes, content_type: str = "application/json") -> Any:
+    return client.post(MEMORIES, body, content_type=content_type)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", "malformed_json"),
+        (b"\xff\xfe\x00", "malformed_json"),
+        (b'{"content": "\xc3\x28"}', "malformed_json"),
+        (b"[" * 200_000, "malformed_json"),
+        (rb'{"content": "\ud800"}', "invalid_text"),
+        (rb'{"content": "a\u0000b"}', "invalid_text"),
+    ],
+)
+def test_malformed_bodies_are_400_in_the_one_shape(alice: User, api: Api, body: bytes, code: str) -> None:
+    response = post(api(alice), body)
+    assert response.status_code == 400
+    assert set(response.json()) == SHAPE
+    assert response.json()["code"] == code
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"null", b'"text"', b"17", b"", b"{}", b'{"content": null}', b'{"content": []}']
+)
+def test_bodies_of_the_wrong_type_are_400(alice: User, api: Api, body: bytes) -> None:
+    response = post(api(alice), body)
+    assert response.status_code == 400, response.content
+    assert set(response.json()) == SHAPE
+
+
+def test_other_content_types_are_415(alice: User, api: Api) -> None:
+    response = post(api(alice), b"content=x", "application/x-www-form-urlencoded")
+    assert response.status_code == 415
+    assert set(response.json()) == SHAPE
+
+
+def test_addresses_that_do_not_exist_are_404_as_json_and_as_a_page(client: Client, alice: User) -> None:
+    response = client.get("/api/v1/nothing/")
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
+    client.force_login(alice)
+    page = client.get("/nothing/here/")
+    assert page.status_code == 404
+    assert "<html" in page.content.decode()
+
+
+def test_a_wrong_method_is_405_in_the_one_shape(alice: User, api: Api) -> None:
+    response = api(alice).put(MEMORIES, {}, content_type="application/json")
+    assert response.status_code == 405
+    assert set(response.json()) == SHAPE
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer izzy_nonsense", "Bearer", "Basic YWxpY2U6eA==", "Bearer \xff", ""]
+)
+def test_without_valid_credentials_it_is_401(alice: User, header: str) -> None:
+    response = Client(headers={"authorization": header}).get(MEMORIES)
+    assert response.status_code == 401
+    assert response.json()["code"] == "not_authenticated"
+    assert response["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_a_token_without_the_scope_is_403_and_names_it(alice: User, api: Api) -> None:
+    client = api(alice, "read")
+    assert client.get(MEMORIES).status_code == 200
+    response = client.post(MEMORIES, {"content": "x"}, content_type="application/json")
+    assert response.status_code == 403
+    assert response.json() == {
+        "code": "missing_scope",
+        "message": "This API token lacks the scope write.",
+        "extra": {"scope": "write"},
+    }
+
+
+def test_searching_is_reading(alice: User, api: Api) -> None:
+    for path in ("/api/v1/search/", "/api/v1/context/"):
+        response = api(alice, "read").post(path, {"query": "anything"}, content_type="application/json")
+        assert response.status_code == 200, response.content
+
+
+def test_a_browser_needs_its_csrf_token(alice: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    response = client.post(MEMORIES, {"content": "x"}, content_type="application/json")
+    assert (response.status_code, response.json()["code"]) == (403, "csrf_failed")
+    page = client.post("/settings/", {})
+    assert page.status_code == 403
+    assert "Reload it" in page.content.decode()
+
+
+def test_a_signed_in_browser_with_its_csrf_token_may(alice: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    client.get("/settings/")
+    token = client.cookies["izzy_csrftoken"].value
+    headers = {"X-CSRFToken": token}
+    response = client.post(
+        MEMORIES, {"content": "Likes tea"}, content_type="application/json", headers=headers
+    )
+    assert response.status_code == 201
+
+
+def test_too_many_requests_are_429_with_the_time_to_wait(
+    alice: User, api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.IZZY_THROTTLE = True
+    monkeypatch.setattr("apps.core.throttles.UserThrottle.get_rate", lambda self: "2/min")
+    client = api(alice)
+    statuses = [client.get(MEMORIES).status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    response = client.get(MEMORIES)
+    assert response.json()["code"] == "throttled"
+    assert int(response["Retry-After"]) == response.json()["extra"]["retry_after"] > 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/settings/?x=%00",
+        "/c/%00/",
+        "/memory/?q=%ED%A0%80",
+        "/memory/?q=%FF&page=abc",
+        "/%FF/",
+        "/memory/?page=99999",
+    ],
+)
+def test_odd_addresses_are_no_server_errors(alice: User, path: str) -> None:
+    client = Client()
+    client.force_login(alice)
+    assert client.get(path).status_code in {200, 400, 404}
+
+
+def test_a_host_that_is_not_ours_is_refused(client: Client) -> None:
+    response = client.get("/healthz", headers={"host": "evil.example"})
+    assert response.status_code == 200 or response.status_code == 400
+    assert client.get("/sign-in/", headers={"host": "evil.example"}).status_code == 400
+
+
+def test_the_policy_allows_nothing_inline_but_in_the_admin(alice: User, admin: User) -> None:
+    client = Client()
+    client.force_login(admin)
+    for path in ("/settings/", "/", "/memory/", "/api/docs/", "/nothing/"):
+        policy = client.get(path)["Content-Security-Policy"]
+        assert "unsafe" not in policy, path
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+    assert "'unsafe-eval'" in client.get("/admin/")["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/settings/",
+        "/settings/tokens/",
+        "/settings/users/",
+        "/settings/instance/",
+        "/memory/",
+        "/api/docs/",
+    ],
+)
+def test_pages_hold_nothing_that_the_policy_forbids(admin: User, path: str) -> None:
+    client = Client()
+    client.force_login(admin)
+    page = client.get(path).content.decode()
+    for forbidden in (" style=", "<style", " onclick=", " onload=", "javascript:", "hx-on"):
+        assert forbidden not in page, forbidden
+    for script in page.split("<script")[1:]:
+        opening = script.split(">")[0]
+        assert "src=" in opening or "application/json" in opening, opening
+    for attribute in ('src="http', 'href="http', 'src="//', 'href="//'):
+        assert attribute not in page
+
+
+def test_behind_tls_cookies_are_secure_and_browsers_are_told_to_stay(alice: User) -> None:
+    """In a process of its own: the settings follow from IZZY_PUBLIC_URL when they are read."""
+    import os
+    import subprocess
+    import sys
+
+    program = (
+        "import django; django.setup(); from django.test import Client; from django.conf import settings as s;"
+        "r = Client().get('/healthz', secure=True, headers={'host': 'izzy.example.org'});"
+        "print(r.status_code, r['Strict-Transport-Security'], s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"
+    )
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+        "IZZY_PUBLIC_URL": "https://izzy.example.org",
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == ["200", "max-age=31536000", "True", "True"]
+
+
+def test_the_schema_describes_every_address_of_the_interface(alice: User, api: Api) -> None:
+    from tests.site.routes import all_routes
+
+    response = api(alice).get("/api/schema/?format=json")
+    assert response.status_code == 200
+    described = set(json.loads(response.content)["paths"])
+    wanted = {str(route) for route in all_routes() if route.path.startswith("api/v1/")}
+    missing = {path for path in wanted if path.replace("<str:", "{").replace(">", "}") not in described}
+    assert not missing
+
+
+async def http(
+    path: str, headers: list[tuple[bytes, bytes]], body: list[bytes]
+) -> tuple[int, dict[str, str], bytes]:
+    """One request straight to the ASGI application."""
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST" if body else "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:8000"), *headers],
+        "client": ("127.0.0.1", 50000),
+        "server": ("127.0.0.1", 8000),
+    }
+    communicator = ApplicationCommunicator(application, scope)
+    for number, part in enumerate(body or [b""]):
+        more = number + 1 < len(body)
+        await communicator.send_input({"type": "http.request", "body": part, "more_body": more})
+    start = await communicator.receive_output(20)
+    received, more_body = b"", True
+    while more_body:
+        message = await communicator.receive_output(20)
+        received += message.get("body", b"")
+        more_body = message.get("more_body", False)
+    return (
+        start["status"],
+        {key.decode().lower(): value.decode() for key, value in start["headers"]},
+        received,
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_ten_megabytes_are_413_whether_or_not_they_tell_their_length() -> None:
+    length = (b"content-length", b"10000000")
+    status, _, body = await http(MEMORIES, [length], [b"x"])
+    assert (status, json.loads(body)["code"]) == (413, "too_large")
+    chunked = [(b"transfer-encoding", b"chunked"), (b"content-type", b"application/json")]
+    status, _, body = await http(MEMORIES, chunked, [b"x" * 1_000_000] * 10)
+    assert (status, json.loads(body)["code"]) == (413, "too_large")
+    status, _, body = await http(MEMORIES, chunked, [b'{"content"', b': "x"}'])
+    assert (status, json.loads(body)["code"]) == (401, "not_authenticated")
+
+
+@pytest.mark.parametrize("length", [b"abc", b"-1", b"9" * 400])
+async def test_a_length_that_is_none_is_refused(length: bytes) -> None:
+    status, _, _ = await http(MEMORIES, [(b"content-length", length)], [b"x"])
+    assert status == 413
+
+
+async def test_static_files_come_from_before_django_and_nothing_beside_them() -> None:
+    status, headers, body = await http("/static/css/base.css", [], [])
+    assert (status, headers["x-content-type-options"]) == (200, "nosniff")
+    assert headers["content-type"].startswith("text/css")
+    assert body
+    again = (
+        [(b"if-none-match", headers["etag"].encode())]
+        if "etag" in headers
+        else [(b"if-modified-since", headers["last-modified"].encode())]
+    )
+    assert (await http("/static/css/base.css", again, []))[0] == 304
+    status, _, _ = await http("/static/django_htmx/htmx-4.min.js", [], [])
+    assert status == 200
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../manage.py",
+        "/static/css/../../izzysite/settings.py",
+        "/static/%2e%2e/manage.py",
+        "/static/",
+    ],
+)
+async def test_no_file_outside_is_served(path: str) -> None:
+    status, _, body = await http(path, [], [])
+    assert status in {400, 404}
+    assert b"DJANGO" not in body
