@@ -107,8 +107,11 @@ class ModelClient(Protocol):
 
 async def complete(client: ModelClient, request: ModelRequest) -> ModelResponse:
     """The whole response, for callers that show no text while it comes."""
+    response = None
     async with aclosing(client.stream(request)) as events:
         async for event in events:
             if isinstance(event, ModelResponse):
-                return event
-    raise ModelError("stream_cut", "The model's answer ended too early. Try again.")
+                response = event
+    if response is None:
+        raise ModelError("stream_cut", "The model's answer ended too early. Try again.")
+    return response

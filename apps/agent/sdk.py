@@ -76,7 +76,7 @@ class SdkModelClient:
             call.record.error_code = error.code
             raise
         except (asyncio.CancelledError, GeneratorExit):
-            call.record.error_code = "cancelled"
+            call.record.error_code = "" if call.answer.complete else "cancelled"
             raise
         finally:
             call.record.usage = priced(call.answer.usage, call.answer.model or request.model)
@@ -131,7 +131,7 @@ class _Call:
             ) as stream:
                 self.record.request_id = stream.response.headers.get("request-id", "")
                 async for event in stream:
-                    if text := self.answer.take(event):
+                    if text := self._take(event):
                         yield text
         except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
             raise failures.timed_out() from error
@@ -142,6 +142,13 @@ class _Call:
         except UnicodeEncodeError as error:
             raise failures.bad_key() from error
         except (sdk.APIError, ValueError) as error:
+            raise failures.bad_response(self.endpoint.base_url) from error
+
+    def _take(self, event: Any) -> str:
+        """The SDK hands on whatever the server sent, also with parts missing."""
+        try:
+            return self.answer.take(event)
+        except (AttributeError, KeyError, TypeError) as error:
             raise failures.bad_response(self.endpoint.base_url) from error
 
     def _broken(self) -> ModelError:

@@ -1,5 +1,6 @@
 """What goes over the wire to a model server."""
 
+import asyncio
 import json
 from itertools import pairwise
 from typing import Any
@@ -10,6 +11,7 @@ from apps.accounts.models import User
 from apps.agent import endpoint
 from apps.agent.canonical import canonical, canonical_json
 from apps.agent.client import ModelRequest, complete
+from apps.agent.models import ModelCall
 from apps.agent.sdk import SdkModelClient
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
@@ -115,3 +117,9 @@ async def test_connections_are_reused_between_rounds(alice: User, peer: Anthropi
     await Turn(alice).run()
     assert len(peer.messages) == 2
     assert peer.connections == 1
+
+
+async def test_a_call_that_is_taken_whole_has_a_row_without_error(alice: User, peer: AnthropicServer) -> None:
+    await complete(SdkModelClient(), request_of(alice, purpose="title"))
+    call = await asyncio.to_thread(lambda: ModelCall.objects.for_user(alice).get())
+    assert (call.purpose, call.error_code, call.stop_reason) == ("title", "", "end_turn")

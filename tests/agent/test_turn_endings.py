@@ -1,6 +1,7 @@
 """How a turn ends, for every way a model's answer can end: the table in docs/architecture.md."""
 
 import asyncio
+import json
 import threading
 from typing import Any
 
@@ -14,6 +15,13 @@ from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, thinking, tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def sse(data: str) -> Reply:
+    """A stream of one hand-written event."""
+    kind = json.loads(data)["type"] if data.startswith("{") else "message_start"
+    body = f"event: {kind}\ndata: {data}\n\n".encode()
+    return Reply(body=body, headers={"content-type": "text/event-stream"})
 
 
 def only_call(user: User) -> ModelCall:
@@ -132,6 +140,9 @@ async def test_thinking_goes_back_with_its_signature(alice: User, peer: Anthropi
         (failure(529, "overloaded_error", x_should_retry="false"), "overloaded"),
         (Reply(status=200, body=b"<html>a router's page</html>"), "bad_response"),
         (Reply(status=200, body=b"event: message_start\ndata: {not json\n\n", headers={"content-type": "text/event-stream"}), "bad_response"),
+        (sse('{"type": "message_start", "message": null}'), "bad_response"),
+        (sse('{"type": "content_block_start", "index": 0, "content_block": null}'), "bad_response"),
+        (sse("[]"), "bad_response"),
         (reply("Half an ans", cut_after=3), "stream_cut"),
         (reply("Half an ans", cut_after=3, cut="end"), "stream_cut"),
         (reply("Half an ans", error_after=3, error_type="overloaded_error"), "overloaded"),

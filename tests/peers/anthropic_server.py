@@ -49,10 +49,10 @@ class Request:
 
 
 def echo(request: dict[str, Any]) -> Reply:
-    """Repeats the newest user text."""
+    """Repeats the last text of the newest user message."""
     content = request["messages"][-1]["content"]
     if not isinstance(content, str):
-        content = " ".join(block["text"] for block in content if block["type"] == "text")
+        content = next((block["text"] for block in reversed(content) if block["type"] == "text"), "")
     return reply(f"You said: {content}")
 
 

@@ -18,6 +18,8 @@ LISTED = 20
 CERTAIN = 0.45
 POSSIBLE = 0.3
 NEAREST = 3
+SHOWN = 5
+QUOTED = 160
 SHORT = 80
 
 
@@ -146,10 +148,13 @@ def conversation_search(dialogue: Dialogue, intent: Intent) -> Blocks:
             return use(dialogue, "conversation_search", {"query": intent.topic})
         arguments = {"query": intent.topic, "top_k": SEARCHED, "include_conversation": True}
         return use(dialogue, "memory_search", arguments)
-    texts = [f"- {_short(str(item.get('text', '')), 200)}" for item in _found(dialogue.latest)]
+    found = _found(dialogue.latest)
+    spoken = [item for item in found if item.get("source") == "conversation"] or found
+    texts = [" ".join(str(item.get("text", "")).split()) for item in spoken[:SHOWN]]
     if not texts:
         return say(f"I found nothing that was said about “{_short(intent.topic)}”.")
-    return say(f"This came up about {_short(intent.topic)}:\n\n" + "\n".join(texts))
+    listed = "\n".join(f"- {_short(text, QUOTED)}" for text in texts)
+    return say(f"This came up about {_short(intent.topic)}:\n\n{listed}")
 
 
 def conversation_delete(dialogue: Dialogue, intent: Intent) -> Blocks:
