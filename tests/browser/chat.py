@@ -32,6 +32,7 @@ class Chat:
 
     def send(self, text: str) -> Locator:
         """Sends a message; its turn."""
+        self.page.wait_for_selector("#composer[data-ready]")
         count = self.turns.count()
         self.field.fill(text)
         self.field.press("Enter")

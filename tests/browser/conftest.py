@@ -1,5 +1,6 @@
 """A real server, a real Chromium, and a watch on its console: any error or refused inline script fails the test."""
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from tests.browser.server import Server
 CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
 PASSWORD = "correct horse battery"
 OWNER = "alice"
+NUMBERS = itertools.count(1)
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True, "device_scale_factor": 2}
 
 
@@ -135,7 +137,6 @@ def owner(server: Server) -> StorageState:
 
 
 @pytest.fixture
-def someone(request: pytest.FixtureRequest, server: Server, owner: StorageState) -> StorageState:
+def someone(server: Server, owner: StorageState) -> StorageState:
     """A user of this test's own, with no memories and no conversations."""
-    name = re.sub(r"\W", "", request.node.name)[:60]
-    return add_user(server, owner, name)
+    return add_user(server, owner, f"user{next(NUMBERS)}")

@@ -38,8 +38,13 @@ class Server:
 
     @property
     def setup_link(self) -> str:
-        """The newest one-time link on the console."""
-        return re.findall(r"http\S+/setup/#\S+", "".join(self.output))[-1]
+        """The newest one-time link on the console; it is printed a moment after the address."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            if links := re.findall(r"http\S+/setup/#\S+\n", "".join(self.output)):
+                return str(links[-1]).strip()
+            time.sleep(0.02)
+        raise AssertionError("no set-up link was printed:\n" + "".join(self.output))
 
     def start(self) -> None:
         command = [sys.executable, "manage.py", "serve", "--host", "127.0.0.1", "--port", str(self.port)]
@@ -81,7 +86,6 @@ class Server:
             self.output.append(line)
             if "Izzy is running at" in line:
                 running.set()
-        # What is printed after the address (the set-up link) has been read by the time anybody asks for it.
 
     def _wait_until_silent(self) -> None:
         """The children die with their parent; the port is free when they have."""

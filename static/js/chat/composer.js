@@ -31,11 +31,14 @@ export class Composer {
 
   /** Shows the draft of another conversation. */
   open(conversation) {
+    // What was typed before this script had loaded stays.
+    const early = this.#conversation === undefined ? this.field.value : "";
     this.#keepDraft();
     this.#conversation = conversation;
     this.#editing = null;
     this.editBar.hidden = true;
-    this.#setText(readDraft(conversation));
+    this.#setText(early || readDraft(conversation));
+    this.form.dataset.ready = "";
   }
 
   /** The new conversation got its id: the draft goes along. */
