@@ -4,6 +4,7 @@ import json
 from contextlib import asynccontextmanager
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 from channels.testing import WebsocketCommunicator
 
@@ -45,7 +46,7 @@ class Socket:
 
     async def say(self, text: str, **values: Any) -> Frame:
         """Sends a message and reads its acknowledgement."""
-        await self.send("message", text=text, client_id=f"c{len(self.seen)}", **values)
+        await self.send("message", text=text, **{"client_id": uuid4().hex, **values})
         return await self.until("turn_queued", "error")
 
     async def snapshot(self, conversation: str) -> Frame:
