@@ -7,7 +7,8 @@ from django.db.models import F, FloatField, QuerySet, Value
 from django.db.models.functions import Cast, Greatest
 
 from apps.core.errors import NotFound
-from apps.memory.models import DecayCycle, Memory
+from apps.memory.models import Memory
+from apps.memory.rows import cycle_read
 
 PRIORITY_FLOOR = 0.05
 """A note whose present priority is below this is faded: left out of injection, marked by `memory_search`."""
@@ -15,8 +16,7 @@ PRIORITY_FLOOR = 0.05
 
 def current_cycle(user_id: UUID) -> int:
     """How many chat turns the user has had."""
-    row = DecayCycle.objects.filter(user_id=user_id).values_list("cycle", flat=True).first()
-    return row or 0
+    return cycle_read(user_id)
 
 
 def present_priority(cycle: int) -> Greatest:

@@ -11,6 +11,7 @@ from apps.core.errors import InvalidInput, IzzyError
 from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
 from apps.memory.indexing import notes_index
 from apps.memory.models import Memory, Tier
+from apps.memory.rows import notes_insert
 from apps.memory.selectors import current_cycle
 
 from .provenance import FROM_USER, Provenance
@@ -23,7 +24,7 @@ def memory_create(
     """A new note, searchable when this returns. Long-term unless `tier` says otherwise."""
     values = clean_changes({"content": content, **fields})
     note = _note(user_id, values, provenance, current_cycle(user_id))
-    note.save(force_insert=True)
+    notes_insert([note])
     notes_index(user_id, [note])
     return note
 
@@ -44,7 +45,7 @@ def memory_bulk_create(
     notes = [
         _note(user_id, _clean_draft(index, draft), provenance, cycle) for index, draft in enumerate(drafts)
     ]
-    Memory.objects.bulk_create(notes)
+    notes_insert(notes)
     notes_index(user_id, notes)
     return notes
 
