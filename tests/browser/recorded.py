@@ -22,7 +22,7 @@ class Recording:
     def queued(self, text: str, client_id: str = "", replaces: tuple[str, ...] = ()) -> Frame:
         self.turns += 1
         turn = f"turn-{self.turns}"
-        fields = {"client_id": client_id, "message": f"message-{self.turns}", "text": text, "title": "Food"}
+        fields = {"client_id": client_id, "message": {"id": f"message-{self.turns}", "role": "user", "text": text}, "title": "Food"}
         return self.event("turn_queued", turn, **fields, replaces=list(replaces))
 
     def html(self, turn: str, block: int, html: str) -> Frame:

@@ -69,13 +69,23 @@ export class ChatPage {
     if (this.state.conversation) frame.conversation = this.state.conversation;
     else if (byId("use-memory")?.checked === false) frame.use_memory = false;
     if (replaces) frame.replaces = replaces;
+    this.#sendFrame(frame, text, replaces);
+    return true;
+  }
+
+  /** The newest message once more; its old answer goes. */
+  retry(turn) {
+    this.#sendFrame({ type: "retry", conversation: this.state.conversation, client_id: uuid() }, turn.user.text, turn.user.id);
+  }
+
+  /** Shows the message at once, and keeps it until the server has confirmed it. */
+  #sendFrame(frame, text, replaces) {
     addOptimistic(this.state, { clientId: frame.client_id, text, at: new Date().toISOString(), replaces });
     this.outbox.add(frame);
     this.socket.send(frame);
     this.log.drawAll(this.state, this.#isBusy());
     this.#afterChange();
     this.scroll.toEnd();
-    return true;
   }
 
   stop() {
@@ -87,7 +97,7 @@ export class ChatPage {
     return {
       decide: (id, decision) => ask({ type: "approve", id, decision }),
       answer: (id, text) => ask({ type: "answer", id, text }),
-      retry: () => ask({ type: "retry", conversation: this.state.conversation, client_id: uuid() }),
+      retry: (turn) => this.retry(turn),
       edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text),
     };
   }
@@ -144,7 +154,7 @@ export class ChatPage {
     const sent = frame.client_id ? this.outbox.remove(frame.client_id) : null;
     if (sent) {
       dropOptimistic(this.state, sent.client_id);
-      this.composer.giveBack(sent.text);
+      if (sent.text) this.composer.giveBack(sent.text);
       this.log.drawAll(this.state, this.#isBusy());
     }
     if (frame.code === "not_found" && this.wanted) {
@@ -211,7 +221,7 @@ export class ChatPage {
   #addPending() {
     for (const frame of this.outbox.frames) {
       const belongs = (frame.conversation ?? null) === this.state.conversation;
-      if (belongs && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
+      if (belongs && frame.text && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
         addOptimistic(this.state, { clientId: frame.client_id, text: frame.text, replaces: frame.replaces ?? null });
       }
     }

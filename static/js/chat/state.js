@@ -150,15 +150,16 @@ function onQueued(state, event) {
   if (event.title) state.title = event.title;
   const mine = event.client_id ? state.turns.find((turn) => turn.clientId === event.client_id) : null;
   const known = findTurn(state, event.turn) ?? mine;
+  const message = { text: event.text, ...(typeof event.message === "object" ? event.message : { id: event.message }) };
   const gone = new Set(event.replaces ?? []);
-  const replaced = (turn) => turn !== known && (turn === mine || (turn.user && (gone.has(turn.user.id) || turn.user.id === event.message)));
+  const replaced = (turn) => turn !== known && (turn === mine || (turn.user && (gone.has(turn.user.id) || turn.user.id === message.id)));
   state.turns = state.turns.filter((turn) => !replaced(turn));
   state.removed = [];
   const turn = known ?? newTurn({ key: event.client_id || event.turn, clientId: event.client_id || null });
   if (!known) state.turns.push(turn);
   turn.id = event.turn;
   if (turn.state === "sending") turn.state = "queued";
-  turn.user = { id: event.message ?? turn.user?.id ?? null, text: event.text ?? turn.user?.text ?? "", at: turn.user?.at ?? null };
+  turn.user = { id: message.id ?? null, text: message.text ?? turn.user?.text ?? "", at: message.created_at ?? turn.user?.at ?? null };
   return turn;
 }
 

@@ -14,7 +14,8 @@ export class TextView {
 
   update(segment) {
     for (const [number, html] of segment.html) this.#setBlock(number, html);
-    this.#setTail(segment.tail);
+    // A new line may begin a list or a heading: what follows it waits the moment until it is rendered.
+    this.#setTail(segment.html.size > 0 ? segment.tail.split("\n", 1)[0] : segment.tail);
   }
 
   #setBlock(number, html) {
@@ -37,8 +38,7 @@ export class TextView {
       return;
     }
     if (this.#tail.textContent !== text) this.#tail.textContent = text;
-    const startsBlock = this.#blocks.size === 0 || /^\s*\n\s*\n/.test(text);
-    const host = startsBlock ? this.element : lastLine(this.element);
+    const host = this.#blocks.size === 0 ? this.element : lastLine(this.element);
     if (this.#tail.parentNode !== host) host.append(this.#tail);
   }
 }
