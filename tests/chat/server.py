@@ -1,0 +1,133 @@
+"""A real server process with a database of its own, to be killed at will."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).parent.parent.parent
+PREPARE = """
+from apps.accounts.models import Preferences, User
+from apps.accounts.services import token_create
+user = User.objects.create_user("alice", password="correct horse battery")
+Preferences.objects.create(user=user)
+print("token", token_create(user=user, name="test", scopes=["read", "write"])[1])
+"""
+
+
+class Server:
+    """`daphne` on a free port, in a process group of its own."""
+
+    def __init__(self, folder: Path, model_url: str) -> None:
+        self.folder = folder
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("IZZY_", "ANTHROPIC_"))},
+            "IZZY_ENV_FILE": "",
+            "IZZY_DATA_DIR": str(folder),
+            "IZZY_THROTTLE": "off",
+            "ANTHROPIC_BASE_URL": model_url,
+            "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+        }
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.port = 0
+        self.token = ""
+        if not folder.joinpath("izzy.sqlite3").exists():
+            self._manage("migrate", "-v0")
+            output = self._manage("shell", "-v0", "-c", PREPARE)
+            self.token = next(line.split()[1] for line in output.splitlines() if line.startswith("token "))
+
+    def copy(self, folder: Path) -> "Server":
+        """Another server over a copy of this one's data."""
+        shutil.copytree(self.folder, folder)
+        other = Server(folder, self.environment["ANTHROPIC_BASE_URL"])
+        other.token = self.token
+        return other
+
+    def start(self) -> "Server":
+        """One more web process over the same data; the newest one is spoken to."""
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "izzysite.asgi:application"]
+        with (self.folder / "server.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+        self.processes.append(process)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                if httpx.get(f"http://127.0.0.1:{self.port}/healthz").status_code == 200:
+                    return self
+            except httpx.TransportError:
+                time.sleep(0.1)
+        raise AssertionError((self.folder / "server.log").read_text())
+
+    def kill(self) -> None:
+        """SIGKILL: nothing gets a chance to tidy up."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM, as an operator stops it."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(number)
+        for process in self.processes:
+            process.wait(20)
+        self.processes.clear()
+
+    def expire_leases(self) -> None:
+        """As if the time of a lease had passed since the kill."""
+        with closing(sqlite3.connect(self.folder / "izzy.sqlite3")) as database, database:
+            database.execute("update chat_conversation set lease_until = '2000-01-01' where runner != ''")
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.folder / "izzy.sqlite3")) as database:
+            return database.execute(query).fetchall()
+
+    @property
+    def http(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={"authorization": f"Bearer {self.token}"},
+            timeout=20,
+        )
+
+    def get(self, path: str) -> Any:
+        with self.http as client:
+            return client.get(f"/api/v1/{path}").raise_for_status().json()
+
+    @contextmanager
+    def chat(self, message: str, **values: Any) -> Iterator[Iterator[dict[str, Any]]]:
+        """The events of a streamed turn, as they come."""
+        body = {"message": message, "stream": True, **values}
+        with self.http as client, client.stream("POST", "/api/v1/chat/", json=body) as response:
+            assert response.status_code == 200, response.read()
+            yield events(response)
+
+    def _manage(self, *arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    """The data of server-sent events."""
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
