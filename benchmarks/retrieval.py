@@ -63,9 +63,13 @@ class Run:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, type=Path, metavar="FILE")
-    parser.add_argument("--limit", type=int, default=0, help="ask only so many questions of each conversation")
     parser.add_argument(
-        "--together", action="store_true", help="give all conversations to one user: the others' messages distract"
+        "--limit", type=int, default=0, help="ask only so many questions of each conversation"
+    )
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="give all conversations to one user: the others' messages distract",
     )
 
 
@@ -110,7 +114,11 @@ def _ingest(client: Client, conversation: dict[str, Any], number: int, outcome: 
     outcome.messages += len(conversation["messages"])
     for session, messages in sessions.items():
         for start in range(0, len(messages), BATCH):
-            body = {"session": f"{number}/{session}", "messages": messages[start : start + BATCH], "extract": False}
+            body = {
+                "session": f"{number}/{session}",
+                "messages": messages[start : start + BATCH],
+                "extract": False,
+            }
             began = time.perf_counter()
             _post(client, "ingest", body, 202)
             outcome.timings["ingest, per message"].append(
@@ -156,7 +164,9 @@ def _ask(user_id: Any, client: Client, question: str, outcome: Run) -> tuple[lis
     outcome.timings["/context/, 500 tokens"].append((after - middle) * 1000)
     outcome.timings["search in process, 10 results"].append((end - after) * 1000)
     outcome.most_tokens = max(outcome.most_tokens, packed["tokens"])
-    return [hit["external_id"] for hit in answer["results"]], {item["external_id"] for item in packed["items"]}
+    return [hit["external_id"] for hit in answer["results"]], {
+        item["external_id"] for item in packed["items"]
+    }
 
 
 def _post(client: Client, path: str, body: dict[str, Any], status: int) -> Any:

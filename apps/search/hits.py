@@ -45,12 +45,12 @@ def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: in
 
 def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArray[np.int64]:
     """The rows of highest score, at most `top_k`, one per document, best first."""
-    wanted = top_k + min(top_k, 50)
+    wanted = top_k
     while True:
-        wanted = min(wanted, len(total))
-        places = np.argpartition(-total, wanted - 1)[:wanted]
+        wanted = min(wanted + min(top_k, 50), len(total))
+        places = np.argpartition(total, len(total) - wanted)[-wanted:]
         places = places[np.argsort(-total[places], kind="stable")]
-        places = places[np.isfinite(total[places])]
+        places = places[total[places] > -np.inf]
         _, first = np.unique(rows.features["document"][places], return_index=True)
         if len(first) >= top_k or len(places) < wanted or wanted == len(total):
             return np.asarray(places[np.sort(first)][:top_k])
@@ -60,7 +60,7 @@ def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArr
 def source_ids(user_id: UUID, passage_ids: list[int]) -> dict[int, UUID]:
     """Passage id -> the id of its document."""
     marks = ",".join("?" * len(passage_ids))
-    sql = f"SELECT id, source_id FROM search_passage WHERE id IN ({marks}) AND user_id = ?"  # noqa: S608
+    sql = f"SELECT id, source_id FROM search_passage WHERE id IN ({marks}) AND +user_id = ?"  # noqa: S608
     with connection.cursor() as cursor:
         rows = cursor.connection.execute(sql, (*passage_ids, user_id.hex)).fetchall()
     return {passage: UUID(source) for passage, source in rows}
@@ -73,7 +73,7 @@ def hits_for(user_id: UUID, found: list[Found]) -> list[Hit]:
     marks = ",".join("?" * len(found))
     sql = (
         "SELECT id, source, source_id, external_id, text, conversation_id, happened_at, speaker "  # noqa: S608
-        f"FROM search_passage WHERE id IN ({marks}) AND user_id = ?"
+        f"FROM search_passage WHERE id IN ({marks}) AND +user_id = ?"
     )
     with connection.cursor() as cursor:
         rows = cursor.connection.execute(sql, (*(item.passage_id for item in found), user_id.hex)).fetchall()

@@ -13,6 +13,8 @@ FULL_TOKENS = 80
 SHORT_TOKENS = 28
 """Longer ones are cut to the sentences that say most about the question, about this many tokens of them."""
 TOKENS_PER_HIT = 12
+LEAST_TOKENS = 6
+"""With less of the budget left nothing more is tried."""
 ELLIPSIS = "…"
 
 
@@ -41,6 +43,8 @@ def pack(question: str, hits: Sequence[Hit], budget_tokens: int) -> Packed:
     headings: set[str] = set()
     spent = 0
     for rank, hit in enumerate(hits):
+        if budget_tokens - spent < LEAST_TOKENS:
+            break
         line = _line(hit, wanted, FULL_TOKENS if rank < FULL_HITS else SHORT_TOKENS)
         cost = line.tokens + (0 if line.heading in headings else estimate_tokens(line.heading) + 1)
         if spent + cost > budget_tokens:
@@ -105,7 +109,12 @@ def _joined(sentences: Sequence[str], chosen: Sequence[int]) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    words = text.split()
-    while len(words) > 1 and estimate_tokens(" ".join(words)) > limit:
-        words = words[: max(1, len(words) * 9 // 10)]
-    return " ".join(words).rstrip(ELLIPSIS + " ") + f" {ELLIPSIS}"
+    """The first words of a text, about `limit` tokens of them."""
+    kept: list[str] = []
+    spent = 0
+    for word in text.split():
+        spent += estimate_tokens(word)
+        if kept and spent > limit:
+            break
+        kept.append(word)
+    return " ".join(kept).rstrip(ELLIPSIS + " ") + f" {ELLIPSIS}"

@@ -27,7 +27,7 @@ WEIGHTS = {
     "surroundings": 0.8,
     "sitting": 0.3,
     "name": 0.3,
-    "answer": 0.4,
+    "answer": 0.6,
     "time": 0.5,
     "date": 2.0,
 }
@@ -37,7 +37,7 @@ question for a time meets a passage that names one; `date`: it happened when the
 K1 = 1.2
 B = 0.4
 SITTING_B = 0.75
-TOP_SCORE = 3.5
+TOP_SCORE = 3.7
 """A sum that only an all but perfect match reaches; scores are given as shares of it."""
 
 

@@ -31,5 +31,6 @@ def _words_shared(places: NDArray[np.int64], query: Query) -> Floats:
     total = query.unknown + sum(term.idf for term in query.terms)
     shared = np.zeros(len(places), dtype=np.float32)
     for term in query.terms:
-        shared += np.float32(term.idf * term.weight) * np.isin(places, term.rows)
+        near = np.minimum(np.searchsorted(term.rows, places), len(term.rows) - 1)
+        shared[term.rows[near] == places] += np.float32(term.idf * term.weight)
     return shared / np.float32(total) if total else shared

@@ -97,7 +97,8 @@ class StaticEmbedder:
         if weights is not None:
             own = _token_weights(lowered, encoded.offsets, weights)
             weigh = weights.trust * own + (1 - weights.trust) * weigh
-        return np.asarray(unit_rows((weigh @ self._vectors[tokens].astype(np.float32))[None])[0])
+        total = weigh @ self._vectors[tokens].astype(np.float32)
+        return np.asarray(total / max(float(np.sqrt(total @ total)), 1e-9))
 
     def plain_mean(self, text: str) -> Vector:
         """The unweighted mean of the token vectors: the baseline that benchmarks compare with."""

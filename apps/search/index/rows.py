@@ -49,7 +49,7 @@ class UserRows:
         self.capacity = capacity
         self.ids = np.zeros(capacity, dtype=np.int64)
         self.features = np.zeros(capacity, dtype=features.DTYPE)
-        self.vectors = np.zeros((capacity, self.dimension), dtype=np.float32)
+        self.vectors = np.empty((capacity, self.dimension), dtype=np.float32)
         self.alive = np.zeros(capacity, dtype=bool)
         self.embedded = np.zeros(capacity, dtype=bool)
         self.prior = np.zeros(capacity, dtype=np.float32)

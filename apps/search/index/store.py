@@ -1,7 +1,6 @@
 """What the in-process index reads from the database: bare SQL, since model objects would triple the time."""
 
 from dataclasses import dataclass
-from typing import cast
 from uuid import UUID
 
 import numpy as np
@@ -77,29 +76,27 @@ def read_removed(user_id: UUID, after: int) -> NDArray[np.int64]:
 
 
 def _batch(sql: str, parameters: tuple[object, ...], head: Head, *, with_terms: bool) -> Batch:
-    with connection.cursor() as cursor:
-        rows = cursor.connection.execute(sql, parameters).fetchall()
-    columns = list(zip(*rows, strict=True)) or [()] * 4
     size = head.dimension * 2
-    vectors, embedded = _vectors(columns[2], size)
+    missing = bytes(size)
+    ids: list[int] = []
+    gaps: list[int] = []
+    terms: list[str] = []
+    packed, vectors = bytearray(), bytearray()
+    with connection.cursor() as cursor:
+        for passage_id, facts, vector, *rest in cursor.connection.execute(sql, parameters):
+            if vector is None or len(vector) != size:
+                gaps.append(len(ids))
+                vector = missing
+            ids.append(passage_id)
+            packed += facts
+            vectors += vector
+            terms += rest
+    embedded = np.ones(len(ids), dtype=bool)
+    embedded[gaps] = False
     return Batch(
-        ids=np.array(columns[0], dtype=np.int64),
-        features=np.frombuffer(b"".join(columns[1]), dtype=features.DTYPE),
-        vectors=np.frombuffer(vectors, dtype="<f2").reshape(len(rows), head.dimension),
+        ids=np.array(ids, dtype=np.int64),
+        features=np.frombuffer(packed, dtype=features.DTYPE),
+        vectors=np.frombuffer(vectors, dtype="<f2").reshape(len(ids), head.dimension),
         embedded=embedded,
-        terms=list(columns[3]) if with_terms else None,
-    )
-
-
-def _vectors(blobs: tuple[bytes | None, ...], size: int) -> tuple[bytes, NDArray[np.bool_]]:
-    try:
-        joined = b"".join(cast("tuple[bytes, ...]", blobs))
-    except TypeError:  # one is missing
-        joined = b""
-    if blobs and len(joined) == size * len(blobs) > 0:
-        return joined, np.ones(len(blobs), dtype=bool)
-    known = [blob is not None and len(blob) == size for blob in blobs]
-    empty = bytes(size)
-    return b"".join(blob if ok and blob else empty for blob, ok in zip(blobs, known, strict=True)), np.array(
-        known
+        terms=terms if with_terms else None,
     )
