@@ -10,8 +10,6 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from redis import Redis
-from redis.exceptions import RedisError
 
 from apps.core.health import CheckResult
 
@@ -51,6 +49,10 @@ def check_redis() -> CheckResult:
     """Where REDIS_URL is set, Redis answers."""
     if not settings.REDIS_URL:
         return CheckResult(True, "Not used: messages between tabs stay within this process.")
+    # Here and not above: the client takes a quarter of a second to import, and most do not use it.
+    from redis import Redis
+    from redis.exceptions import RedisError
+
     try:
         Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2, socket_timeout=2).ping()
     except (RedisError, ValueError) as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from apps.core.lifeline import VARIABLE
+from apps.core.lifeline import GATE, LIFELINE
 
 CHECK_SECONDS = 0.25
 STOP_SECONDS = 15.0
@@ -36,21 +36,28 @@ class Child:
 
 
 class Supervisor:
-    """Runs the commands (arguments for manage.py) by name until SIGTERM, SIGINT or `stop`."""
+    """Runs the commands (arguments for manage.py) by name until SIGTERM, SIGINT, SIGHUP or `stop`."""
 
     def __init__(self, commands: dict[str, Sequence[str]], manage: Path, say: Callable[[str], None]) -> None:
-        self.children = [
-            Child(name, [sys.executable, str(manage), *arguments]) for name, arguments in commands.items()
-        ]
+        self._commands = {
+            name: [sys.executable, str(manage), *arguments] for name, arguments in commands.items()
+        }
+        self.children: list[Child] = []
         self.say = say
         self._stopping = threading.Event()
-        self._reading, self._writing = os.pipe()
-
-    def start(self) -> None:
+        self._lifeline, self._lifeline_end = os.pipe()
+        self._gate, self._gate_end = os.pipe()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        for child in self.children:
-            self._spawn(child)
+
+    def start(self, name: str) -> None:
+        child = Child(name, self._commands[name])
+        self.children.append(child)
+        self._spawn(child)
+
+    def open_gate(self) -> None:
+        """Let the children that wait at the gate, and all later ones, go on."""
+        os.close(self._gate_end)
 
     def watch(self, *, until: Callable[[], bool] = lambda: False) -> bool:
         """Restart what dies until `until` holds (True) or the supervisor was told to stop (False)."""
@@ -100,8 +107,8 @@ class Supervisor:
         child.process = subprocess.Popen(  # noqa: S603  our own manage.py
             child.command,
             stdin=subprocess.DEVNULL,
-            pass_fds=[self._reading],
-            env={**os.environ, VARIABLE: str(self._reading)},
+            pass_fds=[self._lifeline, self._gate],
+            env={**os.environ, LIFELINE: str(self._lifeline), GATE: str(self._gate)},
             process_group=0,
         )
 

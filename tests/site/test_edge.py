@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -240,7 +240,7 @@ async def http(
         "client": ("127.0.0.1", 50000),
         "server": ("127.0.0.1", 8000),
     }
-    communicator = ApplicationCommunicator(application, scope)
+    communicator = cast("Any", ApplicationCommunicator)(application, scope)
     for number, part in enumerate(body or [b""]):
         more = number + 1 < len(body)
         await communicator.send_input({"type": "http.request", "body": part, "more_body": more})

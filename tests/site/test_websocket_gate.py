@@ -36,7 +36,7 @@ async def connects(*headers: tuple[bytes, bytes], path: str = "/ws/chat/") -> bo
     communicator = WebsocketCommunicator(application, path, headers=[HOST, *headers])
     connected, _ = await communicator.connect(timeout=20)
     await communicator.disconnect()
-    return connected
+    return bool(connected)
 
 
 async def test_the_cookie_opens_it_from_this_sites_own_pages_only(alice: User) -> None:

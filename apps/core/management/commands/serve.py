@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from apps.core.checks import unsafe_settings
 from apps.core.registries import console_notes
 from apps.core.supervisor import Supervisor
 
@@ -20,7 +21,8 @@ PORT_SECONDS = 6.0
 
 class Command(BaseCommand):
     help = "Runs Izzy: brings the database up to date, then starts the web server and the background worker."
-    requires_migrations_checks = False
+    # The full checks load every address of the site, which takes the web process long enough; `doctor` runs them.
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)")
@@ -30,14 +32,18 @@ class Command(BaseCommand):
         host, port = str(options["host"]), int(options["port"])
         # The children read their settings anew: what the command line says must reach them.
         os.environ["IZZY_HOST"], os.environ["IZZY_PORT"] = host, str(port)
+        for warning in unsafe_settings(None):
+            self._say(f"Warning: {warning.msg} {warning.hint}")
         wait_for_port(host, port)
-        call_command("migrate", interactive=False, verbosity=0)
         manage = Path(settings.BASE_DIR) / "manage.py"
         supervisor = Supervisor({"web": ["web"], "worker": ["worker"]}, manage, self._say)
-        supervisor.start()
         try:
+            supervisor.start("web")
+            call_command("migrate", interactive=False, verbosity=0)
+            supervisor.open_gate()
             if supervisor.watch(until=lambda: answers(host, port)):
                 self._greet(host, port)
+                supervisor.start("worker")
                 supervisor.watch()
         finally:
             self._say("Stopping.")

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
+from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
-from apps.core.lifeline import hold_lifeline
+from apps.core.lifeline import hold_lifeline, wait_at_gate
 from apps.core.warmup import warm_up
 
 HTTP_BUFFER = 64 * 1024
@@ -15,6 +16,7 @@ HTTP_BUFFER = 64 * 1024
 
 class Command(BaseCommand):
     help = "Runs the web server alone. Any other ASGI server can run izzysite.asgi:application as well."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)")
@@ -27,6 +29,8 @@ class Command(BaseCommand):
         from daphne.server import Server
 
         application = import_string(settings.ASGI_APPLICATION)
+        get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
+        wait_at_gate()
         Server(
             application=application,
             endpoints=build_endpoint_description_strings(host=options["host"], port=options["port"]),

@@ -4,13 +4,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from apps.core.lifeline import hold_lifeline
+from apps.core.lifeline import hold_lifeline, wait_at_gate
 from apps.core.worker import run_worker
 
 
 class Command(BaseCommand):
     help = "Runs queued tasks and periodic upkeep."
+    requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
         hold_lifeline()
+        wait_at_gate()
         run_worker()
