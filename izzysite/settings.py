@@ -255,6 +255,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SERVE_AUTHENTICATION": None,
+    "ENUM_NAME_OVERRIDES": {
+        "NoteStatusEnum": "apps.memory.models.Status",
+        "OriginEnum": "apps.memory.models.Origin",
+        "SourceEnum": ["memory", "conversation", "file", "capability"],
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "izzysite.openapi.add_errors",

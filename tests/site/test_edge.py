@@ -1,11 +1,13 @@
 """The edge of the site: what Django, the parsers and the layers in front of it answer to what is malformed."""
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
+from django.core.management import call_command
 from django.test import Client
 from pytest_django import Settings
 
@@ -212,6 +214,10 @@ def test_behind_tls_cookies_are_secure_and_browsers_are_told_to_stay(alice: User
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == ["200", "max-age=31536000", "True", "True"]
+
+
+def test_the_schema_is_valid_and_made_without_a_warning() -> None:
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
 
 
 def test_the_schema_describes_every_address_of_the_interface(alice: User, api: Api) -> None:
