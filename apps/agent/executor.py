@@ -13,6 +13,7 @@ from apps.accounts.models import Preferences
 from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
 from apps.agent.client import INCOMPLETE_INPUT
+from apps.agent.outcome import Outcome
 from apps.agent.protocols import ConversationTools, MemoryTools
 from apps.agent.results import result_text
 from apps.agent.schema import schema_error
@@ -25,20 +26,6 @@ from apps.core.errors import IzzyError
 logger = logging.getLogger(__name__)
 
 APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a call ended. `error_code` is "" for success; `result` is what the model gets."""
-
-    result: str
-    error_code: str = ""
-    build_id: str = ""
-    duration_ms: int = 0
-
-    @property
-    def is_error(self) -> bool:
-        return bool(self.error_code)
 
 
 @dataclass(kw_only=True)

@@ -20,6 +20,29 @@ STATUS_OF_TYPE = {
 TOO_LONG = ("prompt is too long", "context length", "context window", "maximum context", "too many tokens")
 SAID_CHARS = 300
 
+OVERLOADED = ("overloaded", "The model service is overloaded right now. Try again in a minute.")
+TIMED_OUT = ("model_timeout", "The model server took too long to answer. Try again.")
+SERVER_ERROR = ("model_unavailable", "The model server at {server} failed (status {status}). Try again.")
+REFUSED_REQUEST = ("model_request", "The model server refused the request (status {status}): {said}")
+KNOWN = {
+    401: (
+        "model_auth",
+        "{server} does not accept the API key. Check ANTHROPIC_API_KEY or the key on the instance page.",
+    ),
+    402: ("model_billing", "The account of the API key has no credit left. Add some, then try again."),
+    403: ("model_forbidden", "The API key may not use the model {model}: {said}"),
+    404: (
+        "model_not_found",
+        "{server} has no model called {model}. Choose another in the preferences or set IZZY_CHAT_MODEL.",
+    ),
+    408: TIMED_OUT,
+    413: ("context_too_long", "The conversation is too long for the model. Start a new one to go on."),
+    503: OVERLOADED,
+    504: TIMED_OUT,
+    529: OVERLOADED,
+}
+"""Code and message by status; the message may name `server`, `model`, `status` and what the server `said`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -38,36 +61,13 @@ def status_error(failure: Failure) -> ModelError:
     """The error for an HTTP status or for an error event inside the stream."""
     status = STATUS_OF_TYPE.get(failure.type, failure.status)
     said = Scrubber().text(failure.said)[:SAID_CHARS]
-    if status == 413 or (status in (400, 422) and any(words in said.lower() for words in TOO_LONG)):
-        return ModelError(
-            "context_too_long", "The conversation is too long for the model. Start a new one to go on."
-        )
     if status == 429:
         return _rate_limited(failure)
-    known = {
-        401: (
-            "model_auth",
-            f"The model server at {failure.server} does not accept the API key. Check ANTHROPIC_API_KEY or the key on the instance page.",
-        ),
-        402: ("model_billing", "The account of the API key has no credit left. Add some, then try again."),
-        403: ("model_forbidden", f"The API key may not use the model {failure.model}: {said}"),
-        404: (
-            "model_not_found",
-            f"The model server at {failure.server} has no model called {failure.model}. Choose another in the preferences or set IZZY_CHAT_MODEL.",
-        ),
-        408: ("model_timeout", "The model server took too long to answer. Try again."),
-        503: ("overloaded", "The model service is overloaded right now. Try again in a minute."),
-        504: ("model_timeout", "The model server took too long to answer. Try again."),
-        529: ("overloaded", "The model service is overloaded right now. Try again in a minute."),
-    }
-    if status in known:
-        code, message = known[status]
-        return ModelError(code, message, retry_after=failure.retry_after)
-    if status >= 500:
-        return ModelError(
-            "model_unavailable", f"The model server at {failure.server} failed (status {status}). Try again."
-        )
-    return ModelError("model_request", f"The model server refused the request (status {status}): {said}")
+    if status in (400, 422) and any(words in said.lower() for words in TOO_LONG):
+        status = 413
+    code, message = KNOWN.get(status) or (SERVER_ERROR if status >= 500 else REFUSED_REQUEST)
+    text = message.format(server=failure.server, model=failure.model, status=status, said=said)
+    return ModelError(code, text, retry_after=failure.retry_after)
 
 
 def _rate_limited(failure: Failure) -> ModelError:
@@ -95,7 +95,7 @@ def unreachable(server: str) -> ModelError:
 
 def timed_out() -> ModelError:
     """No answer, or no further part of one, within IZZY_MODEL_TIMEOUT."""
-    return ModelError("model_timeout", "The model server took too long to answer. Try again.")
+    return ModelError(*TIMED_OUT)
 
 
 def stream_cut() -> ModelError:

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 from apps.agent import services
 from apps.agent.events import ApprovalRequested, Event, Question, ToolProgress, ToolResult, ToolStart
-from apps.agent.executor import Outcome, ToolExecutor
+from apps.agent.executor import ToolExecutor
 from apps.agent.models import ToolCall
+from apps.agent.outcome import Outcome
 from apps.agent.results import storable
 from apps.agent.services import NewCall, tool_result
 from apps.agent.tools.base import Tier, Tool, WaitsFor
@@ -195,15 +196,8 @@ class Round:
         await self._finish(call, outcome)
 
     async def _finish(self, call: Call, outcome: Outcome) -> None:
-        finished = await in_db(
-            services.toolcall_finish,
-            user_id=self.executor.user_id,
-            id=call.row.id,
-            result=outcome.result,
-            error_code=outcome.error_code,
-            duration_ms=outcome.duration_ms,
-            build_id=outcome.build_id,
-        )
+        user_id = self.executor.user_id
+        finished = await in_db(services.toolcall_finish, user_id=user_id, id=call.row.id, outcome=outcome)
         if not finished:
             self._taken = True
             return

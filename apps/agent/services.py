@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
+from apps.agent.outcome import Outcome
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
@@ -103,18 +104,16 @@ def toolcalls_start(*, user_id: UUID, ids: Sequence[UUID]) -> bool:
     return False
 
 
-def toolcall_finish(
-    *, user_id: UUID, id: UUID, result: str, error_code: str = "", duration_ms: int = 0, build_id: str = ""
-) -> bool:
+def toolcall_finish(*, user_id: UUID, id: UUID, outcome: Outcome) -> bool:
     """Ends a call with its result. False when somebody else has ended it."""
     rows = ToolCall.objects.for_user(user_id).filter(pk=id).exclude(state=State.DONE)
     changed = rows.update(
         state=State.DONE,
-        result=result,
-        is_error=bool(error_code),
-        error_code=error_code[:48],
-        duration_ms=duration_ms,
-        build_id=build_id,
+        result=outcome.result,
+        is_error=outcome.is_error,
+        error_code=outcome.error_code[:48],
+        duration_ms=outcome.duration_ms,
+        build_id=outcome.build_id,
         finished_at=timezone.now(),
     )
     return changed == 1

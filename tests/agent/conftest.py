@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from apps.agent.offline import transport
+from tests.agent.waiting import Shredder
 from tests.peers.anthropic_server import AnthropicServer
 
 
@@ -21,3 +22,8 @@ def offline(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No model server; the offline model answers without pauses."""
     settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
     monkeypatch.setattr(transport, "WORD_SECONDS", 0)
+
+
+@pytest.fixture
+def shredder() -> Shredder:
+    return Shredder()

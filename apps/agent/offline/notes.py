@@ -1,0 +1,154 @@
+"""The rules about notes: remember, look up, correct, change, forget."""
+
+import re
+from collections.abc import Callable
+
+from apps.agent.offline import phrases
+from apps.agent.offline.dialogue import Dialogue
+from apps.agent.offline.intents import Intent
+from apps.agent.offline.matching import Note, best_matches, sharing
+from apps.agent.offline.speech import Blocks, bullets, call, say, search, short, use
+from apps.agent.offline.wording import note_text, to_you
+
+LISTED = 20
+CERTAIN = 0.45
+POSSIBLE = 0.3
+NEAREST = 3
+
+
+def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
+    note = note_text(intent.topic)
+    if dialogue.latest is None:
+        return use(dialogue, "memory_save", {"content": note})
+    return say(_inline("I'll remember", to_you(note)))
+
+
+def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
+    if dialogue.latest is None:
+        return search(dialogue, intent.topic)
+    found = _relevant(dialogue.notes, intent.topic)
+    if not found:
+        return say(_nothing_found(dialogue, intent.topic))
+    return say(f"This is what I know about {short(intent.topic)}:\n\n{bullets(found)}")
+
+
+def question(dialogue: Dialogue, intent: Intent) -> Blocks:
+    if dialogue.latest is None:
+        return search(dialogue, intent.topic) if "memory_search" in dialogue.tools else say(phrases.UNKNOWN)
+    found = _relevant(dialogue.notes, intent.topic)
+    return say(f"From your notes:\n\n{bullets(found)}" if found else phrases.NOT_A_MODEL)
+
+
+def note_list(dialogue: Dialogue, intent: Intent) -> Blocks:
+    if dialogue.latest is None:
+        return search(dialogue, "the user", LISTED)
+    notes = dialogue.notes
+    if not notes:
+        return say(phrases.NO_NOTES)
+    more = "\n\nThe memories page shows all of them." if len(notes) >= LISTED else ""
+    return say(f"This is what I remember:\n\n{bullets(notes)}{more}")
+
+
+def forget(dialogue: Dialogue, intent: Intent) -> Blocks:
+    latest = dialogue.latest
+    if latest is None:
+        return search(dialogue, intent.topic)
+    if latest.name == "memory_delete":
+        return say(_forgotten(dialogue))
+    if intent.value == "all" and (all_of_it := sharing(intent.topic, dialogue.notes)):
+        return [call("memory_delete", {"note_id": note.note_id}) for note in all_of_it]
+    chosen = _choose(dialogue, intent.topic, "Which note shall I forget?")
+    if isinstance(chosen, Note):
+        return use(dialogue, "memory_delete", {"note_id": chosen.note_id})
+    return chosen or say(phrases.NOTHING_FOUND.format(topic=f"“{short(intent.topic)}”"))
+
+
+def forget_last(dialogue: Dialogue, intent: Intent) -> Blocks:
+    if dialogue.latest is not None:
+        return say("I have forgotten it.")
+    if not dialogue.last_note_id:
+        return say(phrases.NOTHING_TO_FORGET)
+    return use(dialogue, "memory_delete", {"note_id": dialogue.last_note_id})
+
+
+def correct(dialogue: Dialogue, intent: Intent) -> Blocks:
+    """`actually …`: the best matching note gets the new text; where none fits it becomes a new note."""
+    return _rewrite(dialogue, note_text(intent.topic), lambda _: note_text(intent.topic))
+
+
+def change(dialogue: Dialogue, intent: Intent) -> Blocks:
+    """`change X to Y`: Y takes the place of X in the note, or the note becomes "X is Y"."""
+    whole = note_text(f"{intent.topic} is {intent.value}")
+
+    def changed(note: Note) -> str:
+        pattern = re.compile(rf"\b{re.escape(intent.topic)}\b", re.IGNORECASE)
+        if not intent.topic.lower().startswith(("my ", "the ")) and pattern.search(note.text):
+            return pattern.sub(lambda _: intent.value, note.text)
+        return whole
+
+    return _rewrite(dialogue, intent.topic, changed)
+
+
+def _rewrite(dialogue: Dialogue, about: str, changed: Callable[[Note], str]) -> Blocks:
+    latest = dialogue.latest
+    if latest is None:
+        return search(dialogue, about)
+    if latest.name in ("memory_update", "memory_save"):
+        return say(f"Corrected: {to_you(str(latest.input['content']))}")
+    chosen = _choose(dialogue, about, "Which note shall I change?")
+    if isinstance(chosen, Note):
+        return use(dialogue, "memory_update", {"note_id": chosen.note_id, "content": changed(chosen)})
+    return chosen or use(dialogue, "memory_save", {"content": changed(Note("", about, 0))})
+
+
+def _choose(dialogue: Dialogue, about: str, asked: str) -> Note | Blocks | None:
+    """The one note that is meant; else a question to the user (or what follows from its answer); None if there is none."""
+    notes = dialogue.notes
+    candidates = best_matches(about, notes) or [note for note in notes if note.score >= CERTAIN]
+    if answer := dialogue.answer():
+        return _picked(answer, candidates) or say(phrases.NONE_CHOSEN)
+    if len(candidates) <= 1:
+        return candidates[0] if candidates else None
+    if "ask_user" not in dialogue.tools:
+        return candidates[0]
+    options = "\n".join(f"{number}. {to_you(note.text)}" for number, note in enumerate(candidates, 1))
+    return [call("ask_user", {"question": f"{asked}\n\n{options}\n\nAnswer with its number, or *none*."})]
+
+
+def _picked(answer: str, candidates: list[Note]) -> Note | None:
+    if number := re.search(r"\d+", answer):
+        place = int(number[0])
+        return candidates[place - 1] if 1 <= place <= len(candidates) else None
+    named = {"first": 0, "second": 1, "third": 2, "last": -1}
+    for word, place in named.items():
+        if word in answer.lower().split() and len(candidates) > place:
+            return candidates[place]
+    meant = best_matches(answer, candidates)
+    return meant[0] if len(meant) == 1 else None
+
+
+def _relevant(notes: list[Note], topic: str) -> list[Note]:
+    """The notes that answer: those surely about the topic or sharing a word with it, else the likeliest one."""
+    shared = {note.note_id for note in sharing(topic, notes)}
+    sure = [note for note in notes if note.score >= CERTAIN or note.note_id in shared]
+    return sure or [note for note in notes[:3] if note.score >= POSSIBLE]
+
+
+def _forgotten(dialogue: Dialogue) -> str:
+    gone = {str(done.input.get("note_id")) for done in dialogue.done if done.name == "memory_delete"}
+    texts = [to_you(note.text) for note in dialogue.notes if note.note_id in gone]
+    listed = "\n".join(f"- ~~{text}~~" for text in texts)
+    return f"I have forgotten this:\n\n{listed}\n\nIt can be restored on the memories page for 30 days."
+
+
+def _nothing_found(dialogue: Dialogue, topic: str) -> str:
+    text = phrases.NOTHING_FOUND.format(topic=f"“{short(topic)}”")
+    nearest = dialogue.notes[:NEAREST]
+    return f"{text} The nearest ones are:\n\n{bullets(nearest)}" if nearest else text
+
+
+def _inline(before: str, text: str) -> str:
+    """`I'll remember that you are tall.`, or with a colon where the text is not about the user."""
+    if text.startswith(("You ", "Your ")):
+        return f"{before} that {text[0].lower()}{text[1:]}"
+    return f"{before}: {text}"

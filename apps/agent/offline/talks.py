@@ -1,0 +1,65 @@
+"""The rules about past conversations."""
+
+from typing import Any
+
+from apps.agent.offline.dialogue import Dialogue, Done
+from apps.agent.offline.intents import Intent
+from apps.agent.offline.matching import Note, best_matches
+from apps.agent.offline.speech import SEARCHED, Blocks, say, short, use
+
+LISTED = 20
+SHOWN = 5
+QUOTED = 160
+
+
+def conversation_list(dialogue: Dialogue, intent: Intent) -> Blocks:
+    latest = dialogue.latest
+    if latest is None:
+        return use(dialogue, "conversation_list", {"limit": LISTED})
+    titles = [f"- {item.get('title') or 'untitled'}" for item in _conversations(latest)]
+    return say(
+        "Our conversations, newest first:\n\n" + "\n".join(titles) if titles else "There are none yet."
+    )
+
+
+def conversation_search(dialogue: Dialogue, intent: Intent) -> Blocks:
+    if dialogue.latest is None:
+        if "conversation_search" in dialogue.tools:
+            return use(dialogue, "conversation_search", {"query": intent.topic})
+        arguments = {"query": intent.topic, "top_k": SEARCHED, "include_conversation": True}
+        return use(dialogue, "memory_search", arguments)
+    found = _found(dialogue.latest)
+    spoken = [item for item in found if item.get("source") == "conversation"] or found
+    texts = [" ".join(str(item.get("text", "")).split()) for item in spoken[:SHOWN]]
+    if not texts:
+        return say(f"I found nothing that was said about “{short(intent.topic)}”.")
+    listed = "\n".join(f"- {short(text, QUOTED)}" for text in texts)
+    return say(f"This came up about {short(intent.topic)}:\n\n{listed}")
+
+
+def conversation_delete(dialogue: Dialogue, intent: Intent) -> Blocks:
+    latest = dialogue.latest
+    if latest is None:
+        return use(dialogue, "conversation_list", {"limit": LISTED})
+    if latest.name == "conversation_delete":
+        return say("The conversation is deleted.")
+    known = [Note(str(item.get("id")), str(item.get("title") or ""), 0) for item in _conversations(latest)]
+    meant = best_matches(intent.topic, known)
+    if len(meant) != 1:
+        return say(
+            f"I could not tell which conversation “{short(intent.topic)}” is. Give me more of its title."
+        )
+    arguments = {"conversation_id": meant[0].note_id}
+    return use(dialogue, "conversation_delete", arguments)
+
+
+def _conversations(done: Done) -> list[dict[str, Any]]:
+    found = done.json()
+    listed = found.get("conversations", []) if isinstance(found, dict) else found
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+
+
+def _found(done: Done) -> list[dict[str, Any]]:
+    found = done.json()
+    items = found.get("results", []) if isinstance(found, dict) else found
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
