@@ -1,6 +1,9 @@
 """The chat page against a server that speaks the Messages API: streaming, stop, permission, questions, failures."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, StorageState, expect
@@ -8,20 +11,44 @@ from playwright.sync_api import Page, StorageState, expect
 from tests.browser.chat import Chat
 from tests.browser.conftest import add_user, set_up
 from tests.browser.server import Server
-from tests.peers.anthropic_server import AnthropicServer, failure, reply, text, tool
+from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, text, tool
 
 BUTTON = "button"
 
 
+@dataclass
+class Model:
+    """What the model says in the chat, reply by reply; the small model's side jobs (titles) get a word."""
+
+    replies: deque[Reply] = field(default_factory=deque)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, *replies: Reply) -> None:
+        self.replies.extend(replies)
+
+    def __call__(self, request: dict[str, Any]) -> Reply:
+        if "haiku" in request["model"]:
+            return reply(text("A title"))
+        self.asked.append(request)
+        return self.replies.popleft() if self.replies else reply(text("Nothing was scripted."))
+
+
 @pytest.fixture(scope="module")
-def model() -> Iterator[AnthropicServer]:
+def peer() -> Iterator[AnthropicServer]:
     with AnthropicServer.in_thread() as server:
         yield server
 
 
+@pytest.fixture
+def model(peer: AnthropicServer) -> Model:
+    model = Model()
+    peer.fallback = model
+    return model
+
+
 @pytest.fixture(scope="module")
-def model_server(tmp_path_factory: pytest.TempPathFactory, model: AnthropicServer) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("with-model"), {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "test-key"})
+def model_server(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("with-model"), {"ANTHROPIC_BASE_URL": peer.url, "ANTHROPIC_API_KEY": "test-key"})
     server.start()
     yield server
     server.stop()
@@ -33,8 +60,7 @@ def model_owner(model_server: Server) -> StorageState:
 
 
 @pytest.fixture
-def chat(model: AnthropicServer, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> Chat:
-    model.script.clear()
+def chat(model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> Chat:
     page = open_page(model_server.url, state=model_owner)
     return Chat(page)
 
@@ -43,7 +69,7 @@ def test_there_is_no_offline_banner(chat: Chat) -> None:
     expect(chat.page.locator("#banner-offline")).to_have_count(0)
 
 
-def test_text_appears_while_the_model_still_writes(chat: Chat, model: AnthropicServer) -> None:
+def test_text_appears_while_the_model_still_writes(chat: Chat, model: Model) -> None:
     answer = reply(text("One two three **four** five six seven eight."), hold_after=5)
     model.add(answer)
     turn = chat.send("count")
@@ -54,7 +80,7 @@ def test_text_appears_while_the_model_still_writes(chat: Chat, model: AnthropicS
     expect(turn.locator(".prose strong")).to_have_text("four")
 
 
-def test_stop_keeps_what_was_written(chat: Chat, model: AnthropicServer) -> None:
+def test_stop_keeps_what_was_written(chat: Chat, model: Model) -> None:
     answer = reply(text("The beginning of a very long story about a fox."), hold_after=6)
     model.add(answer)
     turn = chat.send("tell me a story")
@@ -70,7 +96,7 @@ def test_stop_keeps_what_was_written(chat: Chat, model: AnthropicServer) -> None
     expect(chat.last).to_have_attribute("data-state", "stopped")
 
 
-def test_escape_stops_too(chat: Chat, model: AnthropicServer) -> None:
+def test_escape_stops_too(chat: Chat, model: Model) -> None:
     answer = reply(text("Word after word after word."), hold_after=4)
     model.add(answer)
     turn = chat.send("go")
@@ -80,7 +106,7 @@ def test_escape_stops_too(chat: Chat, model: AnthropicServer) -> None:
     answer.release.set()
 
 
-def test_a_reload_in_the_middle_finds_the_answer_under_way(chat: Chat, model: AnthropicServer) -> None:
+def test_a_reload_in_the_middle_finds_the_answer_under_way(chat: Chat, model: Model) -> None:
     answer = reply(text("Alpha beta gamma delta epsilon zeta."), hold_after=5)
     model.add(answer)
     turn = chat.send("greek")
@@ -93,7 +119,7 @@ def test_a_reload_in_the_middle_finds_the_answer_under_way(chat: Chat, model: An
     expect(chat.last.locator(".prose")).to_have_text("Alpha beta gamma delta epsilon zeta.")
 
 
-def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: AnthropicServer) -> None:
+def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: Model) -> None:
     model.add(reply(tool("ask_user", {"question": "Red or green?"})), reply(text("Green it is.")))
     turn = chat.send("paint it")
     chat.wait_for(turn, "waiting")
@@ -103,11 +129,11 @@ def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: Anth
     chat.page.get_by_role(BUTTON, name="Answer", exact=True).click()
     chat.wait_for(chat.last, "done")
     assert chat.answer() == "Green it is."
-    assert "green" in str(model.messages[-1]["messages"][-1])
+    assert "green" in str(model.asked[-1]["messages"][-1])
 
 
 @pytest.mark.parametrize(("button", "outcome"), [("Yes, allow", "Deleted a conversation"), ("No", "Deleting a conversation: failed")])
-def test_a_permission_card_decides_whether_the_tool_runs(chat: Chat, model: AnthropicServer, button: str, outcome: str) -> None:
+def test_a_permission_card_decides_whether_the_tool_runs(chat: Chat, model: Model, button: str, outcome: str) -> None:
     model.add(reply(text("Noted.")))
     chat.say("a conversation to throw away")
     doomed = chat.page.url.rstrip("/").split("/")[-1]
@@ -124,7 +150,7 @@ def test_a_permission_card_decides_whether_the_tool_runs(chat: Chat, model: Anth
     assert status == (404 if button == "Yes, allow" else 200)
 
 
-def test_a_new_message_declines_what_was_asked(chat: Chat, model: AnthropicServer) -> None:
+def test_a_new_message_declines_what_was_asked(chat: Chat, model: Model) -> None:
     model.add(reply(tool("ask_user", {"question": "Which one?"})), reply(text("Never mind then.")))
     turn = chat.send("choose")
     chat.wait_for(turn, "waiting")
@@ -133,7 +159,7 @@ def test_a_new_message_declines_what_was_asked(chat: Chat, model: AnthropicServe
     assert chat.answer() == "Never mind then."
 
 
-def test_a_failing_model_says_so_and_trying_again_helps(chat: Chat, model: AnthropicServer) -> None:
+def test_a_failing_model_says_so_and_trying_again_helps(chat: Chat, model: Model) -> None:
     model.add(failure(400, "invalid_request_error"), reply(text("Now it works.")))
     turn = chat.send("hello")
     chat.wait_for(turn, "failed")
@@ -144,7 +170,7 @@ def test_a_failing_model_says_so_and_trying_again_helps(chat: Chat, model: Anthr
     assert chat.answer() == "Now it works."
 
 
-def test_two_messages_at_once_queue_up(chat: Chat, model: AnthropicServer) -> None:
+def test_two_messages_at_once_queue_up(chat: Chat, model: Model) -> None:
     first = reply(text("First answer here."), hold_after=4)
     model.add(first, reply(text("Second answer.")))
     one = chat.send("first")
@@ -157,14 +183,14 @@ def test_two_messages_at_once_queue_up(chat: Chat, model: AnthropicServer) -> No
     assert [chat.answer(one), chat.answer(two)] == ["First answer here.", "Second answer."]
 
 
-def test_parallel_tools_each_have_a_card(chat: Chat, model: AnthropicServer) -> None:
+def test_parallel_tools_each_have_a_card(chat: Chat, model: Model) -> None:
     calls = [tool("memory_search", {"query": "tea"}), tool("think", {"thought": "hm"}), tool("memory_search", {"top_k": 3})]
     model.add(reply(*calls), reply(text("Done.")))
     turn = chat.say("look around")
-    assert chat.tools(turn) == ["Searched memories", "Thought", "Searching memories: failed"]
+    assert sorted(chat.tools(turn)) == ["Searched memories", "Searching memories: failed", "Thought"]
 
 
-def test_markup_from_model_and_tools_is_inert(chat: Chat, model: AnthropicServer) -> None:
+def test_markup_from_model_and_tools_is_inert(chat: Chat, model: Model) -> None:
     evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload="window.hacked=1"> [a](javascript:window.hacked=1) <form action="/sign-out/"><button hx-post="/sign-out/">x</button></form>'
     model.add(reply(tool("memory_save", {"content": evil}), tool("memory_search", {"query": evil})), reply(text(f"Look: {evil}\n\n```html\n{evil}\n```")))
     turn = chat.say(evil)
@@ -176,7 +202,7 @@ def test_markup_from_model_and_tools_is_inert(chat: Chat, model: AnthropicServer
     expect(turn.locator(".bubble")).to_contain_text("<script>")
 
 
-def test_another_user_of_the_same_server_sees_nothing_of_it(chat: Chat, model: AnthropicServer, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> None:
+def test_another_user_of_the_same_server_sees_nothing_of_it(chat: Chat, model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> None:
     model.add(reply(text("A secret answer.")))
     chat.say("my secret")
     bob = add_user(model_server, model_owner, "bob")
