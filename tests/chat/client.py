@@ -1,8 +1,8 @@
 """A websocket client of the chat, as a page is one."""
 
 import json
-from contextlib import asynccontextmanager
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +12,8 @@ from apps.accounts.models import APIToken, User
 from apps.chat.consumers import ChatConsumer
 
 Frame = dict[str, Any]
+PATIENCE = 15
+"""Seconds for one frame; a busy machine needs some."""
 ENDS = {"response", "turn_stopped", "error"}
 
 
@@ -25,22 +27,22 @@ class Socket:
     async def send(self, type: str, **values: Any) -> None:
         await self.communicator.send_json_to({"type": type, **values})
 
-    async def next(self, timeout: float = 10) -> Frame:
-        frame: Frame = json.loads(await self.communicator.receive_from(timeout))
+    async def next(self) -> Frame:
+        frame: Frame = json.loads(await self.communicator.receive_from(PATIENCE))
         self.seen.append(frame)
         return frame
 
-    async def until(self, *types: str, timeout: float = 10) -> Frame:
+    async def until(self, *types: str) -> Frame:
         """Reads on to the first frame of one of these types."""
         while True:
-            frame = await self.next(timeout)
+            frame = await self.next()
             if frame["type"] in types:
                 return frame
 
-    async def ended(self, timeout: float = 15) -> Frame:
+    async def ended(self) -> Frame:
         """Reads on to the end of a turn's stream."""
         while True:
-            frame = await self.until(*ENDS, timeout=timeout)
+            frame = await self.until(*ENDS)
             if "turn" in frame:
                 return frame
 

@@ -32,7 +32,11 @@ class Server:
     def __init__(self, folder: Path, model_url: str) -> None:
         self.folder = folder
         self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("IZZY_", "ANTHROPIC_"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("IZZY_", "ANTHROPIC_"))
+            },
             "IZZY_ENV_FILE": "",
             "IZZY_DATA_DIR": str(folder),
             "IZZY_THROTTLE": "off",
@@ -59,7 +63,16 @@ class Server:
         with closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "izzysite.asgi:application"]
+        command = [
+            sys.executable,
+            "-m",
+            "daphne",
+            "-b",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "izzysite.asgi:application",
+        ]
         with (self.folder / "server.log").open("ab") as log:
             process = subprocess.Popen(
                 command, cwd=ROOT, env=self.environment, stdout=log, stderr=log, start_new_session=True
@@ -121,7 +134,9 @@ class Server:
 
     def _manage(self, *arguments: str) -> str:
         command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

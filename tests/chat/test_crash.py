@@ -47,7 +47,9 @@ def state(server: Server) -> str:
     return str(server.rows("select state from chat_turn order by id desc limit 1")[0][0])
 
 
-def test_text_under_way_is_kept_and_the_turn_marked_interrupted(server: Server, peer: AnthropicServer) -> None:
+def test_text_under_way_is_kept_and_the_turn_marked_interrupted(
+    server: Server, peer: AnthropicServer
+) -> None:
     held = reply("One two three four", hold_after=5)
     peer.add(held)
     with server.chat("Count") as stream:
@@ -62,12 +64,19 @@ def test_text_under_way_is_kept_and_the_turn_marked_interrupted(server: Server, 
     server.expire_leases()
     eventually(lambda: state(server) == "interrupted")
     rows = server.get(f"conversations/{place}/messages/")["results"]
-    assert [(row["role"], row["text"]) for row in rows] == [("user", "Count"), ("assistant", "One two three ")]
+    assert [(row["role"], row["text"]) for row in rows] == [
+        ("user", "Count"),
+        ("assistant", "One two three "),
+    ]
     assert rows[0]["error"]["code"] == "interrupted"
     peer.add(reply("Five."))
     with server.chat("Go on", conversation=place) as stream:
-        assert [event for event in stream if event["type"] == "response"][0]["text"] == "Five."
-    sent = peer.messages[-1]["messages"] if peer.messages[-1]["max_tokens"] > 100 else peer.messages[-2]["messages"]
+        assert next(event for event in stream if event["type"] == "response")["text"] == "Five."
+    sent = (
+        peer.messages[-1]["messages"]
+        if peer.messages[-1]["max_tokens"] > 100
+        else peer.messages[-2]["messages"]
+    )
     assert [message["role"] for message in sent] == ["user", "assistant", "user"]
 
 
@@ -113,10 +122,12 @@ def test_a_confirmed_message_that_was_not_begun_is_answered_after_the_restart(
     assert texts[-2:] == ["Second", "After the restart."]
 
 
-def test_a_waiting_turn_is_resumed_by_another_process_after_a_kill(server: Server, peer: AnthropicServer) -> None:
+def test_a_waiting_turn_is_resumed_by_another_process_after_a_kill(
+    server: Server, peer: AnthropicServer
+) -> None:
     peer.add(reply(tool("ask_user", {"question": "Which?"})), reply("The red one."))
     with server.chat("Choose") as stream:
-        end = [event for event in stream][-1]
+        end = list(stream)[-1]
     server.kill()
     server.start()
     server.expire_leases()

@@ -1,9 +1,8 @@
 """Several messages in one conversation, and what a new one does to a turn that waits."""
 
-import asyncio
 
 from apps.accounts.models import User
-from apps.chat.models import Message, Turn
+from apps.chat.models import Turn
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 from tests.chat.client import connected
@@ -135,8 +134,7 @@ async def test_a_page_that_lost_its_acknowledgement_finds_its_new_conversation(
     model.add(held)
     async with connected(alice) as lost:
         await lost.send("message", text="Hello", client_id="mine")
-        while not await in_db(lambda: Message.objects.unscoped().exists()):
-            await asyncio.sleep(0.01)
+        await lost.until("turn_queued")
     async with connected(alice) as page:
         queued = await page.say("Hello", client_id="mine")
         held.release.set()

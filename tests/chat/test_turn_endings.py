@@ -2,6 +2,7 @@
 that the table in docs/architecture.md gives for it."""
 
 import asyncio
+import itertools
 
 import pytest
 from pytest_django import Settings
@@ -41,9 +42,13 @@ async def test_an_answer_ends_done(alice: User, model: AnthropicServer) -> None:
     assert await released(place)
 
 
-async def test_parallel_calls_run_side_by_side_and_answer_together(alice: User, model: AnthropicServer) -> None:
+async def test_parallel_calls_run_side_by_side_and_answer_together(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(
-        reply("Let me look.", tool("think", {"thought": "a"}), tool("conversation_list", {}, id="toolu_list")),
+        reply(
+            "Let me look.", tool("think", {"thought": "a"}), tool("conversation_list", {}, id="toolu_list")
+        ),
         reply("Done."),
     )
     async with connected(alice) as page:
@@ -64,7 +69,9 @@ async def test_parallel_calls_run_side_by_side_and_answer_together(alice: User, 
     ]
 
 
-async def test_a_failing_tool_is_told_to_the_model_and_the_turn_goes_on(alice: User, model: AnthropicServer) -> None:
+async def test_a_failing_tool_is_told_to_the_model_and_the_turn_goes_on(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(reply(tool("conversation_read", {"conversation_id": "no-such"})), reply("There is none."))
     async with connected(alice) as page:
         _, queued, end = await talk(page, alice)
@@ -77,7 +84,9 @@ async def test_a_failing_tool_is_told_to_the_model_and_the_turn_goes_on(alice: U
     assert (await turn(queued["turn"])).state == "done"
 
 
-async def test_an_input_that_does_not_fit_the_schema_is_never_run(alice: User, model: AnthropicServer) -> None:
+async def test_an_input_that_does_not_fit_the_schema_is_never_run(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(reply(tool("conversation_list", {"limit": "many"})), reply("Sorry."))
     async with connected(alice) as page:
         _, queued, _ = await talk(page, alice)
@@ -86,7 +95,9 @@ async def test_an_input_that_does_not_fit_the_schema_is_never_run(alice: User, m
     assert "limit" in call.result
 
 
-async def test_ten_rounds_of_tool_calls_end_with_a_fallback_message(alice: User, model: AnthropicServer) -> None:
+async def test_ten_rounds_of_tool_calls_end_with_a_fallback_message(
+    alice: User, model: AnthropicServer
+) -> None:
     model.fallback = lambda request: reply(tool("think", {"thought": "again"}))
     async with connected(alice) as page:
         place, queued, end = await talk(page, alice)
@@ -96,10 +107,12 @@ async def test_ten_rounds_of_tool_calls_end_with_a_fallback_message(alice: User,
     assert (await turn(queued["turn"])).state == "done"
     rows = await messages(place)
     assert rows[-1][0] == "assistant"
-    assert all(one[0] != other[0] for one, other in zip(rows, rows[1:], strict=False)), "roles alternate"
+    assert all(one[0] != other[0] for one, other in itertools.pairwise(rows)), "roles alternate"
 
 
-async def test_a_question_waits_for_its_answer_and_the_turn_goes_on(alice: User, model: AnthropicServer) -> None:
+async def test_a_question_waits_for_its_answer_and_the_turn_goes_on(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(reply("Hm.", tool("ask_user", {"question": "Which one?"})), reply("The red one, then."))
     async with connected(alice) as page:
         place, queued, end = await talk(page, alice)
@@ -140,7 +153,9 @@ async def test_an_approval_is_asked_for_and_kept_to(
     assert (await turn(queued["turn"])).state == "done"
 
 
-async def test_stop_in_the_middle_of_the_text_keeps_what_was_written(alice: User, model: AnthropicServer) -> None:
+async def test_stop_in_the_middle_of_the_text_keeps_what_was_written(
+    alice: User, model: AnthropicServer
+) -> None:
     held = reply("One two three four", hold_after=4)
     model.add(held)
     async with connected(alice) as page:
@@ -216,7 +231,10 @@ async def test_a_long_retry_after_fails_with_the_time_to_wait(alice: User, model
     assert "minute" in end["message"] or "seconds" in end["message"]
     row = await turn(queued["turn"])
     assert (row.state, row.error_code, row.error_message) == ("failed", "rate_limited", end["message"])
-    assert [(role, kind) for role, kind, _ in await messages(place)] == [("user", "text"), ("assistant", "closing")]
+    assert [(role, kind) for role, kind, _ in await messages(place)] == [
+        ("user", "text"),
+        ("assistant", "closing"),
+    ]
 
 
 async def test_an_overloaded_model_fails_after_its_retries(alice: User, model: AnthropicServer) -> None:
@@ -238,10 +256,12 @@ async def test_a_cut_stream_keeps_what_had_come(alice: User, model: AnthropicSer
     assert (await messages(place))[-1] == ("assistant", "text", said("One two "))
 
 
-async def test_an_error_in_the_middle_of_the_stream_keeps_what_had_come(alice: User, model: AnthropicServer) -> None:
+async def test_an_error_in_the_middle_of_the_stream_keeps_what_had_come(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(reply("One two three", error_after=3, error_type="overloaded_error"))
     async with connected(alice) as page:
-        place, queued, end = await talk(page, alice)
+        place, _queued, end = await talk(page, alice)
     assert (end["type"], end["code"]) == ("error", "overloaded")
     assert (await messages(place))[-1] == ("assistant", "text", said("One "))
 
@@ -258,12 +278,14 @@ async def test_a_refusal_fails_and_says_what_to_do(alice: User, model: Anthropic
 async def test_an_answer_cut_at_max_tokens_is_done_with_a_notice(alice: User, model: AnthropicServer) -> None:
     model.add(reply("A long", stop_reason="max_tokens"))
     async with connected(alice) as page:
-        place, queued, end = await talk(page, alice)
+        _place, queued, end = await talk(page, alice)
     assert (end["type"], end["text"], end["notice"]["code"]) == ("response", "A long", "max_tokens")
     assert (await turn(queued["turn"])).state == "done"
 
 
-async def test_a_failed_conversation_goes_on_with_the_next_message(alice: User, model: AnthropicServer) -> None:
+async def test_a_failed_conversation_goes_on_with_the_next_message(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(failure(400, "invalid_request_error"), reply("Here I am."))
     async with connected(alice) as page:
         place, _, end = await talk(page, alice)
@@ -274,7 +296,9 @@ async def test_a_failed_conversation_goes_on_with_the_next_message(alice: User, 
     assert [message["role"] for message in model.messages[1]["messages"]] == ["user", "assistant", "user"]
 
 
-async def test_an_unreachable_model_fails_with_its_address(alice: User, model: AnthropicServer, settings: Settings) -> None:
+async def test_an_unreachable_model_fails_with_its_address(
+    alice: User, model: AnthropicServer, settings: Settings
+) -> None:
     settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:9"
     async with connected(alice) as page:
         _, queued, end = await talk(page, alice)
@@ -310,7 +334,12 @@ def slow_tool(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     slow = Tool(
-        name="slow", description="Waits.", input_schema=schema, handler=wait, tier=Tier.SIDE_EFFECTING, timeout=90
+        name="slow",
+        description="Waits.",
+        input_schema=schema,
+        handler=wait,
+        tier=Tier.SIDE_EFFECTING,
+        timeout=90,
     )
     monkeypatch.setitem(__import__("apps.agent.tools.registry", fromlist=["_tools"])._tools, "slow", slow)
     return begun

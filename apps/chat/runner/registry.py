@@ -142,7 +142,9 @@ class Registry:
         due = [
             actor
             for actor in self.actors.values()
-            if not actor.lock.locked() and not actor.released and (actor.pending or now - actor.written_at > EXTEND_SECONDS)
+            if not actor.lock.locked()
+            and not actor.released
+            and (actor.pending or now - actor.written_at > EXTEND_SECONDS)
         ]
         if not due:
             return

@@ -1,0 +1,187 @@
+"""How much of each request repeats the one before, byte for byte, over a conversation with tools."""
+
+import asyncio
+import json
+import statistics
+from argparse import ArgumentParser
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from django.conf import settings
+
+from apps.accounts.models import User
+from apps.chat.runner.registry import registry
+from apps.chat.services import UserMessage, conversation_create, message_send
+from apps.core.database import in_db
+from apps.core.text import estimate_tokens
+from apps.memory.models import Origin, Trust
+from apps.memory.services import Provenance, memory_create
+from benchmarks._recording_server import Block, RecordingModelServer
+from benchmarks._scratch import make_user, scratch_database
+from benchmarks.report import Report
+
+AIM_SHARE = 0.90
+NOTES = (
+    "Anna is allergic to shellfish.",
+    "Anna's sister Marie lives in Lyon and works as an architect.",
+    "The router in the cellar needs a restart after every power cut.",
+    "Anna is learning Portuguese for a trip to Porto in May.",
+    "The car is due for its inspection in March.",
+)
+TOPICS = (
+    "What can I cook for Marie on Saturday?",
+    "The WiFi is down again, what was it last time?",
+    "Help me plan a week in Porto.",
+    "Remember that I prefer trains to planes.",
+    "When is the car due?",
+)
+PARTS = ("tools", "system", "messages")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request's three parts as the bytes on the wire had them."""
+
+    tools: str
+    system: str
+    messages: str
+
+    def starts_with(self, earlier: "Sent") -> bool:
+        """Whether all of the earlier request is the beginning of this one."""
+        grown = self.messages.startswith(earlier.messages[:-1])
+        return self.tools.startswith(earlier.tools[:-1]) and self.system == earlier.system and grown
+
+    def tokens(self) -> int:
+        return estimate_tokens(self.tools) + estimate_tokens(self.system) + estimate_tokens(self.messages)
+
+    def repeated(self, earlier: "Sent") -> int:
+        """The tokens of this request's beginning that the earlier one had too."""
+        if self.tools != earlier.tools:
+            return estimate_tokens(_common(self.tools, earlier.tools))
+        if self.system != earlier.system:
+            return estimate_tokens(self.tools) + estimate_tokens(_common(self.system, earlier.system))
+        same = _common(self.messages, earlier.messages)
+        return estimate_tokens(self.tools) + estimate_tokens(self.system) + estimate_tokens(same)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--turns", type=int, default=20)
+
+
+def run(options: dict[str, Any]) -> Report:
+    """A conversation of so many turns, each with a tool call, through the real runner and SDK."""
+    with scratch_database():
+        user = make_user("benchmark")
+        for note in NOTES:
+            memory_create(
+                user_id=user.id, content=note, provenance=Provenance(origin=Origin.USER, trust=Trust.USER)
+            )
+        kept = settings.ANTHROPIC_BASE_URL
+        try:
+            bodies, per_turn = asyncio.run(_converse(user, options["turns"]))
+        finally:
+            settings.ANTHROPIC_BASE_URL = kept
+    return _report([sent_parts(body) for body in bodies], per_turn)
+
+
+async def _converse(user: User, turns: int) -> tuple[list[bytes], list[int]]:
+    """The bytes of all requests, and how many there were after each turn."""
+    async with RecordingModelServer(_answer) as model:
+        settings.ANTHROPIC_BASE_URL = model.url
+        place = await in_db(partial(conversation_create, user_id=user.id, title="Benchmark"))
+        counts = []
+        for number in range(turns):
+            message = UserMessage(
+                text=f"{TOPICS[number % len(TOPICS)]} ({number + 1})", conversation=place.id
+            )
+            await in_db(partial(message_send, user_id=user.id, message=message))
+            await registry().kick(place.id)
+            await registry().idle()
+            counts.append(len(model.bodies))
+        await registry().close()
+        return model.bodies, counts
+
+
+def _answer(request: dict[str, Any]) -> list[Block]:
+    """A tool call for the user's words, a paragraph for the tool's result."""
+    newest = request["messages"][-1]["content"]
+    count = len(request["messages"])
+    if any(block["type"] == "tool_result" for block in newest):
+        words = "That is what I found, and this is what I would do with it. " * 5
+        return [{"type": "text", "text": words.strip()}]
+    words = newest[-1]["text"]
+    if words.startswith("Remember"):
+        call = {"name": "memory_save", "input": {"content": words}}
+    else:
+        call = {"name": "memory_search", "input": {"query": words, "top_k": 5}}
+    return [{"type": "text", "text": "Let me look."}, {"type": "tool_use", "id": f"toolu_{count}", **call}]
+
+
+def sent_parts(body: bytes) -> Sent:
+    """The parts of a request's body, cut out of its text without reading them as values."""
+    text = body.decode()
+    found = dict.fromkeys(PARTS, "[]")
+    decoder, at = json.JSONDecoder(), text.index("{") + 1
+    while text[at] != "}":
+        key, at = decoder.raw_decode(text, at)
+        start = at + 1 + len(text[at + 1 :]) - len(text[at + 1 :].lstrip())
+        _, at = decoder.raw_decode(text, start)
+        if key in found:
+            found[key] = text[start:at]
+        at += 1 if text[at] == "," else 0
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return Sent(**found)
+
+
+def _common(one: str, other: str) -> str:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return one[:low]
+
+
+def _naive_share(requests: list[Sent], per_turn: list[int]) -> float:
+    """The share if what differs per turn stood in the system prompt: a new turn then repeats the tools alone."""
+    firsts = set(per_turn)
+    again = sum(
+        estimate_tokens(sent.tools) if index in firsts else sent.repeated(requests[index - 1])
+        for index, sent in enumerate(requests)
+        if index
+    )
+    return again / sum(sent.tokens() for sent in requests[1:])
+
+
+def _report(requests: list[Sent], per_turn: list[int]) -> Report:
+    sizes = [sent.tokens() for sent in requests]
+    repeated = [later.repeated(earlier) for earlier, later in pairwise(requests)]
+    share = sum(repeated) / sum(sizes[1:])
+    broken = sum(not later.starts_with(earlier) for earlier, later in pairwise(requests))
+    ends = [sizes[count - 1] for count in per_turn]
+    added = [later - earlier for earlier, later in pairwise(ends)]
+    report = Report("prompt", settings={"turns": len(per_turn), "requests": len(requests)})
+    table = report.section(
+        "Requests, in estimated tokens", ["turn", "requests", "tokens", "repeated", "share %", "added"]
+    )
+    for turn, count in enumerate(per_turn):
+        before = per_turn[turn - 1] if turn else 0
+        size = sum(sizes[before:count])
+        again = sum(repeated[max(0, before - 1) : count - 1])
+        table.add(
+            turn + 1, count - before, size, again, 100 * again / size, added[turn - 1] if turn else sizes[0]
+        )
+    whole = report.section("The whole conversation", ["what", "value"])
+    fixed = estimate_tokens(requests[0].tools) + estimate_tokens(requests[0].system)
+    whole.add("tokens of tools and system prompt", fixed)
+    whole.add("tokens added per turn (median)", statistics.median(added) if added else None)
+    whole.add("share of input that repeats the request before, %", 100 * share)
+    whole.add("requests that do not start with the one before", broken)
+    whole.add(
+        "the same, had date and memories stood in the system prompt, %",
+        100 * _naive_share(requests, per_turn),
+    )
+    report.aims["every request starts with the one before, byte for byte"] = broken == 0
+    report.aims[f"at least {AIM_SHARE:.0%} of input tokens repeat the request before"] = share >= AIM_SHARE
+    return report
