@@ -21,6 +21,8 @@ from apps.search.documents import Hit
 
 PAGE_SIZE = 30
 FOUND_AT_MOST = 60
+LEAST_RELEVANCE = 0.1
+"""A search leaves out what is below: with no note that fits it shows none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,18 @@ def _wanted(filters: FilterForm) -> NoteFilter:
 def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
     user_id = request.user.pk
     if wanted.q and wanted.status == Status.ACTIVE:
-        return {"rows": _found(user_id, wanted), "searched": True}
+        return {"rows": _found(user_id, wanted), "filtered": True}
     page = Paginator(selectors.memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
     shown = request.GET.copy()
     shown.pop("page", None)
-    return {"rows": [Row(note) for note in page], "page": page, "query_string": shown.urlencode()}
+    return {
+        "rows": [Row(note) for note in page],
+        "page": page,
+        "query_string": shown.urlencode(),
+        "filtered": any(shown.values()),
+    }
 
 
 def _found(user_id: UUID, wanted: NoteFilter) -> list[Row]:
     found = notes_search(user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST)
-    return [Row(note, hit) for hit, note in found]
+    return [Row(note, hit) for hit, note in found if hit.relevance >= LEAST_RELEVANCE]
