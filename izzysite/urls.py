@@ -1,7 +1,10 @@
 """All addresses: pages at the root, REST under /api/v1/, the admin, and the health probes outside both."""
 
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
+from django.templatetags.static import static
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from izzysite.api import SchemaView, SwaggerView
 from izzysite.health_views import healthz, readyz
@@ -16,6 +19,8 @@ api_urlpatterns = [
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
+    # Browsers ask for this one by themselves, on pages that are not ours too (admin, API docs).
+    path("favicon.ico", login_not_required(RedirectView.as_view(url=static("img/icon.svg")))),
     path("admin/", admin.site.urls),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", SwaggerView.as_view(url_name="schema"), name="docs"),

@@ -18,7 +18,12 @@ CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
 PASSWORD = "correct horse battery"
 OWNER = "alice"
 NUMBERS = itertools.count(1)
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True, "device_scale_factor": 2}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 780},
+    "is_mobile": True,
+    "has_touch": True,
+    "device_scale_factor": 2,
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,7 +50,11 @@ class Watch:
             self.problems.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
     def check(self) -> None:
-        left = [problem for problem in self.problems if not any(re.search(pattern, problem) for pattern in self.allowed)]
+        left = [
+            problem
+            for problem in self.problems
+            if not any(re.search(pattern, problem) for pattern in self.allowed)
+        ]
         assert left == []
 
 
@@ -75,7 +84,9 @@ def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
     contexts: list[BrowserContext] = []
 
     def open_(url: str, state: StorageState | None = None, **options: Any) -> Page:
-        context = browser.new_context(storage_state=state, **({"viewport": {"width": 1280, "height": 800}} | options))
+        context = browser.new_context(
+            storage_state=state, **({"viewport": {"width": 1280, "height": 800}} | options)
+        )
         context.set_default_timeout(15_000)
         contexts.append(context)
         page = context.new_page()
@@ -110,7 +121,9 @@ def add_user(server: Server, owner: StorageState, name: str) -> StorageState:
 
 def post(client: httpx.Client, path: str, data: dict[str, str]) -> httpx.Response:
     """Sends a form as a browser would: with the token that came with the page."""
-    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get(path, follow_redirects=True).text)
+    token = re.search(
+        r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get(path, follow_redirects=True).text
+    )
     assert token is not None
     answer = client.post(path, data=data | {"csrfmiddlewaretoken": token[1]}, follow_redirects=False)
     assert answer.status_code in {200, 302}, answer.text
@@ -118,7 +131,9 @@ def post(client: httpx.Client, path: str, data: dict[str, str]) -> httpx.Respons
 
 
 def session_of(client: httpx.Client, server: Server) -> StorageState:
-    cookies = [{"name": cookie.name, "value": cookie.value or "", "url": server.url} for cookie in client.cookies.jar]
+    cookies = [
+        {"name": cookie.name, "value": cookie.value or "", "url": server.url} for cookie in client.cookies.jar
+    ]
     return {"cookies": cookies, "origins": []}  # type: ignore[typeddict-item]
 
 

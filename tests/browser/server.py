@@ -13,7 +13,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
-ENGINES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "DATABASE_URL", "REDIS_URL", "OLLAMA_URL", "E2B_API_KEY")
+ENGINES = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "OLLAMA_URL",
+    "E2B_API_KEY",
+)
 
 
 def free_port() -> int:
@@ -49,8 +57,13 @@ class Server:
     def start(self) -> None:
         command = [sys.executable, "manage.py", "serve", "--host", "127.0.0.1", "--port", str(self.port)]
         self.output.clear()
-        self._process = subprocess.Popen(  # noqa: S603
-            command, cwd=ROOT, env=self._environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=self._environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         running = threading.Event()
         threading.Thread(target=self._read, args=(self._process, running), daemon=True).start()
@@ -72,11 +85,17 @@ class Server:
     def manage(self, *arguments: str) -> str:
         """Runs one management command against the same data."""
         command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self._environment(), text=True, capture_output=True, check=True)  # noqa: S603
+        done = subprocess.run(
+            command, cwd=ROOT, env=self._environment(), text=True, capture_output=True, check=True
+        )
         return done.stdout
 
     def _environment(self) -> dict[str, str]:
-        clean = {name: value for name, value in os.environ.items() if name not in ENGINES and not name.startswith(("IZZY_", "DJANGO_"))}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ENGINES and not name.startswith(("IZZY_", "DJANGO_"))
+        }
         own = {"IZZY_DATA_DIR": str(self.data_dir), "IZZY_THROTTLE": "off", "PYTHONUNBUFFERED": "1"}
         return clean | own | self.environment
 

@@ -44,7 +44,9 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
     server.stop()
 
 
-def test_from_the_link_on_the_console_to_a_forgotten_allergy(own_server: Server, open_page: Callable[..., Page], watch: Watch) -> None:
+def test_from_the_link_on_the_console_to_a_forgotten_allergy(
+    own_server: Server, open_page: Callable[..., Page], watch: Watch
+) -> None:
     watch.allowed += RECONNECTING
     page = open_page(own_server.setup_link)
     page.get_by_label("User name").fill(OWNER)
@@ -72,8 +74,14 @@ def test_from_the_link_on_the_console_to_a_forgotten_allergy(own_server: Server,
     corrected = rest(page, "GET", f"/memories/{note['id']}/")
     assert "prawns" in corrected["content"]
     assert "shellfish" not in corrected["content"]
-    assert any("shellfish" in str(version) for version in rest(page, "GET", f"/memories/{note['id']}/history/")["results"])
-    texts = [hit["text"] for hit in rest(page, "POST", "/search/", {"query": "shellfish", "sources": ["memory"]})["results"]]
+    assert any(
+        "shellfish" in str(version)
+        for version in rest(page, "GET", f"/memories/{note['id']}/history/")["results"]
+    )
+    texts = [
+        hit["text"]
+        for hit in rest(page, "POST", "/search/", {"query": "shellfish", "sources": ["memory"]})["results"]
+    ]
     assert not any("shellfish" in text for text in texts)
 
     restart(own_server, page)
@@ -102,7 +110,9 @@ def restart(server: Server, page: Page) -> None:
     expect(page.locator("#banner-lost")).to_be_hidden(timeout=30_000)
 
 
-def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(own_server: Server, open_page: Callable[..., Page], watch: Watch) -> None:
+def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(
+    own_server: Server, open_page: Callable[..., Page], watch: Watch
+) -> None:
     watch.allowed += RECONNECTING
     page = open_page(own_server.url, state=set_up(own_server))
     chat = Chat(page)
@@ -120,7 +130,9 @@ def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(own_se
     expect(chat.turns).to_have_count(2)
 
 
-def test_two_tabs_show_the_same_conversation(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+def test_two_tabs_show_the_same_conversation(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
     first = open_page(server.url, state=someone)
     one = Chat(first)
     one.say("remember that I like oolong tea")
@@ -136,7 +148,9 @@ def test_two_tabs_show_the_same_conversation(server: Server, open_page: Callable
     expect(one.turns).to_have_count(3)
 
 
-def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
     page = open_page(server.url, state=someone, viewport={"width": 1500, "height": 900})
     chat = Chat(page)
     note = rest(page, "POST", "/memories/", {"content": "My favourite colour is green.", "importance": 5})
@@ -162,7 +176,9 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(serv
     assert note_ids(page, "favourite colour") == [note["id"]]
 
 
-def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
     page = open_page(server.url, state=someone)
     chat = Chat(page)
     chat.say("remember that the boiler was serviced in May")
@@ -197,7 +213,9 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(server: Serv
     expect(rows.first).to_contain_text("Nina's music")
 
 
-def test_going_back_in_the_browser_goes_back_to_the_conversation_before(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+def test_going_back_in_the_browser_goes_back_to_the_conversation_before(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
     page = open_page(server.url, state=someone)
     chat = Chat(page)
     chat.say("remember that the key is under the pot")
@@ -211,7 +229,9 @@ def test_going_back_in_the_browser_goes_back_to_the_conversation_before(server: 
     expect(page.locator(".bubble")).to_have_text("remember that the key is under the pot")
 
 
-def test_retry_and_edit_replace_what_was_said(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+def test_retry_and_edit_replace_what_was_said(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
     page = open_page(server.url, state=someone)
     chat = Chat(page)
     chat.say("what do you know about pears?")
@@ -231,7 +251,9 @@ def test_retry_and_edit_replace_what_was_said(server: Server, open_page: Callabl
     expect(page.locator(".bubble")).to_have_text(["what do you know about apples?"])
 
 
-def test_a_suggestion_sends_its_message(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+def test_a_suggestion_sends_its_message(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
     page = open_page(server.url, state=someone)
     page.get_by_role("button", name="List my memories").click()
     chat = Chat(page)
@@ -239,7 +261,9 @@ def test_a_suggestion_sends_its_message(server: Server, open_page: Callable[...,
     expect(page.locator(".bubble")).to_have_text("List my memories")
 
 
-def test_a_conversation_without_memory_says_so_and_uses_none(server: Server, open_page: Callable[..., Page], someone: StorageState) -> None:
+def test_a_conversation_without_memory_says_so_and_uses_none(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
     page = open_page(server.url, state=someone)
     rest(page, "POST", "/memories/", {"content": "The spare key hangs in the cellar.", "importance": 5})
     page.get_by_role("checkbox", name="Use my memories").uncheck()

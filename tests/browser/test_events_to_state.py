@@ -47,7 +47,10 @@ def test_a_turn_goes_from_queued_to_done(reduce: Reduce) -> None:
 def test_text_not_rendered_yet_stays_as_a_plain_tail(reduce: Reduce) -> None:
     record = Recording()
     frames = [record.queued("x"), *streamed(record, "turn-1", [("One", 0, "<p>One</p>")])]
-    frames += [record.event("text_delta", "turn-1", text=" two"), record.event("text_delta", "turn-1", text=" three")]
+    frames += [
+        record.event("text_delta", "turn-1", text=" two"),
+        record.event("text_delta", "turn-1", text=" three"),
+    ]
     segment = reduce(frames)["turns"][0]["segments"][0]
     assert segment["tail"] == " two three"
     assert segment["text"] == "One two three"
@@ -66,7 +69,11 @@ def test_text_after_a_tool_call_is_a_segment_of_its_own(reduce: Reduce) -> None:
 
 def test_the_same_events_again_change_nothing(reduce: Reduce) -> None:
     record = Recording()
-    frames = [record.queued("x"), *streamed(record, "turn-1", [("One", 0, "<p>One</p>")]), finished(record, "turn-1", "One")]
+    frames = [
+        record.queued("x"),
+        *streamed(record, "turn-1", [("One", 0, "<p>One</p>")]),
+        finished(record, "turn-1", "One"),
+    ]
     once, twice = reduce(frames), reduce(frames + frames)
     assert once == twice
 
@@ -92,25 +99,52 @@ def test_a_waiting_turn_shows_what_it_waits_for_and_goes_on(reduce: Reduce) -> N
     ask = record.event("question", "turn-1", id="c1", text="Which one?")
     record.seq = 0
     frames = [record.queued("x"), record.event("turn_started", "turn-1")]
-    frames += [record.event("question", "turn-1", id="c1", text="Which one?"), finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which one?"})]
+    frames += [
+        record.event("question", "turn-1", id="c1", text="Which one?"),
+        finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which one?"}),
+    ]
     waiting = reduce(frames)["turns"][0]
     assert waiting["state"] == "waiting"
     assert (waiting["segments"][0]["asks"], waiting["segments"][0]["question"]) == ("question", ask["text"])
-    frames += [record.event("turn_resumed", "turn-1"), record.event("tool_result", "turn-1", id="c1", name="ask_user", result="the red one", is_error=False, duration_ms=900)]
+    frames += [
+        record.event("turn_resumed", "turn-1"),
+        record.event(
+            "tool_result",
+            "turn-1",
+            id="c1",
+            name="ask_user",
+            result="the red one",
+            is_error=False,
+            duration_ms=900,
+        ),
+    ]
     resumed = reduce(frames)["turns"][0]
-    assert (resumed["state"], resumed["segments"][0]["state"], resumed["segments"][0]["asks"]) == ("running", "done", None)
+    assert (resumed["state"], resumed["segments"][0]["state"], resumed["segments"][0]["asks"]) == (
+        "running",
+        "done",
+        None,
+    )
 
 
 def test_stopping_closes_calls_that_were_open(reduce: Reduce) -> None:
     record = Recording()
-    frames = [record.queued("x"), record.event("tool_start", "turn-1", id="c1", name="open_page", input={}), record.event("turn_stopped", "turn-1")]
+    frames = [
+        record.queued("x"),
+        record.event("tool_start", "turn-1", id="c1", name="open_page", input={}),
+        record.event("turn_stopped", "turn-1"),
+    ]
     turn = reduce(frames)["turns"][0]
     assert (turn["state"], turn["segments"][0]["state"]) == ("stopped", "error")
 
 
 def test_an_edited_message_takes_the_place_of_what_it_replaces(reduce: Reduce) -> None:
     record = Recording()
-    frames = [record.queued("first"), finished(record, "turn-1", ""), record.queued("second"), finished(record, "turn-2", "")]
+    frames = [
+        record.queued("first"),
+        finished(record, "turn-1", ""),
+        record.queued("second"),
+        finished(record, "turn-2", ""),
+    ]
     frames.append(record.queued("second, better", replaces=("message-2", "answer-turn-2")))
     assert [turn["user"]["text"] for turn in reduce(frames)["turns"]] == ["first", "second, better"]
 
@@ -123,43 +157,156 @@ def test_a_message_from_another_tab_appears(reduce: Reduce) -> None:
 
 def test_a_failed_turn_says_why(reduce: Reduce) -> None:
     record = Recording()
-    frames = [record.queued("x"), record.event("error", "turn-1", code="overloaded", message="The model is busy.", messages=[])]
+    frames = [
+        record.queued("x"),
+        record.event("error", "turn-1", code="overloaded", message="The model is busy.", messages=[]),
+    ]
     turn = reduce(frames)["turns"][0]
-    assert (turn["state"], turn["error"]) == ("failed", {"code": "overloaded", "message": "The model is busy."})
+    assert (turn["state"], turn["error"]) == (
+        "failed",
+        {"code": "overloaded", "message": "The model is busy."},
+    )
 
 
 def test_a_snapshot_gives_the_same_picture_as_its_events(reduce: Reduce) -> None:
     record = Recording()
-    frames = [record.queued("what about food?"), record.event("memory_context", "turn-1", items=[memory_item("Allergic to shellfish.")], tokens=9)]
+    frames = [
+        record.queued("what about food?"),
+        record.event("memory_context", "turn-1", items=[memory_item("Allergic to shellfish.")], tokens=9),
+    ]
     frames += tool_round(record, "turn-1", "c1", "memory_search", {"query": "food"}, "[]", ms=7)
-    frames += [*streamed(record, "turn-1", [("No shellfish.", 0, "<p>No shellfish.</p>")]), finished(record, "turn-1", "No shellfish.")]
+    frames += [
+        *streamed(record, "turn-1", [("No shellfish.", 0, "<p>No shellfish.</p>")]),
+        finished(record, "turn-1", "No shellfish."),
+    ]
     live = reduce(frames)["turns"][0]
-    call = {"id": "c1", "name": "memory_search", "input": {"query": "food"}, "result": "[]", "is_error": False, "state": "done", "duration_ms": 7}
-    user = {"id": "message-1", "role": "user", "turn": "turn-1", "state": "done", "text": "what about food?", "html": "", "created_at": None, "tool_calls": [], "memories": [memory_item("Allergic to shellfish.")], "error": None}
-    looked = {"id": "a1", "role": "assistant", "turn": "turn-1", "state": "done", "text": "", "html": "", "created_at": None, "tool_calls": [call], "memories": []}
+    call: Frame = {
+        "id": "c1",
+        "name": "memory_search",
+        "input": {"query": "food"},
+        "result": "[]",
+        "is_error": False,
+        "state": "done",
+        "duration_ms": 7,
+    }
+    user: Frame = {
+        "id": "message-1",
+        "role": "user",
+        "turn": "turn-1",
+        "state": "done",
+        "text": "what about food?",
+        "html": "",
+        "created_at": None,
+        "tool_calls": [],
+        "memories": [memory_item("Allergic to shellfish.")],
+        "error": None,
+    }
+    looked = {
+        "id": "a1",
+        "role": "assistant",
+        "turn": "turn-1",
+        "state": "done",
+        "text": "",
+        "html": "",
+        "created_at": None,
+        "tool_calls": [call],
+        "memories": [],
+    }
     said = looked | {"id": "a2", "text": "No shellfish.", "html": "<p>No shellfish.</p>", "tool_calls": []}
-    snapshot = {"type": "snapshot", "conversation": CONVERSATION, "seq": record.seq, "title": "Food", "use_memory": True, "messages": [user, looked, said], "turn": None, "queued": []}
+    snapshot = {
+        "type": "snapshot",
+        "conversation": CONVERSATION,
+        "seq": record.seq,
+        "title": "Food",
+        "use_memory": True,
+        "messages": [user, looked, said],
+        "turn": None,
+        "queued": [],
+    }
     stored = reduce([], snapshot)["turns"][0]
     assert stored["state"] == live["state"] == "done"
     assert stored["memories"] == live["memories"]
-    assert [part["type"] for part in stored["segments"]] == [part["type"] for part in live["segments"]] == ["tool", "text"]
+    assert (
+        [part["type"] for part in stored["segments"]]
+        == [part["type"] for part in live["segments"]]
+        == ["tool", "text"]
+    )
     assert [part["state"] for part in stored["segments"] if part["type"] == "tool"] == ["done"]
 
 
 def test_a_snapshot_in_the_middle_of_an_answer_goes_on_with_the_live_events(reduce: Reduce) -> None:
     record = Recording()
     record.seq = 40
-    user = {"id": "message-1", "role": "user", "turn": "turn-1", "state": "running", "text": "go", "html": "", "created_at": None, "tool_calls": [], "memories": [], "error": None}
-    live = {"id": "turn-1", "state": "running", "text": "Half an", "html": "<p>Half an</p>", "blocks": [{"block": 0, "html": "<p>Half an</p>"}], "waiting_for": [], "tool_calls": [], "memories": []}
-    snapshot = {"type": "snapshot", "conversation": CONVERSATION, "seq": 40, "title": "", "use_memory": True, "messages": [user], "turn": live, "queued": [{"turn": "turn-2", "message": "message-2", "text": "and then?"}]}
-    frames = [record.event("text_delta", "turn-1", text=" answer"), record.html("turn-1", 0, "<p>Half an answer</p>")]
+    user: Frame = {
+        "id": "message-1",
+        "role": "user",
+        "turn": "turn-1",
+        "state": "running",
+        "text": "go",
+        "html": "",
+        "created_at": None,
+        "tool_calls": [],
+        "memories": [],
+        "error": None,
+    }
+    live = {
+        "id": "turn-1",
+        "state": "running",
+        "text": "Half an",
+        "html": "<p>Half an</p>",
+        "blocks": [{"block": 0, "html": "<p>Half an</p>"}],
+        "waiting_for": [],
+        "tool_calls": [],
+        "memories": [],
+    }
+    snapshot = {
+        "type": "snapshot",
+        "conversation": CONVERSATION,
+        "seq": 40,
+        "title": "",
+        "use_memory": True,
+        "messages": [user],
+        "turn": live,
+        "queued": [{"turn": "turn-2", "message": "message-2", "text": "and then?"}],
+    }
+    frames = [
+        record.event("text_delta", "turn-1", text=" answer"),
+        record.html("turn-1", 0, "<p>Half an answer</p>"),
+    ]
     turns = reduce(frames, snapshot)["turns"]
     assert turns[0]["segments"][0]["html"] == [[0, "<p>Half an answer</p>"]]
     assert [turn["state"] for turn in turns] == ["running", "queued"]
 
 
 def test_stored_results_of_calls_open_when_the_server_died_do_not_look_running(reduce: Reduce) -> None:
-    call = {"id": "c1", "name": "open_page", "input": {}, "result": None, "is_error": None, "state": "unknown", "duration_ms": None}
-    message = {"id": "a1", "role": "assistant", "turn": "turn-1", "state": "interrupted", "text": "", "html": "", "created_at": None, "tool_calls": [call], "memories": []}
-    snapshot = {"type": "snapshot", "conversation": CONVERSATION, "seq": 3, "title": "", "use_memory": True, "messages": [message], "turn": None, "queued": []}
+    call: Frame = {
+        "id": "c1",
+        "name": "open_page",
+        "input": {},
+        "result": None,
+        "is_error": None,
+        "state": "unknown",
+        "duration_ms": None,
+    }
+    message = {
+        "id": "a1",
+        "role": "assistant",
+        "turn": "turn-1",
+        "state": "interrupted",
+        "text": "",
+        "html": "",
+        "created_at": None,
+        "tool_calls": [call],
+        "memories": [],
+    }
+    snapshot = {
+        "type": "snapshot",
+        "conversation": CONVERSATION,
+        "seq": 3,
+        "title": "",
+        "use_memory": True,
+        "messages": [message],
+        "turn": None,
+        "queued": [],
+    }
     assert reduce([], snapshot)["turns"][0]["segments"][0]["state"] == "error"

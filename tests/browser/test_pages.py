@@ -10,7 +10,18 @@ from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
 
-SIGNED_IN = ["/", "/memory/", "/settings/", "/settings/password/", "/settings/tokens/", "/settings/users/", "/settings/instance/", "/settings/delete/", "/api/docs/", "/admin/"]
+SIGNED_IN = [
+    "/",
+    "/memory/",
+    "/settings/",
+    "/settings/password/",
+    "/settings/tokens/",
+    "/settings/users/",
+    "/settings/instance/",
+    "/settings/delete/",
+    "/api/docs/",
+    "/admin/",
+]
 TOO_WIDE = """() => {
   const wide = document.documentElement.scrollWidth - window.innerWidth;
   return wide > 0 ? wide : 0;
@@ -18,7 +29,9 @@ TOO_WIDE = """() => {
 
 
 @pytest.mark.parametrize("path", SIGNED_IN)
-def test_a_page_opens_without_a_complaint(path: str, server: Server, owner: StorageState, open_page: Callable[..., Page]) -> None:
+def test_a_page_opens_without_a_complaint(
+    path: str, server: Server, owner: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(server.url + path, state=owner)
     page.wait_for_load_state("networkidle")
     assert page.title()
@@ -26,13 +39,17 @@ def test_a_page_opens_without_a_complaint(path: str, server: Server, owner: Stor
 
 @pytest.mark.parametrize("path", SIGNED_IN[:8])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_a_phone(path: str, scheme: Any, server: Server, owner: StorageState, open_page: Callable[..., Page]) -> None:
+def test_nothing_is_wider_than_a_phone(
+    path: str, scheme: Any, server: Server, owner: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(server.url + path, state=owner, color_scheme=scheme, **PHONE)
     page.wait_for_load_state("networkidle")
     assert page.evaluate(TOO_WIDE) == 0
 
 
-def test_a_long_conversation_is_not_wider_than_a_phone(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_a_long_conversation_is_not_wider_than_a_phone(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(server.url, state=someone, **PHONE)
     chat = Chat(page)
     chat.say("remember that the word is " + "Rindfleischetikettierungsueberwachung" * 6)
@@ -42,7 +59,9 @@ def test_a_long_conversation_is_not_wider_than_a_phone(server: Server, someone: 
     assert page.evaluate(TOO_WIDE) == 0
 
 
-def test_the_drawer_opens_and_closes_on_a_phone(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_the_drawer_opens_and_closes_on_a_phone(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(server.url, state=someone, **PHONE)
     sidebar = page.locator("#sidebar")
     expect(sidebar).to_be_hidden()
@@ -57,7 +76,9 @@ def test_the_drawer_opens_and_closes_on_a_phone(server: Server, someone: Storage
     expect(page).to_have_url(f"{server.url}/memory/")
 
 
-def test_the_theme_follows_the_system_until_one_is_chosen(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_the_theme_follows_the_system_until_one_is_chosen(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(server.url, state=someone, color_scheme="dark")
     background = "() => getComputedStyle(document.documentElement).backgroundColor"
     dark = page.evaluate(background)
@@ -69,8 +90,12 @@ def test_the_theme_follows_the_system_until_one_is_chosen(server: Server, someon
     assert page.evaluate(background) == light
 
 
-@pytest.mark.parametrize(("path", "heading"), [("/nothing/here/", "Nothing here"), ("/c/not-an-id/", "Nothing here")])
-def test_an_address_that_is_not_there_has_a_page_that_leads_back(path: str, heading: str, server: Server, owner: StorageState, open_page: Callable[..., Page], watch: Watch) -> None:
+@pytest.mark.parametrize(
+    ("path", "heading"), [("/nothing/here/", "Nothing here"), ("/c/not-an-id/", "Nothing here")]
+)
+def test_an_address_that_is_not_there_has_a_page_that_leads_back(
+    path: str, heading: str, server: Server, owner: StorageState, open_page: Callable[..., Page], watch: Watch
+) -> None:
     watch.allowed.append("status of 404")
     page = open_page(server.url + path, state=owner)
     expect(page.get_by_role("heading", level=1)).to_have_text(heading)
@@ -78,7 +103,9 @@ def test_an_address_that_is_not_there_has_a_page_that_leads_back(path: str, head
     expect(page).to_have_url(f"{server.url}/")
 
 
-def test_signing_in_and_out(server: Server, owner: StorageState, open_page: Callable[..., Page], watch: Watch) -> None:
+def test_signing_in_and_out(
+    server: Server, owner: StorageState, open_page: Callable[..., Page], watch: Watch
+) -> None:
     watch.allowed.append("status of 422")
     page = open_page(f"{server.url}/memory/")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -93,7 +120,9 @@ def test_signing_in_and_out(server: Server, owner: StorageState, open_page: Call
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
-def test_a_token_is_shown_once_and_can_be_revoked(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_a_token_is_shown_once_and_can_be_revoked(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(f"{server.url}/settings/tokens/", state=someone)
     page.get_by_label("Name").fill("laptop")
     page.get_by_role("button", name="Make the token").click()
@@ -114,7 +143,9 @@ def test_preferences_are_kept(server: Server, someone: StorageState, open_page: 
     expect(page.get_by_role("heading", name="Hello, Al.")).to_be_visible()
 
 
-def test_a_memory_is_added_found_edited_deleted_and_brought_back(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_a_memory_is_added_found_edited_deleted_and_brought_back(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(f"{server.url}/memory/", state=someone)
     page.get_by_label("Note").fill("The <b>piano</b> tuner is called Ferdinand.")
     page.get_by_role("button", name="Remember this").click()
@@ -132,7 +163,9 @@ def test_a_memory_is_added_found_edited_deleted_and_brought_back(server: Server,
     expect(note.get_by_role("button", name="Edit this memory")).to_be_visible()
 
 
-def test_everything_can_be_done_with_the_keyboard_alone(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_everything_can_be_done_with_the_keyboard_alone(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(server.url, state=someone)
     chat, keys = Chat(page), page.keyboard
     expect(chat.field).to_be_focused()
@@ -164,7 +197,9 @@ def test_everything_can_be_done_with_the_keyboard_alone(server: Server, someone:
     expect(page).to_have_url(f"{server.url}/memory/")
 
 
-def test_focus_is_always_visible(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_focus_is_always_visible(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(f"{server.url}/settings/", state=someone)
     seen = 0
     for _ in range(25):

@@ -11,7 +11,6 @@ from tests.browser.chat import Chat
 from tests.browser.recorded import Frame, Recording, finished, memory_item, streamed, tool_round
 from tests.browser.server import Server
 
-
 AT_END = """() => {
   const log = document.getElementById("chat-scroll");
   return log.scrollHeight - log.clientHeight - log.scrollTop < 3;
@@ -42,7 +41,9 @@ class Stage:
         """The reader sends a message and the server takes it."""
         self.chat.send(text)
         client_id = self.sent[-1]["client_id"]
-        self.play(record.queued(text, client_id=client_id), record.event("turn_started", f"turn-{record.turns}"))
+        self.play(
+            record.queued(text, client_id=client_id), record.event("turn_started", f"turn-{record.turns}")
+        )
 
 
 @pytest.fixture
@@ -79,7 +80,10 @@ def test_rendering_one_block_leaves_the_others_as_they_are(stage: Stage) -> None
     first = stage.chat.last.locator(".prose-block").first.locator("p")
     expect(first).to_have_text("First block")
     first.evaluate("element => element.marked = true")
-    stage.play(record.html("turn-1", 1, "<p>Second block, longer</p>"), record.html("turn-1", 0, "<p>First block</p>"))
+    stage.play(
+        record.html("turn-1", 1, "<p>Second block, longer</p>"),
+        record.html("turn-1", 0, "<p>First block</p>"),
+    )
     expect(stage.chat.last.locator(".prose-block").nth(1)).to_have_text("Second block, longer")
     assert first.evaluate("element => element.marked === true")
 
@@ -88,12 +92,26 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
     record = Recording()
     stage.begin(record)
     stage.play(
-        record.event("tool_start", "turn-1", id="c1", name="memory_search", input={"query": "prawns", "top_k": 5}),
-        record.event("tool_progress", "turn-1", id="c1", name="memory_search", data={"message": "3 of 5 searched"}),
+        record.event(
+            "tool_start", "turn-1", id="c1", name="memory_search", input={"query": "prawns", "top_k": 5}
+        ),
+        record.event(
+            "tool_progress", "turn-1", id="c1", name="memory_search", data={"message": "3 of 5 searched"}
+        ),
     )
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searching memories")
     expect(stage.chat.last.locator(".tool-progress")).to_have_text("3 of 5 searched")
-    stage.play(record.event("tool_result", "turn-1", id="c1", name="memory_search", result='[{"text": "likes prawns"}]', is_error=False, duration_ms=1234))
+    stage.play(
+        record.event(
+            "tool_result",
+            "turn-1",
+            id="c1",
+            name="memory_search",
+            result='[{"text": "likes prawns"}]',
+            is_error=False,
+            duration_ms=1234,
+        )
+    )
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searched memories")
     expect(stage.chat.last.locator(".tool-status")).to_contain_text("1.2 s")
     card = stage.chat.tool("Searched memories")
@@ -104,7 +122,18 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
 def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
-    stage.play(*tool_round(record, "turn-1", "c1", "open_page", {"url": "https://example.org"}, "The page did not answer.", error=True, ms=10012))
+    stage.play(
+        *tool_round(
+            record,
+            "turn-1",
+            "c1",
+            "open_page",
+            {"url": "https://example.org"},
+            "The page did not answer.",
+            error=True,
+            ms=10012,
+        )
+    )
     card = stage.chat.tool("Open page")
     expect(card).to_have_attribute("data-state", "error")
     expect(card.locator(".tool-section-error pre")).to_have_text("The page did not answer.")
@@ -114,20 +143,39 @@ def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
     given = {"conversation_id": "abc"}
-    stage.play(record.event("approval_requested", "turn-1", id="c1", name="conversation_delete", input=given), finished(record, "turn-1", "", pending_approval={"id": "c1", "name": "conversation_delete", "input": given}))
+    stage.play(
+        record.event("approval_requested", "turn-1", id="c1", name="conversation_delete", input=given),
+        finished(
+            record, "turn-1", "", pending_approval={"id": "c1", "name": "conversation_delete", "input": given}
+        ),
+    )
     card = stage.page.get_by_role("region", name="Izzy asks for permission")
     expect(card).to_contain_text("Izzy would like to delete a conversation")
     card.get_by_role("button", name="Yes, allow").click()
     expect(card.get_by_role("button", name="No")).to_be_disabled()
     assert stage.sent[-1] == {"type": "approve", "id": "c1", "decision": "allow"}
-    stage.play(record.event("turn_resumed", "turn-1"), record.event("tool_result", "turn-1", id="c1", name="conversation_delete", result="deleted", is_error=False, duration_ms=5))
+    stage.play(
+        record.event("turn_resumed", "turn-1"),
+        record.event(
+            "tool_result",
+            "turn-1",
+            id="c1",
+            name="conversation_delete",
+            result="deleted",
+            is_error=False,
+            duration_ms=5,
+        ),
+    )
     expect(card).to_have_count(0)
 
 
 def test_a_question_card_sends_the_answer(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
-    stage.play(record.event("question", "turn-1", id="c1", text="Which calendar?"), finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}))
+    stage.play(
+        record.event("question", "turn-1", id="c1", text="Which calendar?"),
+        finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}),
+    )
     field = stage.page.get_by_role("textbox", name="Which calendar?")
     field.fill("the family one")
     field.press("Enter")
@@ -137,7 +185,15 @@ def test_a_question_card_sends_the_answer(stage: Stage) -> None:
 
 def test_a_refused_message_comes_back_into_the_field(stage: Stage) -> None:
     stage.chat.send("this will be refused")
-    stage.play({"type": "error", "code": "conflict", "message": "Wait for the answer.", "extra": {}, "client_id": stage.sent[-1]["client_id"]})
+    stage.play(
+        {
+            "type": "error",
+            "code": "conflict",
+            "message": "Wait for the answer.",
+            "extra": {},
+            "client_id": stage.sent[-1]["client_id"],
+        }
+    )
     expect(stage.chat.field).to_have_value("this will be refused")
     expect(stage.chat.turns).to_have_count(0)
     expect(stage.page.locator(".toast")).to_contain_text("Wait for the answer.")
@@ -189,7 +245,17 @@ def test_surfaced_memories_stand_beside_the_answer(stage: Stage) -> None:
     record = Recording()
     stage.page.set_viewport_size({"width": 1500, "height": 800})
     stage.begin(record)
-    stage.play(record.event("memory_context", "turn-1", items=[memory_item("Allergic to shellfish."), memory_item("Bob is vegetarian.", "0199a000-0000-7000-8000-0000000000ab")], tokens=20))
+    stage.play(
+        record.event(
+            "memory_context",
+            "turn-1",
+            items=[
+                memory_item("Allergic to shellfish."),
+                memory_item("Bob is vegetarian.", "0199a000-0000-7000-8000-0000000000ab"),
+            ],
+            tokens=20,
+        )
+    )
     stage.play(*streamed(record, "turn-1", [("x", 0, "<p>An answer</p>")]))
     aside = stage.page.get_by_role("complementary", name="Memories used for this answer")
     expect(aside).to_contain_text("2 memories used")
@@ -207,14 +273,19 @@ def test_screen_readers_hear_an_answer_once_when_it_is_finished(stage: Stage) ->
     expect(announcer).to_have_text("Izzy is answering")
     stage.play(*streamed(record, "turn-1", [("Half", 0, "<p>Half</p>")]))
     expect(announcer).to_have_text("Izzy is answering")
-    stage.play(*streamed(record, "turn-1", [(" done", 0, "<p>Half done</p>")]), finished(record, "turn-1", "Half done"))
+    stage.play(
+        *streamed(record, "turn-1", [(" done", 0, "<p>Half done</p>")]),
+        finished(record, "turn-1", "Half done"),
+    )
     expect(announcer).to_have_text("Izzy: Half done")
     assert stage.page.locator("#log").get_attribute("aria-live") == "off"
 
 
 def test_enter_while_an_input_method_composes_does_not_send(stage: Stage) -> None:
     stage.chat.field.fill("にほん")
-    stage.chat.field.evaluate("field => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true, cancelable: true}))")
+    stage.chat.field.evaluate(
+        "field => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true, cancelable: true}))"
+    )
     stage.page.wait_for_timeout(100)
     assert [frame for frame in stage.sent if frame["type"] == "message"] == []
     expect(stage.chat.field).to_have_value("にほん")
@@ -241,7 +312,13 @@ def test_a_draft_outlives_a_reload(stage: Stage) -> None:
 def test_code_blocks_have_a_copy_button_and_copied_text_is_the_code_alone(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
-    stage.play(*streamed(record, "turn-1", [("x", 0, '<pre><code class="language-python"><span class="k">print</span>(1)\n</code></pre>')]))
+    stage.play(
+        *streamed(
+            record,
+            "turn-1",
+            [("x", 0, '<pre><code class="language-python"><span class="k">print</span>(1)\n</code></pre>')],
+        )
+    )
     block = stage.chat.last.locator(".code-block")
     expect(block.locator(".code-head")).to_contain_text("python")
     stage.page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -13,8 +13,6 @@ from tests.browser.conftest import add_user, set_up
 from tests.browser.server import Server
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, text, tool
 
-BUTTON = "button"
-
 
 @dataclass
 class Model:
@@ -48,7 +46,10 @@ def model(peer: AnthropicServer) -> Model:
 
 @pytest.fixture(scope="module")
 def model_server(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("with-model"), {"ANTHROPIC_BASE_URL": peer.url, "ANTHROPIC_API_KEY": "test-key"})
+    server = Server(
+        tmp_path_factory.mktemp("with-model"),
+        {"ANTHROPIC_BASE_URL": peer.url, "ANTHROPIC_API_KEY": "test-key"},
+    )
     server.start()
     yield server
     server.stop()
@@ -60,7 +61,9 @@ def model_owner(model_server: Server) -> StorageState:
 
 
 @pytest.fixture
-def chat(model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> Chat:
+def chat(
+    model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]
+) -> Chat:
     page = open_page(model_server.url, state=model_owner)
     return Chat(page)
 
@@ -85,7 +88,7 @@ def test_stop_keeps_what_was_written(chat: Chat, model: Model) -> None:
     model.add(answer)
     turn = chat.send("tell me a story")
     expect(turn.locator(".prose")).to_contain_text("The")
-    chat.page.get_by_role(BUTTON, name="Stop the answer").click()
+    chat.page.get_by_role("button", name="Stop the answer").click()
     chat.wait_for(turn, "stopped")
     answer.release.set()
     kept = chat.answer(turn)
@@ -126,14 +129,19 @@ def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: Mode
     chat.page.reload()
     field = chat.page.get_by_role("textbox", name="Red or green?")
     field.fill("green")
-    chat.page.get_by_role(BUTTON, name="Answer", exact=True).click()
+    chat.page.get_by_role("button", name="Answer", exact=True).click()
     chat.wait_for(chat.last, "done")
     assert chat.answer() == "Green it is."
     assert "green" in str(model.asked[-1]["messages"][-1])
 
 
-@pytest.mark.parametrize(("button", "outcome"), [("Yes, allow", "Deleted a conversation"), ("No", "Deleting a conversation: failed")])
-def test_a_permission_card_decides_whether_the_tool_runs(chat: Chat, model: Model, button: str, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("button", "outcome"),
+    [("Yes, allow", "Deleted a conversation"), ("No", "Deleting a conversation: failed")],
+)
+def test_a_permission_card_decides_whether_the_tool_runs(
+    chat: Chat, model: Model, button: str, outcome: str
+) -> None:
     model.add(reply(text("Noted.")))
     chat.say("a conversation to throw away")
     doomed = chat.page.url.rstrip("/").split("/")[-1]
@@ -143,7 +151,7 @@ def test_a_permission_card_decides_whether_the_tool_runs(chat: Chat, model: Mode
     chat.wait_for(turn, "waiting")
     card = chat.page.get_by_role("region", name="Izzy asks for permission")
     expect(card).to_contain_text(doomed)
-    card.get_by_role(BUTTON, name=button, exact=True).click()
+    card.get_by_role("button", name=button, exact=True).click()
     chat.wait_for(turn, "done")
     assert chat.tools(turn) == [outcome]
     status = chat.page.request.get(chat.page.url.split("/c/")[0] + f"/c/{doomed}/").status
@@ -164,7 +172,7 @@ def test_a_failing_model_says_so_and_trying_again_helps(chat: Chat, model: Model
     turn = chat.send("hello")
     chat.wait_for(turn, "failed")
     expect(turn.locator(".notice-danger")).not_to_be_empty()
-    turn.get_by_role(BUTTON, name="Try again").click()
+    turn.get_by_role("button", name="Try again").click()
     chat.wait_for(chat.last, "done")
     expect(chat.turns).to_have_count(1)
     assert chat.answer() == "Now it works."
@@ -184,7 +192,11 @@ def test_two_messages_at_once_queue_up(chat: Chat, model: Model) -> None:
 
 
 def test_parallel_tools_each_have_a_card(chat: Chat, model: Model) -> None:
-    calls = [tool("memory_search", {"query": "tea"}), tool("think", {"thought": "hm"}), tool("memory_search", {"top_k": 3})]
+    calls = [
+        tool("memory_search", {"query": "tea"}),
+        tool("think", {"thought": "hm"}),
+        tool("memory_search", {"top_k": 3}),
+    ]
     model.add(reply(*calls), reply(text("Done.")))
     turn = chat.say("look around")
     assert sorted(chat.tools(turn)) == ["Searched memories", "Searching memories: failed", "Thought"]
@@ -192,17 +204,27 @@ def test_parallel_tools_each_have_a_card(chat: Chat, model: Model) -> None:
 
 def test_markup_from_model_and_tools_is_inert(chat: Chat, model: Model) -> None:
     evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload="window.hacked=1"> [a](javascript:window.hacked=1) <form action="/sign-out/"><button hx-post="/sign-out/">x</button></form>'
-    model.add(reply(tool("memory_save", {"content": evil}), tool("memory_search", {"query": evil})), reply(text(f"Look: {evil}\n\n```html\n{evil}\n```")))
+    model.add(
+        reply(tool("memory_save", {"content": evil}), tool("memory_search", {"query": evil})),
+        reply(text(f"Look: {evil}\n\n```html\n{evil}\n```")),
+    )
     turn = chat.say(evil)
     for card in turn.locator(".tool summary").all():
         card.click()
     chat.page.wait_for_timeout(300)
     assert chat.page.evaluate("window.hacked") is None
-    assert turn.locator(".prose script, .prose img, .prose form, .prose [onerror], .prose [hx-post], .prose a[href^='javascript']").count() == 0
+    assert (
+        turn.locator(
+            ".prose script, .prose img, .prose form, .prose [onerror], .prose [hx-post], .prose a[href^='javascript']"
+        ).count()
+        == 0
+    )
     expect(turn.locator(".bubble")).to_contain_text("<script>")
 
 
-def test_another_user_of_the_same_server_sees_nothing_of_it(chat: Chat, model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]) -> None:
+def test_another_user_of_the_same_server_sees_nothing_of_it(
+    chat: Chat, model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]
+) -> None:
     model.add(reply(text("A secret answer.")))
     chat.say("my secret")
     bob = add_user(model_server, model_owner, "bob")
