@@ -9,7 +9,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from apps.core.text import estimate_tokens
-from apps.search.documents import Hit
+from apps.search.documents import Hit, Scope
 from apps.search.selectors import search
 
 from .models import Memory, Status, Trust
@@ -85,13 +85,27 @@ def surface(
     `exclude_ids` the notes this conversation has been shown. Records the access of what it returns, so
     call it once per turn, inside `in_db`.
     """
-    query = "\n".join(text[:_QUERY_CHARS] for text in recent_texts[-RECENT_TEXTS:]).strip()
-    if not query:
-        return Surfaced()
-    hits = search(user_id, query, top_k=CANDIDATES, scope=replace(NOTES, exclude_ids=frozenset(exclude_ids)))
+    hits = _found(user_id, recent_texts[-RECENT_TEXTS:], replace(NOTES, exclude_ids=frozenset(exclude_ids)))
     surfaced = compose(_relevant(user_id, hits, now or timezone.now()))
     access_record(user_id=user_id, memory_ids=[item.id for item in surfaced.items])
     return surfaced
+
+
+def _found(user_id: UUID, texts: Sequence[str], scope: Scope) -> list[Hit]:
+    """What search finds for the messages, each note once, as relevant as it is to all of them or to the newest.
+
+    Asked together they carry what the newest alone leaves open ("what could I give her?"); asked alone it is
+    not drowned by a long answer before it.
+    """
+    newest = texts[-1][:_QUERY_CHARS].strip() if texts else ""
+    together = "\n".join(text[:_QUERY_CHARS] for text in texts).strip()
+    best: dict[UUID, Hit] = {}
+    for query in dict.fromkeys(filter(None, (newest, together))):
+        for hit in search(user_id, query, top_k=CANDIDATES, scope=scope):
+            known = best.get(hit.source_id)
+            if known is None or hit.relevance > known.relevance:
+                best[hit.source_id] = hit
+    return list(best.values())
 
 
 def final_score(relevance: float, importance: int, age: timedelta) -> float:

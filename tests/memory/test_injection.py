@@ -256,6 +256,22 @@ def test_only_the_last_three_messages_are_the_query(alice: User, note: MakeNote)
     assert surface(alice.pk, recent[:1]).items != ()
 
 
+def test_a_long_answer_does_not_drown_the_question_after_it(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The router stands in the hall closet.")
+    note(alice, "The user's sister Anna is getting married on 3 June 2027.")
+    answer = "Gardens need sun, water and patience. " * 40
+    surfaced = surface(alice.pk, ["How do I grow tomatoes?", answer, "Where is the router?"])
+    assert made.pk in [item.id for item in surfaced.items]
+
+
+def test_the_messages_before_complete_a_question(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user's sister Anna is getting married on 3 June 2027.")
+    before = ["When is my sister's wedding?", "Anna's wedding is on 3 June."]
+    assert surface(alice.pk, ["What could I give her?"]).items == ()
+    surfaced = surface(alice.pk, [*before, "What could I give her?"])
+    assert [item.id for item in surfaced.items] == [made.pk]
+
+
 def test_what_this_conversation_was_shown_is_not_shown_again(alice: User, note: MakeNote) -> None:
     made = note(alice, "The router stands in the hall closet.")
     assert [item.id for item in surface(alice.pk, ["Where is the router?"]).items] == [made.pk]
