@@ -10,11 +10,12 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.chat import sweeps
+        from apps.chat.markdown import warm_up
         from apps.chat.runner.afterwards import messages_index_pending
         from apps.chat.selectors.conversations import conversation_belongs
         from apps.chat.selectors.stats import chat_stats
         from apps.chat.tools import CONVERSATION_TOOLS
-        from apps.core.registries import owners, stats_providers
+        from apps.core.registries import owners, stats_providers, warmups
         from apps.core.sweeps import register_sweep
 
         register_tools(CONVERSATION_TOOLS)
@@ -22,4 +23,5 @@ class ChatConfig(AppConfig):
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))
         register_sweep("turn_events_prune", sweeps.events_prune, every=timedelta(hours=1))
         owners.register("conversation", conversation_belongs)
+        warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)

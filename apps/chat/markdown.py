@@ -1,7 +1,8 @@
 """Markdown of users and models as HTML that is safe to put into a page.
 
 Three layers: markdown-it-py without raw HTML, code coloured by Pygments with classes (no inline styles), and nh3
-with an allow-list over the whole. Nothing loads from another host: images become links.
+with an allow-list over the whole. Nothing loads from another host: images become links. The libraries take a
+third of a second to import, so they come with the first rendering (or with `warm_up`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,17 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nh3
-from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
-from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+    from markdown_it.utils import EnvType, OptionsDict
+    from pygments.formatters import HtmlFormatter
 
 MAX_HIGHLIGHT_CHARS = 50_000
 """Longer code is shown without colours: Pygments takes about 1 ms for 4,000 characters."""
@@ -54,6 +52,11 @@ def render(text: str) -> str:
     return "\n".join(block.html for block in blocks(text))
 
 
+def warm_up() -> None:
+    """Imports what rendering needs, so that the first page need not wait for it."""
+    render("```python\n1\n```")
+
+
 def blocks(text: str) -> list[Block]:
     """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself."""
     parser = _parser()
@@ -64,7 +67,7 @@ def blocks(text: str) -> list[Block]:
     ]
 
 
-def _top_level(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+def _top_level(tokens: "Sequence[Token]") -> "Iterator[list[Token]]":
     group: list[Token] = []
     depth = 0
     for token in tokens:
@@ -76,7 +79,9 @@ def _top_level(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt(
         "commonmark", {"html": False, "linkify": True, "breaks": True, "highlight": _highlight}
     )
@@ -88,7 +93,7 @@ def _parser() -> MarkdownIt:
 
 
 def _image(
-    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+    renderer: "RendererHTML", tokens: "Sequence[Token]", index: int, options: "OptionsDict", env: "EnvType"
 ) -> str:
     """An image as a link to it: the page loads nothing from other hosts, and a URL could carry data away."""
     token = tokens[index]
@@ -97,7 +102,7 @@ def _image(
 
 
 def _cell(
-    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+    renderer: "RendererHTML", tokens: "Sequence[Token]", index: int, options: "OptionsDict", env: "EnvType"
 ) -> str:
     """A table cell with its alignment as a class: inline styles are not allowed."""
     token = tokens[index]
@@ -108,6 +113,10 @@ def _cell(
 def _highlight(code: str, language: str, attributes: str) -> str:
     """A code block with Pygments' classes; the language as a class on `pre` for the page's label."""
     name = "".join(char for char in language.lower() if char.isalnum() or char in "+#-")[:20]
+    from pygments import highlight
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
     body = escape(code)
     if name and len(code) <= MAX_HIGHLIGHT_CHARS:
         with suppress(ClassNotFound):
@@ -118,10 +127,14 @@ def _highlight(code: str, language: str, attributes: str) -> str:
 
 @cache
 def _formatter() -> "HtmlFormatter[str]":
+    from pygments.formatters import HtmlFormatter
+
     return HtmlFormatter(nowrap=True)
 
 
 def _clean(html: str) -> str:
+    import nh3
+
     return nh3.clean(
         html,
         tags=TAGS,

@@ -14,6 +14,8 @@ from apps.search.selectors import search
 CHAT_CHANNEL = "chat"
 SEARCH_HITS = 40
 SNIPPET_CHARS = 120
+RELEVANT = 0.35
+"""Below this relevance a passage is not about what was searched for."""
 
 VISIBLE = Q(messages__kind=MessageKind.TEXT, messages__superseded_by=None) & ~Q(messages__text="")
 
@@ -51,31 +53,40 @@ class FoundConversation:
 
 
 def conversations_search(user_id: UUID, query: str, *, limit: int = 30) -> list[FoundConversation]:
-    """The user's own chats whose title contains the query, then those in which something like it was said."""
+    """The user's own chats whose title contains the query, then those in which it, or something like it, was said."""
     own = conversations_for(user_id)
     found = {row.id: FoundConversation(row) for row in own.filter(title__icontains=query)[:limit]}
-    hits = search(user_id, query, top_k=SEARCH_HITS, scope=Scope(sources=frozenset({Source.CONVERSATION})))
-    snippets = {
-        hit.conversation_id: " ".join(hit.text.split())[:SNIPPET_CHARS]
-        for hit in reversed(hits)
-        if hit.conversation_id
-    }
-    rows = {row.id: row for row in own.filter(id__in=snippets.keys())}
-    for hit in hits:
-        if hit.conversation_id in rows and hit.conversation_id not in found:
-            found[hit.conversation_id] = FoundConversation(
-                rows[hit.conversation_id], snippets[hit.conversation_id]
-            )
-    for message in _unindexed_matches(user_id, query, limit):
-        found.setdefault(
-            message.conversation_id, FoundConversation(message.conversation, message.text[:SNIPPET_CHARS])
-        )
+    snippets = _said(user_id, query) | _said_literally(user_id, query, limit)
+    rows = {row.id: row for row in own.filter(id__in=snippets)}
+    for conversation_id, text in snippets.items():
+        if conversation_id in rows:
+            found.setdefault(conversation_id, FoundConversation(rows[conversation_id], text))
     return list(found.values())[:limit]
 
 
-def _unindexed_matches(user_id: UUID, query: str, limit: int) -> list[Message]:
-    """Matches in conversations without memory, whose messages are in no index."""
+def _said(user_id: UUID, query: str) -> dict[UUID, str]:
+    """The best passage of each conversation that is about the query, best first."""
+    hits = search(user_id, query, top_k=SEARCH_HITS, scope=Scope(sources=frozenset({Source.CONVERSATION})))
+    found: dict[UUID, str] = {}
+    for hit in hits:
+        if hit.conversation_id is not None and hit.relevance >= RELEVANT:
+            found.setdefault(hit.conversation_id, _snippet(hit.text, query))
+    return found
+
+
+def _said_literally(user_id: UUID, query: str, limit: int) -> dict[UUID, str]:
+    """Messages that contain the very words, a beginning of one too; also where nothing is indexed (no memory)."""
     rows = Message.objects.for_user(user_id).filter(
-        conversation__use_memory=False, superseded_by=None, kind=MessageKind.TEXT, text__icontains=query
+        conversation__channel=CHAT_CHANNEL, superseded_by=None, kind=MessageKind.TEXT, text__icontains=query
     )
-    return list(rows.select_related("conversation").order_by("-created_at")[:limit])
+    newest = rows.order_by("-created_at").values_list("conversation_id", "text")[: limit * 2]
+    return {conversation_id: _snippet(text, query) for conversation_id, text in reversed(newest)}
+
+
+def _snippet(text: str, query: str) -> str:
+    """A line of the text around the query's words, or its beginning."""
+    plain = " ".join(text.split())
+    at = plain.casefold().find(query.casefold())
+    start = max(0, at - SNIPPET_CHARS // 3)
+    cut = plain[start : start + SNIPPET_CHARS]
+    return f"{'…' if start else ''}{cut}{'…' if start + SNIPPET_CHARS < len(plain) else ''}"
