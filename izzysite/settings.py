@@ -283,6 +283,7 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": env_str("IZZY_LOG_LEVEL", "INFO").upper()},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.request": {"level": "ERROR"},
         "django.channels.server": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
@@ -290,7 +291,13 @@ LOGGING = {
     },
 }
 
-UNFOLD = {"SITE_TITLE": "Izzy", "SITE_HEADER": "Izzy", "SITE_SYMBOL": "neurology", "SHOW_VIEW_ON_SITE": False}
+UNFOLD = {
+    "SITE_TITLE": "Izzy",
+    "SITE_HEADER": "Izzy",
+    "SITE_SYMBOL": "neurology",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": f"/{STATIC_URL}img/icon.svg"}],
+    "SHOW_VIEW_ON_SITE": False,
+}
 
 # --- The assistant ---------------------------------------------------------------------------------------------
 

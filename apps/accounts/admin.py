@@ -3,9 +3,12 @@
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from apps.accounts.models import APIToken, Preferences, Secret, SignInAttempt, User
+from apps.accounts.services import user_delete
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 
 admin.site.unregister(Group)
@@ -24,6 +27,14 @@ class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg]  # gene
         (None, {"fields": ("username", "password", "email", "is_active", "is_superuser", "is_staff")}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """As everywhere else: what other apps keep beside their rows goes too."""
+        user_delete(user=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for user in queryset:
+            user_delete(user=user)
 
 
 @admin.register(Preferences)

@@ -1,6 +1,7 @@
 """Health checks that the apps register; they feed `doctor`, `/readyz` and the banner of the pages."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,9 @@ class Check:
 
 
 _checks: dict[str, Check] = {}
+_recent: dict[str, tuple[float, CheckResult]] = {}
+
+RECENT_SECONDS = 3.0
 
 
 def register_check(name: str, function: Callable[[], CheckResult], *, essential: bool = False) -> None:
@@ -46,3 +50,12 @@ def run_check(check: Check) -> CheckResult:
         return CheckResult(
             False, f"The check itself failed: {type(error).__name__}.", "See the server's log."
         )
+
+
+def recent_result(check: Check) -> CheckResult:
+    """The check's outcome, at most three seconds old: for addresses that anybody may ask as often as they like."""
+    now = time.monotonic()
+    known = _recent.get(check.name)
+    if known is None or now - known[0] > RECENT_SECONDS:
+        known = _recent[check.name] = (now, run_check(check))
+    return known[1]

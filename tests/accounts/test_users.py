@@ -147,3 +147,22 @@ def test_the_first_user_alone_may_delete_the_whole(admin: User) -> None:
 def test_names_differ_by_more_than_case(alice: User) -> None:
     with pytest.raises(Conflict):
         user_create(username="Alice", password=PASSWORD)
+
+
+def test_deleting_in_the_admin_purges_too(
+    admin: User, alice: User, bob: User, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purged: set[UUID] = set()
+
+    def purge(user_id: UUID) -> int:
+        purged.add(user_id)
+        return 1
+
+    monkeypatch.setitem(purgers._entries, "test", purge)
+    owners = {alice.pk, bob.pk}
+    browser = sign_in(admin)
+    browser.post(f"/admin/accounts/user/{alice.pk}/delete/", {"post": "yes"})
+    chosen = {"action": "delete_selected", "_selected_action": [str(bob.pk)], "post": "yes"}
+    browser.post("/admin/accounts/user/", chosen)
+    assert purged == owners
+    assert set(User.objects.values_list("username", flat=True)) == {"admin"}

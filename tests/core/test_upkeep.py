@@ -1,9 +1,16 @@
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from apps.core import health, sweeps, worker
+from apps.core.checks import check_data_directory, check_database, unsafe_settings
 from apps.core.health import CheckResult, register_check, run_check
 from apps.core.models import InstanceState
 from apps.core.sweeps import Sweep, register_sweep
@@ -16,6 +23,7 @@ pytestmark = pytest.mark.django_db
 def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "_sweeps", {})
     monkeypatch.setattr(health, "_checks", {})
+    monkeypatch.setattr(health, "_recent", {})
     monkeypatch.setattr(worker, "close_old_connections", lambda: None)
 
 
@@ -63,3 +71,75 @@ def test_essential_checks_come_first() -> None:
     register_check("a", lambda: CheckResult(True, ""))
     register_check("z", lambda: CheckResult(True, ""), essential=True)
     assert [check.name for check in health.checks()] == ["z", "a"]
+
+
+def test_readiness_follows_the_essential_checks_alone_and_asks_not_too_often(client: Client) -> None:
+    asked: list[str] = []
+
+    def essential() -> CheckResult:
+        asked.append("essential")
+        return CheckResult(len(asked) > 1, "")
+
+    register_check("essential", essential, essential=True)
+    register_check("other", lambda: CheckResult(False, "a detail"))
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json() == {"status": "unavailable", "checks": {"essential": False, "other": False}}
+    client.get("/readyz")
+    assert len(asked) == 1
+    health._recent.clear()
+    response = client.get("/readyz")
+    assert (response.status_code, response.json()["status"]) == (200, "ready")
+
+
+def test_the_doctor_says_what_to_do_and_fails_where_something_essential_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    register_check("fine", lambda: CheckResult(True, "all well"))
+    register_check("lacking", lambda: CheckResult(False, "not there", "install it"))
+    call_command("doctor")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "all well" in shown
+    assert "install it" in shown
+    register_check("base", lambda: CheckResult(False, "broken", "mend it"), essential=True)
+    with pytest.raises(SystemExit) as caught:
+        call_command("doctor")
+    assert caught.value.code == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        ({"DEBUG": True}, "izzy.W001"),
+        ({"IZZY_PUBLIC_URL": ""}, "izzy.W002"),
+        ({"IZZY_THROTTLE": False}, "izzy.W003"),
+        ({"IZZY_PUBLIC_URL": "", "IZZY_BEHIND_PROXY": True}, "izzy.W004"),
+    ],
+)
+def test_unsafe_settings_are_warned_about_beyond_ones_own_machine(
+    settings: Settings, changes: dict[str, bool | str], warning: str
+) -> None:
+    safe = {"DEBUG": False, "IZZY_THROTTLE": True, "IZZY_BEHIND_PROXY": False}
+    for name, value in (
+        safe | {"IZZY_HOST": "0.0.0.0", "IZZY_PUBLIC_URL": "https://izzy.example.org"}
+    ).items():
+        setattr(settings, name, value)
+    assert unsafe_settings(None) == []
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    assert warning in [found.id for found in unsafe_settings(None)]
+
+
+def test_a_folder_that_cannot_be_written_is_told(settings: Settings, tmp_path: Path) -> None:
+    settings.IZZY_DATA_DIR = tmp_path
+    assert check_data_directory().ok
+    settings.IZZY_DATA_DIR = tmp_path / "missing"
+    assert not check_data_directory().ok
+
+
+def test_the_database_check_sees_a_missing_migration() -> None:
+    assert check_database().ok
+    MigrationRecorder(connection).record_unapplied("core", "0001_initial")
+    result = check_database()
+    assert not result.ok
+    assert "migrate" in result.hint

@@ -154,8 +154,6 @@ def test_odd_addresses_are_no_server_errors(alice: User, path: str) -> None:
 
 
 def test_a_host_that_is_not_ours_is_refused(client: Client) -> None:
-    response = client.get("/healthz", headers={"host": "evil.example"})
-    assert response.status_code == 200 or response.status_code == 400
     assert client.get("/sign-in/", headers={"host": "evil.example"}).status_code == 400
 
 
