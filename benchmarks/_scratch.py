@@ -23,12 +23,12 @@ def scratch_database() -> Iterator[Path]:
     connection = connections["default"]
     kept, throttled = connection.settings_dict["NAME"], settings.IZZY_THROTTLE
     connections.close_all()
-    connection.settings_dict["NAME"] = folder / "benchmark.sqlite3"
+    connection.settings_dict["NAME"] = folder / "izzy.sqlite3"
     settings.IZZY_THROTTLE = False
     cache.forget()
     try:
         call_command("migrate", verbosity=0)
-        yield folder / "benchmark.sqlite3"
+        yield folder / "izzy.sqlite3"
     finally:
         connections.close_all()
         connection.settings_dict["NAME"] = kept

@@ -122,7 +122,7 @@ def _ingest(client: Client, conversation: dict[str, Any], number: int, outcome: 
             began = time.perf_counter()
             _post(client, "ingest", body, 202)
             outcome.timings["ingest, per message"].append(
-                (time.perf_counter() - began) * 1000 / len(body["messages"])
+                (time.perf_counter() - began) * 1000 / len(messages[start : start + BATCH])
             )
 
 

@@ -66,8 +66,8 @@ def space_build(
     """Make every passage's vector in the space of another embedder, then switch to it at once.
 
     Search goes on in the old space meanwhile, new passages included. Interrupted, the next call for the same embedder
-    goes on where it stopped. `progress(done, total)` is called after each batch. Raises EmbedderDown; InvalidInput for
-    an unknown embedder; Conflict where another switch came first.
+    goes on where it stopped. `progress(done, total)` is called after each batch. Raises EmbedderDown (also for
+    an unknown embedder), Conflict where another switch came first.
     """
     embedder_for(name)
     space = _space_to_build(name)

@@ -4,8 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 
-from apps.core.errors import InvalidInput
-from apps.search.embedders.base import Embedder
+from apps.search.embedders.base import Embedder, EmbedderMissing
 from apps.search.embedders.local import FastembedEmbedder, SentenceTransformersEmbedder
 from apps.search.embedders.ollama import OllamaEmbedder
 from apps.search.embedders.static import StaticEmbedder
@@ -21,7 +20,7 @@ _lock = threading.Lock()
 def embedder_for(name: str) -> Embedder:
     """The process' one embedder of that name: `static` or `ENGINE:MODEL`.
 
-    Raises InvalidInput for a name that is neither, EmbedderMissing where a package is not installed.
+    Raises EmbedderMissing for a name that is neither and where a package is not installed.
     """
     with _lock:
         return _make(name)
@@ -35,7 +34,7 @@ def _make(name: str) -> Embedder:
     factory = _FACTORIES.get(engine)
     if factory is None or not model:
         engines = ", ".join(f"{engine}:MODEL" for engine in _FACTORIES)
-        raise InvalidInput(
+        raise EmbedderMissing(
             f"IZZY_EMBEDDER must be static or one of {engines}, not {name!r}.", code="unknown_embedder"
         )
     return factory(model)

@@ -17,6 +17,8 @@ from apps.search.embedders.base import EmbedderMissing, Matrix, QueryWeights, Ve
 from apps.search.language.analysis import word_spans
 
 DIMENSION = 256
+WORD_START = "\u2581"
+"""How the vocabulary marks a token that begins a word."""
 MAX_TOKENS = 4096
 """Tokens of one text that count."""
 SIGN_WEIGHT = 0.05
@@ -63,6 +65,11 @@ class StaticEmbedder:
         return np.asarray(ranks / ranks[-1], dtype=np.float32)
 
     @cached_property
+    def _weighted(self) -> Matrix:
+        """Token vectors times their weights, 32 MB: made when many texts are embedded at once."""
+        return np.asarray(self._vectors, dtype=np.float32) * self._ranks[:, None]
+
+    @cached_property
     def _tokenizer(self) -> Any:
         from tokenizers import Tokenizer
 
@@ -74,6 +81,8 @@ class StaticEmbedder:
         return tokenizer
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        if len(texts) == 1:
+            return self._embed_one(texts[0])
         batch = self._tokenizer.encode_batch_fast([text.lower() for text in texts], add_special_tokens=False)
         counts = np.fromiter((len(item.ids) for item in batch), dtype=np.int64, count=len(texts))
         result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
@@ -81,11 +90,15 @@ class StaticEmbedder:
         if not len(filled):
             return result
         tokens = np.concatenate([batch[row].ids for row in filled]).astype(np.int64)
-        weighted = self._vectors[tokens].astype(np.float32)
-        weighted *= self._ranks[tokens, None]
         starts = np.concatenate(([0], np.cumsum(counts[filled])[:-1]))
-        result[filled] = np.add.reduceat(weighted, starts, axis=0)
+        result[filled] = np.add.reduceat(self._weighted[tokens], starts, axis=0)
         return unit_rows(result)
+
+    def _embed_one(self, text: str) -> Matrix:
+        tokens = self._tokenizer.encode(text.lower(), add_special_tokens=False).ids
+        if not tokens:
+            return np.zeros((1, DIMENSION), dtype=np.float32)
+        return unit_rows((self._ranks[tokens] @ self._vectors[tokens].astype(np.float32))[None])
 
     def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
         lowered = text.lower()
@@ -99,6 +112,12 @@ class StaticEmbedder:
             weigh = weights.trust * own + (1 - weights.trust) * weigh
         total = weigh @ self._vectors[tokens].astype(np.float32)
         return np.asarray(total / max(float(np.sqrt(total @ total)), 1e-9))
+
+    def vocabulary_words(self) -> list[str]:
+        """The vocabulary's whole lower-case words of four letters and more, the most frequent first."""
+        entries = sorted((token, word) for word, token in self._tokenizer.get_vocab().items())
+        words = [word[1:] for _, word in entries if word.startswith(WORD_START)]
+        return [word for word in words if len(word) > 3 and word.isalpha() and word.islower()]
 
     def plain_mean(self, text: str) -> Vector:
         """The unweighted mean of the token vectors: the baseline that benchmarks compare with."""
