@@ -12,7 +12,7 @@ MIN_SECRET_CHARS = 8
 
 KEY_SHAPES = re.compile(
     r"""
-      sk-[A-Za-z0-9_-]{20,}                                   # Anthropic, OpenAI and those who copied them
+      (?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}                                   # Anthropic, OpenAI and those who copied them
     | izzy_[A-Za-z0-9_-]{20,}
     | (?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}
     | glpat-[A-Za-z0-9_-]{16,}
@@ -21,8 +21,8 @@ KEY_SHAPES = re.compile(
     | xox[abeoprs]-[A-Za-z0-9-]{10,}
     | (?:e2b|hf|npm|pypi|dop_v1|shpat)_[A-Za-z0-9]{20,}
     | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}
-    | SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
-    | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}   # JSON web tokens
+    | (?<![A-Za-z0-9_-])SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
+    | (?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}   # JSON web tokens
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | (?<=://)[^\s:/@]{1,64}:[^\s:/@]{3,}(?=@)                 # user:password@ of a URL
     """,

@@ -4,6 +4,7 @@ Importing that package takes about two seconds, so it is imported at first use, 
 """
 
 import asyncio
+import importlib
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -36,8 +37,9 @@ MARKER = {"type": "ephemeral"}
 
 
 def warm_up() -> None:
-    """Imports the SDK, so that the first message need not wait for it; run in a thread of the web process."""
-    _sdk()
+    """Imports what the first message would wait for; run in a thread of the web process."""
+    for name in ("anthropic", "apps.agent.loop", "apps.agent.offline.transport"):
+        importlib.import_module(name)
 
 
 @cache
@@ -86,8 +88,7 @@ class SdkModelClient:
     async def _client(self, endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
         known = self._clients.setdefault(asyncio.get_running_loop(), {})
         if endpoint not in known:
-            await asyncio.to_thread(_sdk)
-            known[endpoint] = _new_client(endpoint)
+            known.setdefault(endpoint, await asyncio.to_thread(_new_client, endpoint))
         return known[endpoint]
 
 

@@ -64,7 +64,7 @@ def toolcalls_open(
             turn_id=turn_id,
             round=round,
             position=position,
-            tool_use_id=call.tool_use_id,
+            tool_use_id=call.tool_use_id[:128],
             name=call.name[:128],
             tier=call.tier,
             input=call.input,

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     LOOK_UP = "look_up"
     QUESTION = "question"
     FACT = "fact"
+    TOO_LONG = "too_long"
     UNKNOWN = "unknown"
 
 
@@ -35,6 +36,9 @@ class Intent:
     topic: str = ""
     value: str = ""
 
+
+MAX_CHARS = 20_000
+"""Longer messages are not looked at: the patterns run on the event loop."""
 
 OPENING = re.compile(
     r"^(?:(?:hey|hi|hello|ok|okay|well|please|and|so|izzy|yes|oh)\b[\s,.!:]*)*"
@@ -63,7 +67,7 @@ PATTERNS: list[tuple[Kind, str]] = [
     (Kind.CORRECT, r"(?:no[,.]? )?(?:actually|correction|in fact|to be precise|i meant|rather)\b[\s,:–-]*(?P<topic>.+)"),
     (Kind.CORRECT, r"no,\s+(?P<topic>(?:i|i'm|i’m|my|the|it|we|he|she|they)\b.+)"),
     (Kind.CORRECT, r"(?P<topic>.+?),? (?:actually|instead)"),
-    (Kind.CORRECT, r"(?P<topic>(?:i|my)\b.*\b(?:any ?more|no longer\b.*))"),
+    (Kind.CORRECT, r"(?P<topic>(?:i|my)\b.*?\b(?:any ?more|no longer)\b.*)"),
     (Kind.LOOK_UP, r"(?:what|tell me what|show me what) (?:do|did) (?:you|i) (?:know|remember|tell you|say|have (?:saved|noted)|save|note)(?: (?:about|of|on|for))? (?P<topic>.+)"),
     (Kind.LOOK_UP, r"(?:do you (?:know|remember)|tell me(?: everything)?(?: you know)?|search(?: my (?:notes|memory|memories))?|look up|find|recall|remember)(?: (?:for|about|of|if|whether|anything about|something about))?\s+(?P<topic>.+)"),
     (Kind.QUESTION, r"(?P<topic>(?:what|who|whom|whose|where|when|which|how|why|do|does|did|is|are|am|was|were|can|could|should|would|have|has)\b.+)"),
@@ -78,6 +82,8 @@ COMPILED = [
 def intent_of(words: str) -> Intent:
     """The intent of the user's words, politeness aside."""
     said = words.strip()
+    if len(said) > MAX_CHARS:
+        return Intent(Kind.TOO_LONG)
     for candidate in dict.fromkeys((OPENING.sub("", said, count=1).strip() or said, said)):
         for kind, pattern in COMPILED:
             if match := pattern.fullmatch(candidate):

@@ -8,7 +8,8 @@ import snowballstemmer
 
 from apps.agent.offline.wordlists import STOP
 
-STEM_CHARS = 5
+PREFIX_CHARS = 6
+MAX_WORDS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,40 +22,40 @@ class Note:
 
 
 def content_words(text: str) -> list[str]:
-    """The words that carry meaning, in lower case, each once."""
+    """The words that carry meaning, in lower case, each once, at most 500."""
     found = re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower().replace("’", "'"))
     kept = [
         word.removesuffix("'s") for word in found if word not in STOP and word.removesuffix("'s") not in STOP
     ]
-    return list(dict.fromkeys(kept))
+    return list(dict.fromkeys(kept))[:MAX_WORDS]
 
 
 def best_matches(text: str, notes: list[Note]) -> list[Note]:
     """The notes that share most words with `text`, best first; several when they match equally well, none when no
     note shares a word."""
-    wanted = content_words(text)
-    shared = [(sum(_alike_any(word, content_words(note.text)) for word in wanted), note) for note in notes]
+    wanted = _keys(text)
+    shared = [(_shared(wanted, note.text), note) for note in notes]
     most = max((count for count, _ in shared), default=0)
     return [note for count, note in shared if count == most and most > 0]
 
 
 def sharing(text: str, notes: list[Note]) -> list[Note]:
     """Every note that shares a word with `text`."""
-    wanted = content_words(text)
-    return [note for note in notes if any(_alike_any(word, content_words(note.text)) for word in wanted)]
+    wanted = _keys(text)
+    return [note for note in notes if _shared(wanted, note.text)]
 
 
-def _alike_any(word: str, others: list[str]) -> bool:
-    return any(_alike(word, other) for other in others)
+def _shared(wanted: list[frozenset[str]], text: str) -> int:
+    present = frozenset().union(*_keys(text))
+    return sum(not present.isdisjoint(keys) for keys in wanted)
 
 
-def _alike(one: str, other: str) -> bool:
-    if one == other or _stem(one) == _stem(other):
-        return True
-    shorter, longer = sorted((one, other), key=len)
-    if len(shorter) >= STEM_CHARS and longer.startswith(shorter[:-1]):
-        return True
-    return len(shorter) > STEM_CHARS and longer[: STEM_CHARS + 1] == shorter[: STEM_CHARS + 1]
+def _keys(text: str) -> list[frozenset[str]]:
+    """For each word what it is known by: its stem and, where it is long, its beginning (allergy, allergic)."""
+    return [
+        frozenset({_stem(word), word[:PREFIX_CHARS]} if len(word) >= PREFIX_CHARS else {_stem(word)})
+        for word in content_words(text)
+    ]
 
 
 @lru_cache(maxsize=4096)

@@ -18,6 +18,7 @@ UNKNOWN = (
     "I did not understand that: I am in offline mode and only follow simple rules. Say *help* to see what I understand, "
     "or set `ANTHROPIC_API_KEY` to talk with a language model."
 )
+TOO_LONG = "That message is too long for offline mode. Say it in fewer words, or connect a language model."
 NO_MEMORY = "This conversation is one without memory, so I can neither look up nor save anything here."
 NO_TOOL = "I have no tool for that in this conversation; it may be turned off in your preferences."
 NOTHING_FOUND = "I found nothing about {topic} in your notes."

@@ -32,6 +32,7 @@ RULES: dict[Kind, Callable[[Dialogue, Intent], Blocks]] = {
     Kind.HELP: fixed(phrases.HELP),
     Kind.GREETING: fixed(phrases.GREETING),
     Kind.THANKS: fixed(phrases.THANKS),
+    Kind.TOO_LONG: fixed(phrases.TOO_LONG),
     Kind.UNKNOWN: fixed(phrases.UNKNOWN),
     Kind.FORGET_ALL: fixed(phrases.FORGET_ALL),
     Kind.CONVERSATION_LIST: talks.conversation_list,

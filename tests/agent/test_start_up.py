@@ -1,0 +1,26 @@
+"""What starting costs: the SDK takes seconds to import, so nothing imports it before it is needed."""
+
+import subprocess
+import sys
+
+from django.conf import settings
+
+from apps.core.registries import warmups
+
+
+def modules_after(code: str) -> set[str]:
+    """The modules that are loaded in a fresh process once Django is set up and `code` has run."""
+    script = f"import django, sys; django.setup(); {code}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_setting_up_django_does_not_import_the_sdk() -> None:
+    assert not {"anthropic", "httpx2", "jsonschema"} & modules_after("pass")
+
+
+def test_warming_up_imports_it() -> None:
+    assert {"anthropic", "jsonschema"} <= modules_after("from apps.agent.sdk import warm_up; warm_up()")
+    assert "model" in warmups
