@@ -33,6 +33,7 @@ from .serializers import (
     VersionOutput,
     edge_json,
     memory_json,
+    page_of,
     related_json,
     version_json,
 )
@@ -96,10 +97,15 @@ LIST_FILTERS = [
 ]
 
 
+@extend_schema(tags=["memories"])
 class MemoriesView(NotesView):
     """All notes."""
 
-    @extend_schema(operation_id="memories_list", parameters=LIST_FILTERS, responses=MemoryOutput(many=True))
+    @extend_schema(
+        operation_id="memories_list",
+        parameters=LIST_FILTERS,
+        responses=page_of("MemoryPage", MemoryOutput(many=True)),
+    )
     def get(self, request: Request) -> Response:
         """List notes."""
         given = {
@@ -117,6 +123,7 @@ class MemoriesView(NotesView):
         return Response(memory_json(note), status=status.HTTP_201_CREATED)
 
 
+@extend_schema(tags=["memories"])
 class BulkView(NotesView):
     """Many notes at once."""
 
@@ -134,6 +141,7 @@ class BulkView(NotesView):
         return Response(body, status=status.HTTP_201_CREATED)
 
 
+@extend_schema(tags=["memories"])
 class MemoryView(NotesView):
     """One note."""
 
@@ -158,15 +166,19 @@ class MemoryView(NotesView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+@extend_schema(tags=["memories"])
 class HistoryView(NotesView):
     """What a note was before."""
 
-    @extend_schema(operation_id="memories_history", responses=VersionOutput(many=True))
+    @extend_schema(
+        operation_id="memories_history", responses=page_of("VersionPage", VersionOutput(many=True))
+    )
     def get(self, request: Request, memory_id: str) -> Response:
         """All versions of a note, newest first."""
         return self.page(selectors.note_history(self.user_id, parse_id(memory_id)), version_json)
 
 
+@extend_schema(tags=["memories"])
 class RestoreView(NotesView):
     """The way back."""
 
@@ -183,6 +195,7 @@ class RestoreView(NotesView):
         return Response(self.note(key))
 
 
+@extend_schema(tags=["memories"])
 class RelatedView(NotesView):
     """Notes near a note."""
 
@@ -191,7 +204,7 @@ class RelatedView(NotesView):
         parameters=[
             OpenApiParameter("depth", OpenApiTypes.INT, description="Links away, 1 to 5, default 2.")
         ],
-        responses=RelatedOutput(many=True),
+        responses=page_of("RelatedPage", RelatedOutput(many=True)),
     )
     def get(self, request: Request, memory_id: str) -> Response:
         """The notes within some links of a note, in either direction, nearest first."""
@@ -201,10 +214,11 @@ class RelatedView(NotesView):
         return self.page(selectors.related_notes(self.user_id, key, depth=depth), related_json)
 
 
+@extend_schema(tags=["memories"])
 class LinksView(NotesView):
     """The links of a note."""
 
-    @extend_schema(operation_id="memories_links_list", responses=EdgeOutput(many=True))
+    @extend_schema(operation_id="memories_links_list", responses=page_of("LinkPage", EdgeOutput(many=True)))
     def get(self, request: Request, memory_id: str) -> Response:
         """The links that start or end at a note."""
         return self.page(selectors.links_of(self.user_id, parse_id(memory_id)), edge_json)
@@ -222,6 +236,7 @@ class LinksView(NotesView):
         return Response(edge_json(edge), status=status.HTTP_201_CREATED)
 
 
+@extend_schema(tags=["memories"])
 class LinkView(NotesView):
     """One link of a note."""
 

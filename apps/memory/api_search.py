@@ -22,6 +22,7 @@ MAX_RESULTS = 100
 MAX_BUDGET = 20_000
 
 
+@extend_schema(tags=["search"])
 class SearchView(NotesView):
     """Hybrid search."""
 
@@ -42,6 +43,7 @@ class SearchView(NotesView):
         return Response({"results": results, "took_ms": round(took, 2)})
 
 
+@extend_schema(tags=["search"])
 class ContextView(NotesView):
     """Context for a model."""
 
@@ -66,6 +68,7 @@ class ContextView(NotesView):
         return Response({"text": packed.text, "tokens": packed.tokens, "items": items})
 
 
+@extend_schema(tags=["search"])
 class StatsView(NotesView):
     """Figures."""
 
