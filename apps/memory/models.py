@@ -143,7 +143,7 @@ class Memory(UserOwned):
     class Meta:
         verbose_name_plural = "memories"
         indexes = [
-            models.Index(fields=["user", "status", "-created_at"], name="memory_user_status_created"),
+            models.Index(fields=["user", "-created_at", "-id"], name="memory_user_newest"),
             models.Index(
                 fields=["deleted_at"], name="memory_deleted_at", condition=models.Q(deleted_at__isnull=False)
             ),

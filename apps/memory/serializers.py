@@ -269,7 +269,7 @@ class ContextOutput(serializers.Serializer[Any]):
 
 def page_of(name: str, row: serializers.Serializer[Any]) -> serializers.Serializer[Any]:
     """The shape of a list's page."""
-    fields = {
+    fields: dict[str, Any] = {
         "count": serializers.IntegerField(),
         "next": serializers.URLField(allow_null=True),
         "previous": serializers.URLField(allow_null=True),

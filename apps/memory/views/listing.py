@@ -45,7 +45,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
         context["problem"] = error.message
     if request.headers.get("HX-Request"):
         return render(request, "memory/_list.html", context)
-    context["counts"] = selectors.memory_stats(request.user.pk)
+    context["empty"] = not Memory.objects.for_user(request.user).exists()
     return render(request, "memory/list.html", context)
 
 
