@@ -10,6 +10,7 @@ from apps.agent.client import ModelClient, ModelError, ModelRequest, ModelRespon
 from apps.agent.events import Event, Question, Response, TextDelta, TurnFailed, TurnResumed
 from apps.agent.executor import ToolExecutor
 from apps.agent.rounds import Round, TurnTaken
+from apps.agent.selectors import toolcall_json
 from apps.agent.tools.base import Tool
 
 __all__ = ["TurnState", "TurnStore", "TurnTaken", "run_turn"]
@@ -32,7 +33,8 @@ class TurnState:
     stored: the last message is then the assistant's with open tool calls (`rounds_done` counts its round), or the
     user's with their results, or an assistant message that ended otherwise (say why in `stop_reason`).
     `partial_blocks` are the text blocks of the answer under way that `TurnStore` has not seen: store them when
-    the turn is cancelled or fails. `usage` adds up; start it with `selectors.turn_usage` when resuming.
+    the turn is cancelled or fails. `usage` and `tool_calls` add up; when resuming, start them with
+    `selectors.turn_usage` and `selectors.turn_tool_calls`.
     """
 
     user_id: UUID
@@ -90,8 +92,7 @@ async def _rounds(
             async with aclosing(tools.events()) as events:
                 async for event in events:
                     yield event
-            state.tool_calls.extend(call.to_json() for call in tools.calls if call.outcome)
-            state.build_id = tools.build_id or state.build_id
+            _take_calls(state, tools)
             if tools.waiting:
                 yield _waiting(state, tools)
                 return
@@ -160,6 +161,13 @@ async def _fallback(state: TurnState, store: TurnStore) -> AsyncGenerator[Event,
     yield TextDelta(text)
     await _keep(state, store, [{"type": "text", "text": text}], "max_rounds")
     yield _response(state)
+
+
+def _take_calls(state: TurnState, tools: Round) -> None:
+    known = {call["id"] for call in state.tool_calls}
+    ended = [call for call in tools.calls if call.outcome and call.id not in known]
+    state.tool_calls.extend(toolcall_json(call.row) for call in ended)
+    state.build_id = tools.build_id or state.build_id
 
 
 def _open_calls(state: TurnState) -> list[dict[str, Any]]:

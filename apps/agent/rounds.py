@@ -35,18 +35,6 @@ class Call:
     def id(self) -> str:
         return str(self.row.id)
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a `Response`."""
-        outcome = self.outcome or Outcome("")
-        return {
-            "id": self.id,
-            "name": self.row.name,
-            "input": self.row.input,
-            "result": outcome.result,
-            "is_error": outcome.is_error,
-            "duration_ms": outcome.duration_ms,
-        }
-
 
 @dataclass
 class Round:
@@ -202,6 +190,8 @@ class Round:
             self._taken = True
             return
         call.outcome = outcome
+        call.row.result, call.row.is_error = outcome.result, outcome.is_error
+        call.row.duration_ms = outcome.duration_ms
         shown = ToolResult(call.id, call.row.name, outcome.result, outcome.is_error, outcome.duration_ms)
         self._queue.put_nowait(shown)
 

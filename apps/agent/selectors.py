@@ -37,6 +37,24 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
     )
 
 
+def turn_tool_calls(*, user_id: UUID, turn_id: UUID) -> list[dict[str, Any]]:
+    """The calls of the turn that have ended, in order, as a `Response` names them."""
+    ended = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, state=ToolCall.State.DONE)
+    return [toolcall_json(row) for row in ended.order_by("round", "position")]
+
+
+def toolcall_json(row: ToolCall) -> dict[str, Any]:
+    """`{id, name, input, result, is_error, duration_ms}`."""
+    return {
+        "id": str(row.id),
+        "name": row.name,
+        "input": row.input,
+        "result": row.result,
+        "is_error": row.is_error,
+        "duration_ms": row.duration_ms,
+    }
+
+
 def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:
     """Tokens and cost of the turn so far."""
     found = ModelCall.objects.for_user(user_id).filter(turn_id=turn_id).aggregate(**TOTALS)

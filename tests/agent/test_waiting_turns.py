@@ -7,7 +7,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent.events import ApprovalRequested, Question, ToolResult, ToolStart, TurnResumed
-from apps.agent.selectors import toolcalls_undecided
+from apps.agent.selectors import toolcalls_undecided, turn_tool_calls
 from apps.agent.tools.base import Tier, ToolContext
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
@@ -115,6 +115,9 @@ async def test_what_comes_after_a_waiting_call_is_held_back_in_order(
     resumed = turn.fresh_process()
     await resumed.run()
     assert order == ["1", "2"], "what has run is not run again"
+    ended = await in_db(turn_tool_calls, user_id=alice.pk, turn_id=turn.turn_id)
+    assert [call["result"] for call in ended] == ["seen", "shredded x", "seen", "saved"]
+    assert last_response(resumed.events).tool_calls == ended
     assert [block["content"] for block in resumed.store.results] == ["seen", "shredded x", "seen", "saved"]
 
 
@@ -177,3 +180,17 @@ async def test_decisions_and_answers_are_checked(alice: User, bob: User, peer: A
             await answer(alice, call_id, bad)
     with pytest.raises(TooLarge):
         await answer(alice, call_id, "x" * 20_001)
+
+
+async def test_a_call_that_ended_before_the_question_is_named_once(
+    alice: User, peer: AnthropicServer
+) -> None:
+    peer.add(
+        reply(tool("think", {"thought": "Which?"}), tool("ask_user", {"question": "Which one?"})),
+        reply("Done."),
+    )
+    turn = Turn(alice)
+    await turn.run()
+    await answer(alice, turn.of(Question)[0].id, "this")
+    response = last_response(await turn.run())
+    assert [call["name"] for call in response.tool_calls] == ["think", "ask_user"]

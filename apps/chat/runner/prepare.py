@@ -13,7 +13,7 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.canonical import canonical_json
 from apps.agent.endpoint import model_for
 from apps.agent.loop import TurnState
-from apps.agent.selectors import turn_usage
+from apps.agent.selectors import turn_tool_calls, turn_usage
 from apps.chat.models import Message, MessageKind, Role, Turn
 from apps.chat.prompt.context_block import context_block
 from apps.chat.prompt.history import history, recent_texts
@@ -107,4 +107,5 @@ def _loop_state(turn: Turn, preferences: Preferences) -> TurnState:
         rounds_done=newest.round if newest else 0,
         stop_reason=newest.stop_reason if newest else "",
         usage=turn_usage(user_id=turn.user_id, turn_id=turn.id),
+        tool_calls=turn_tool_calls(user_id=turn.user_id, turn_id=turn.id),
     )
