@@ -118,7 +118,7 @@ def install_packages() -> None:
     try:
         make_venv(TOOLS)
         run([python_of(TOOLS), "-m", "pip", "install", "-q", "--require-hashes", "-r", UV_LOCK])
-        target = ["--python", python_of(VENV)]
+        target: list[object] = ["--python", python_of(VENV)]
         run([uv, "pip", "sync", "-q", "--require-hashes", *target, LOCK], environment)
         run(
             [uv, "pip", "install", "-q", "--no-deps", "--no-build-isolation", *target, "-e", ROOT],
@@ -130,7 +130,7 @@ def install_packages() -> None:
 
 
 def install_with_pip() -> None:
-    pip = [python_of(VENV), "-m", "pip", "install", "-q"]
+    pip: list[str | Path] = [python_of(VENV), "-m", "pip", "install", "-q"]
     if subprocess.run([*pip[:3], "--version"], check=False, stdout=subprocess.DEVNULL).returncode:
         run([python_of(VENV), "-m", "ensurepip"])
     try:
@@ -161,7 +161,7 @@ def uv_environment() -> dict[str, str]:
 
 def pip_configuration() -> dict[str, str]:
     """pip's options by name, from its files and variables: lines such as global.index-url='https://…'."""
-    command = [python_of(TOOLS if runs(TOOLS) else VENV), "-m", "pip", "config", "list"]
+    command: list[str | Path] = [python_of(TOOLS if runs(TOOLS) else VENV), "-m", "pip", "config", "list"]
     listed = subprocess.run(command, check=False, capture_output=True, text=True).stdout
     options: dict[str, str] = {}
     for line in listed.splitlines():
@@ -171,7 +171,7 @@ def pip_configuration() -> dict[str, str]:
     return options
 
 
-def run(command: list, environment: "dict[str, str] | None" = None) -> None:
+def run(command: list[object], environment: dict[str, str] | None = None) -> None:
     subprocess.run([str(part) for part in command], env=environment, check=True)
 
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 PUBLIC = {
+    "favicon.ico": "leads to the icon, a static file",
     "healthz": "says only that the process answers",
     "readyz": "says only which parts work",
     "setup/": "the first account; afterwards it leads to sign-in",
