@@ -155,12 +155,22 @@ function onQueued(state, event) {
   const replaced = (turn) => turn !== known && (turn === mine || (turn.user && (gone.has(turn.user.id) || turn.user.id === message.id)));
   state.turns = state.turns.filter((turn) => !replaced(turn));
   state.removed = [];
+  if (!known?.id) decline(state);
   const turn = known ?? newTurn({ key: event.client_id || event.turn, clientId: event.client_id || null });
   if (!known) state.turns.push(turn);
   turn.id = event.turn;
   if (turn.state === "sending") turn.state = "queued";
   turn.user = { id: message.id ?? null, text: message.text ?? turn.user?.text ?? "", at: message.created_at ?? turn.user?.at ?? null };
   return turn;
+}
+
+/** A new message goes on without the answer that an earlier turn waited for. */
+function decline(state) {
+  for (const turn of state.turns) {
+    if (turn.state !== "waiting") continue;
+    turn.state = "done";
+    closeCalls(turn);
+  }
 }
 
 function setState(state, event, value) {
