@@ -7,9 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 from channels.testing import WebsocketCommunicator
+from django.test import AsyncClient
 
 from apps.accounts.models import APIToken, User
+from apps.accounts.services import token_create
 from apps.chat.consumers import ChatConsumer
+from apps.core.database import in_db
 
 Frame = dict[str, Any]
 PATIENCE = 15
@@ -77,3 +80,30 @@ async def connected(user: User, token: APIToken | None = None) -> AsyncIterator[
         yield Socket(communicator)
     finally:
         await communicator.disconnect()
+
+
+class Program:
+    """A client of the REST interface that holds a token; asynchronous, so that turns run in the test's event loop."""
+
+    def __init__(self, token: str) -> None:
+        self.client = AsyncClient()
+        self.headers = {"authorization": f"Bearer {token}"}
+
+    async def get(self, path: str) -> Any:
+        return await self.client.get(f"/api/v1/{path}", headers=self.headers)
+
+    async def send(self, method: str, path: str, body: object = None) -> Any:
+        """A request with a JSON body (none for None)."""
+        data = "" if body is None else json.dumps(body)
+        call = getattr(self.client, method)
+        if method == "get":
+            return await self.get(path)
+        return await call(f"/api/v1/{path}", data=data, content_type="application/json", headers=self.headers)
+
+    async def post(self, path: str, body: object) -> Any:
+        return await self.send("post", path, body)
+
+
+async def program_of(user: User, *scopes: str) -> Program:
+    made = await in_db(lambda: token_create(user=user, name="t", scopes=scopes or ("read", "write")))
+    return Program(made[1])

@@ -1,6 +1,5 @@
 """Several messages in one conversation, and what a new one does to a turn that waits."""
 
-
 from apps.accounts.models import User
 from apps.chat.models import Turn
 from apps.chat.runner.registry import registry

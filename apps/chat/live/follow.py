@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ KEEP_ALIVE_SECONDS = 15.0
 
 async def turn_frames(
     conversation_id: UUID, turn_id: UUID, after: int = 0
-) -> AsyncIterator[dict[str, Any] | None]:
+) -> AsyncGenerator[dict[str, Any] | None, None]:
     """The turn's events above `after` up to the one that ends its stream; None now and then while nothing happens.
 
     Has the turn run, too. Leaving early does not stop it.
@@ -58,17 +59,19 @@ def _start(turn_id: UUID, after: int) -> tuple[Start, bool]:
     return Start(frames, seq, None), turn.state not in OPEN_STATES
 
 
-async def turn_stream(conversation_id: UUID, turn_id: UUID, after: int = 0) -> AsyncIterator[bytes]:
+async def turn_stream(conversation_id: UUID, turn_id: UUID, after: int = 0) -> AsyncGenerator[bytes, None]:
     """The same as server-sent events: `event` repeats the type, `id` is the sequence number."""
-    async for frame in turn_frames(conversation_id, turn_id, after):
-        yield b": still here\n\n" if frame is None else server_sent(frame)
+    async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
+        async for frame in frames:
+            yield b": still here\n\n" if frame is None else server_sent(frame)
 
 
 async def turn_end(conversation_id: UUID, turn_id: UUID, after: int = 0) -> dict[str, Any] | None:
     """The event that ends the turn's stream; None when the turn ended long ago and its events are gone."""
     last = None
-    async for frame in turn_frames(conversation_id, turn_id, after):
-        last = frame or last
+    async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
+        async for frame in frames:
+            last = frame or last
     return last
 
 

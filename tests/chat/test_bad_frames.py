@@ -1,0 +1,157 @@
+"""Whatever comes over the websocket, the answer is an error event and the socket lives."""
+
+import json
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from pytest_django import Settings
+
+from apps.accounts.models import APIToken, User
+from apps.accounts.services import token_create, token_revoke, user_set_active
+from apps.chat import consumers
+from apps.chat.frames import MAX_FRAME_CHARS
+from apps.chat.models import Conversation, Message
+from apps.chat.runner.registry import registry
+from apps.core.database import in_db
+from tests.chat.client import connected
+from tests.peers.anthropic_server import AnthropicServer
+
+UNKNOWN = "01890000-0000-7000-8000-000000000000"
+
+REFUSED: list[tuple[Any, str]] = [
+    (" ", "malformed_frame"),
+    ("no json", "malformed_frame"),
+    ("[" * 100_000, "malformed_frame"),
+    ("9" * 5000, "malformed_frame"),
+    ("[]", "malformed_frame"),
+    ('"text"', "malformed_frame"),
+    ("null", "malformed_frame"),
+    ({}, "unknown_type"),
+    ({"type": 7}, "unknown_type"),
+    ({"type": "dance"}, "unknown_type"),
+    ({"type": "\ud800"}, "unknown_type"),
+    ({"type": "message"}, "wrong_type"),
+    ({"type": "message", "text": None}, "wrong_type"),
+    ({"type": "message", "text": 7}, "wrong_type"),
+    ({"type": "message", "text": ["a"]}, "wrong_type"),
+    ({"type": "message", "text": "  "}, "empty_text"),
+    ({"type": "message", "text": "a\x00b"}, "invalid_text"),
+    ({"type": "message", "text": "a\ud800b"}, "invalid_text"),
+    ({"type": "message", "text": "x" * 100_001}, "too_large"),
+    ({"type": "message", "text": "hi", "client_id": "x" * 65}, "too_large"),
+    ({"type": "message", "text": "hi", "client_id": "\ud800"}, "invalid_text"),
+    ({"type": "message", "text": "hi", "client_id": {"a": 1}}, "wrong_type"),
+    ({"type": "message", "text": "hi", "conversation": "nonsense"}, "not_found"),
+    ({"type": "message", "text": "hi", "conversation": UNKNOWN}, "not_found"),
+    ({"type": "message", "text": "hi", "conversation": 7}, "not_found"),
+    ({"type": "message", "text": "hi", "conversation": "\x00"}, "not_found"),
+    ({"type": "message", "text": "hi", "use_memory": "yes"}, "wrong_type"),
+    ({"type": "message", "text": "hi", "replaces": UNKNOWN}, "invalid_input"),
+    ({"type": "open"}, "not_found"),
+    ({"type": "open", "conversation": UNKNOWN}, "not_found"),
+    ({"type": "open", "conversation": UNKNOWN, "seq": "1"}, "wrong_type"),
+    ({"type": "open", "conversation": UNKNOWN, "seq": 1.5}, "wrong_type"),
+    ({"type": "open", "conversation": UNKNOWN, "seq": True}, "wrong_type"),
+    ({"type": "open", "conversation": UNKNOWN, "seq": -5}, "not_found"),
+    ({"type": "open", "conversation": UNKNOWN, "seq": 10**30}, "not_found"),
+    ({"type": "close"}, "not_found"),
+    ({"type": "stop"}, "not_found"),
+    ({"type": "stop", "conversation": UNKNOWN}, "not_found"),
+    ({"type": "retry", "conversation": UNKNOWN}, "not_found"),
+    ({"type": "answer"}, "wrong_type"),
+    ({"type": "answer", "id": UNKNOWN, "text": "x"}, "not_found"),
+    ({"type": "answer", "id": UNKNOWN, "text": ""}, "empty_text"),
+    ({"type": "approve", "id": UNKNOWN}, "invalid_input"),
+    ({"type": "approve", "id": UNKNOWN, "decision": "perhaps"}, "invalid_input"),
+    ({"type": "approve", "id": UNKNOWN, "decision": {"a": 1}}, "invalid_input"),
+    ({"type": "approve", "id": UNKNOWN, "decision": "allow"}, "not_found"),
+]
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"), REFUSED, ids=lambda value: str(value)[:50].encode("ascii", "replace").decode()
+)
+async def test_a_bad_frame_is_refused_and_the_socket_lives(
+    alice: User, runner: None, frame: Any, code: str
+) -> None:
+    async with connected(alice) as page:
+        await page.communicator.send_to(frame if isinstance(frame, str) else json.dumps(frame))
+        refused = await page.next()
+        assert (refused["type"], refused["code"]) == ("error", code)
+        assert refused["message"]
+        assert "extra" in refused
+        assert "turn" not in refused
+        await page.send("ping")
+        assert await page.next() == {"type": "pong"}
+    assert not await in_db(lambda: Message.objects.unscoped().exists())
+    assert not await in_db(lambda: Conversation.objects.unscoped().exists())
+
+
+async def test_binary_frames_and_ten_megabytes_are_refused(alice: User, runner: None) -> None:
+    async with connected(alice) as page:
+        await page.communicator.send_to(bytes_data=b"\xff\xfe\x00")
+        assert (await page.next())["code"] == "malformed_frame"
+        await page.send("message", text="x" * 10_000_000)
+        refused = await page.next()
+        assert (refused["code"], refused["extra"]["limit"]) == ("too_large", MAX_FRAME_CHARS)
+
+
+async def test_an_error_names_the_message_it_is_about(alice: User, runner: None) -> None:
+    async with connected(alice) as page:
+        await page.send("message", text="", client_id="m1")
+        assert (await page.next())["client_id"] == "m1"
+
+
+async def test_too_many_frames_are_throttled_and_the_socket_lives(
+    alice: User, runner: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.IZZY_THROTTLE = True
+    monkeypatch.setattr(consumers, "FRAMES_BURST", 3)
+    monkeypatch.setattr(consumers, "FRAMES_PER_SECOND", 0.001)
+    async with connected(alice) as page:
+        for _ in range(5):
+            await page.send("ping")
+        answers = [await page.next() for _ in range(5)]
+    assert [answer["type"] for answer in answers] == ["pong"] * 3 + ["error"] * 2
+    assert answers[-1]["code"] == "throttled"
+
+
+async def token(user: User, *scopes: str) -> APIToken:
+    return await in_db(lambda: token_create(user=user, name="t", scopes=scopes)[0])
+
+
+async def test_a_token_that_may_only_read_can_watch_and_not_talk(alice: User, model: AnthropicServer) -> None:
+    async with connected(alice, await token(alice, "read")) as page:
+        for frame in ("message", "stop", "answer", "approve", "retry"):
+            await page.send(frame, text="hi")
+            assert (await page.next())["code"] == "missing_scope"
+        await page.send("open", conversation=UNKNOWN)
+        assert (await page.next())["code"] == "not_found"
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("how", ["revoked", "inactive"])
+async def test_a_socket_closes_when_its_user_may_not_come_in_any_more(
+    alice: User, runner: None, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(consumers, "GUARD_SECONDS", 0.05)
+    mine = await token(alice, "read", "write")
+    async with connected(alice, mine) as page:
+        await page.send("ping")
+        assert (await page.next())["type"] == "pong"
+        if how == "revoked":
+            await in_db(lambda: token_revoke(user_id=alice.id, token_id=mine.id))
+        else:
+            await in_db(lambda: user_set_active(user=alice, active=False))
+        closed = await page.communicator.receive_output(10)
+    assert closed == {"type": "websocket.close", "code": consumers.CLOSE_SIGNED_OUT} | {
+        key: value for key, value in closed.items() if key not in {"type", "code"}
+    }
+
+
+async def test_nobody_gets_in_without_a_user(runner: None) -> None:
+    communicator = WebsocketCommunicator(consumers.ChatConsumer.as_asgi(), "/ws/chat/")
+    accepted, _ = await communicator.connect()
+    assert not accepted
+    assert not registry().hub.feeds

@@ -1,0 +1,235 @@
+"""Talking with Izzy over REST, as one JSON answer and as server-sent events."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.chat.models import Conversation, Message, Turn
+from apps.chat.runner.registry import registry
+from apps.core.database import in_db
+from tests.chat.client import Program, program_of
+from tests.chat.rows import conversation, messages, turn
+from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
+
+
+@pytest.fixture
+async def program(alice: User, model: AnthropicServer) -> Program:
+    return await program_of(alice)
+
+
+async def streamed(response: Any) -> AsyncIterator[dict[str, Any]]:
+    assert response.status_code == 200
+    assert response["content-type"] == "text/event-stream"
+    async for chunk in response.streaming_content:
+        lines = dict(line.split(": ", 1) for line in chunk.decode().strip().split("\n"))
+        frame = json.loads(lines["data"])
+        assert (lines["event"], int(lines["id"])) == (frame["type"], frame["seq"])
+        yield frame
+
+
+async def test_a_message_is_answered_with_one_json_object(
+    alice: User, program: Program, model: AnthropicServer
+) -> None:
+    model.add(reply(tool("think", {"thought": "hm"})), reply("Hello."))
+    place = await conversation(alice)
+    answer = (await program.post("chat/", {"message": "Hi", "conversation": place})).json()
+    await registry().idle()
+    assert (answer["conversation"], answer["state"], answer["text"]) == (place, "done", "Hello.")
+    assert [call["name"] for call in answer["tool_calls"]] == ["think"]
+    assert answer["usage"]["calls"] == 2
+    assert str((await turn(answer["turn"])).conversation_id) == place
+    again = (await program.post("chat/", {"message": "And now?", "conversation": place})).json()
+    await registry().idle()
+    assert again["text"].endswith("And now?")
+    assert len(await messages(place)) == 6
+
+
+async def test_a_message_is_answered_with_events(
+    alice: User, program: Program, model: AnthropicServer
+) -> None:
+    model.add(reply("Hello there."))
+    response = await program.post("chat/", {"message": "Hi", "stream": True})
+    frames = [frame async for frame in streamed(response)]
+    await registry().idle()
+    types = [frame["type"] for frame in frames]
+    assert types == ["turn_queued", "turn_started", "text_delta", "text_delta", "response"]
+    assert len({(frame["conversation"], frame["turn"]) for frame in frames}) == 1
+
+
+async def test_a_client_that_leaves_does_not_end_the_turn(program: Program, model: AnthropicServer) -> None:
+    held = reply("One two three", hold_after=4)
+    model.add(held)
+    response = await program.post("chat/", {"message": "Count", "stream": True})
+    seen: list[dict[str, Any]] = []
+
+    async def read() -> None:
+        async for frame in streamed(response):
+            seen.append(frame)
+
+    reader = asyncio.ensure_future(read())
+    while not any(frame["type"] == "text_delta" for frame in seen):
+        await asyncio.sleep(0.01)
+    reader.cancel()
+    await asyncio.wait([reader])
+    assert not registry().hub.feeds
+    held.release.set()
+    await registry().idle()
+    assert (await turn(seen[0]["turn"])).state == "done"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_question_is_answered_over_rest(
+    alice: User, program: Program, model: AnthropicServer, stream: bool
+) -> None:
+    model.add(reply(tool("ask_user", {"question": "Which?"})), reply("Red it is."))
+    place = await conversation(alice)
+    asked = (await program.post("chat/", {"message": "Choose", "conversation": place})).json()
+    assert (asked["state"], asked["pending_question"]["text"]) == ("waiting", "Which?")
+    response = await program.post(f"conversations/{place}/answer/", {"text": "red", "stream": stream})
+    if stream:
+        frames = [frame async for frame in streamed(response)]
+        assert frames[0]["type"] == "turn_resumed"
+        assert frames[-1]["text"].endswith("Red it is.")
+    else:
+        assert (response.json()["state"], response.json()["text"]) == ("done", "Red it is.")
+    await registry().idle()
+    late = await program.post(f"conversations/{place}/answer/", {"text": "blue"})
+    assert (late.status_code, late.json()["code"]) == (409, "not_waiting")
+
+
+async def test_an_approval_is_declined_over_rest(
+    alice: User, program: Program, model: AnthropicServer
+) -> None:
+    place, other = await conversation(alice), await conversation(alice)
+    model.add(reply(tool("conversation_delete", {"conversation_id": other})), reply("Kept."))
+    asked = (await program.post("chat/", {"message": "Delete", "conversation": place})).json()
+    call = asked["pending_approval"]["id"]
+    wrong = await program.post(f"conversations/{other}/approve/", {"id": call, "decision": "allow"})
+    assert wrong.status_code == 404
+    done = (await program.post(f"conversations/{place}/approve/", {"id": call, "decision": "decline"})).json()
+    await registry().idle()
+    assert (done["state"], done["text"]) == ("done", "Kept.")
+    assert (await program.get(f"conversations/{other}/")).status_code == 200
+
+
+async def test_a_failed_turn_is_a_bad_gateway_with_the_text_so_far(
+    program: Program, model: AnthropicServer
+) -> None:
+    model.add(reply("One two three", cut_after=4), failure(400, "invalid_request_error"))
+    response = await program.post("chat/", {"message": "Count"})
+    await registry().idle()
+    assert response.status_code == 502
+    error = response.json()
+    assert (error["code"], error["extra"]["text"]) == ("stream_cut", "One two ")
+    assert set(error["extra"]) == {"conversation", "turn", "text"}
+
+
+async def test_stop_over_rest(alice: User, program: Program, model: AnthropicServer) -> None:
+    held = reply("One two three", hold_after=4)
+    model.add(held)
+    place = await conversation(alice)
+    response = await program.post("chat/", {"message": "Count", "conversation": place, "stream": True})
+    async for frame in streamed(response):
+        if frame["type"] == "text_delta" and frame["text"].startswith("two"):
+            stopping = await program.post(f"conversations/{place}/stop/", {})
+            assert (stopping.status_code, stopping.json()["stopping"]) == (202, 1)
+    held.release.set()
+    await registry().idle()
+    assert frame["type"] == "turn_stopped"
+    assert (await turn(frame["turn"])).state == "stopped"
+
+
+async def test_retry_and_replace_over_rest(alice: User, program: Program, model: AnthropicServer) -> None:
+    model.add(reply("One."), reply("Two."), reply("Three."))
+    place = await conversation(alice)
+    await program.post("chat/", {"message": "Hi", "conversation": place})
+    assert (await program.post(f"conversations/{place}/retry/", {})).json()["text"] == "Two."
+    rows = (await program.get(f"conversations/{place}/messages/")).json()["results"]
+    body = {"message": "Hello", "conversation": place, "replaces": rows[0]["id"]}
+    assert (await program.post("chat/", body)).json()["text"] == "Three."
+    await registry().idle()
+    rows = (await program.get(f"conversations/{place}/messages/")).json()["results"]
+    assert [row["text"] for row in rows] == ["Hello", "Three."]
+
+
+async def test_the_same_client_id_gets_the_same_answer(program: Program, model: AnthropicServer) -> None:
+    body = {"message": "Hi", "client_id": "one"}
+    first = (await program.post("chat/", body)).json()
+    await registry().idle()
+    second = (await program.post("chat/", body)).json()
+    assert (first["turn"], first["text"]) == (second["turn"], second["text"])
+    assert await in_db(lambda: Turn.objects.unscoped().count()) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("chat/", {}, 400, "wrong_type"),
+        ("chat/", {"message": ""}, 400, "empty_text"),
+        ("chat/", {"message": 7}, 400, "wrong_type"),
+        ("chat/", {"message": "x" * 100_001}, 413, "too_large"),
+        ("chat/", {"message": "hi", "stream": "yes"}, 400, "wrong_type"),
+        ("chat/", {"message": "hi", "use_memory": 1}, 400, "wrong_type"),
+        ("chat/", {"message": "a\x00"}, 400, "invalid_text"),
+        ("chat/", {"message": "\ud800"}, 400, "invalid_text"),
+        ("chat/", [], 400, "wrong_type"),
+        ("chat/", "text", 400, "wrong_type"),
+        ("conversations/", {"title": "x" * 201}, 413, "too_large"),
+        ("conversations/", {"title": 5}, 400, "wrong_type"),
+        ("conversations/", {"use_memory": "no"}, 400, "wrong_type"),
+    ],
+)
+async def test_bad_input_is_refused(
+    program: Program, path: str, body: object, status: int, code: str
+) -> None:
+    response = await program.post(path, body)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert not await in_db(lambda: Message.objects.unscoped().exists())
+    assert not await in_db(lambda: Conversation.objects.unscoped().exists())
+
+
+def test_a_token_needs_the_scope_to_write(alice: User, api: Any) -> None:
+    reader: Client = api(alice, "read")
+    for path in ("chat/", "ingest/", "conversations/"):
+        response = reader.post(f"/api/v1/{path}", data={}, content_type="application/json")
+        assert (response.status_code, response.json()["code"]) == (403, "missing_scope")
+    assert reader.get("/api/v1/conversations/").status_code == 200
+    assert Client().get("/api/v1/conversations/").status_code == 401
+
+
+def test_conversations_are_made_listed_renamed_and_deleted(alice: User, api: Any) -> None:
+    client: Client = api(alice)
+    json_type = "application/json"
+    made = client.post("/api/v1/conversations/", {"title": " A  plan "}, content_type=json_type)
+    assert (made.status_code, made.json()["title"]) == (201, "A plan")
+    place = f"/api/v1/conversations/{made.json()['id']}/"
+    assert client.patch(place, {"title": "Another"}, content_type=json_type).json()["title"] == "Another"
+    assert client.patch(place, {"title": " "}, content_type=json_type).status_code == 400
+    assert client.get("/api/v1/conversations/").json()["results"][0]["title"] == "Another"
+    assert client.get("/api/v1/conversations/?q=anoth").json()["count"] == 1
+    assert client.get("/api/v1/conversations/?q=nothing").json()["count"] == 0
+    assert client.delete(place).status_code == 204
+    assert client.get(place).status_code == 404
+    assert client.delete(place).status_code == 404
+
+
+async def test_messages_come_in_pages_and_before_one(
+    alice: User, program: Program, model: AnthropicServer
+) -> None:
+    place = await conversation(alice)
+    for number in range(3):
+        await program.post("chat/", {"message": f"m{number}", "conversation": place})
+        await registry().idle()
+    path = f"conversations/{place}/messages/"
+    first = (await program.get(f"{path}?page_size=4")).json()
+    assert (first["count"], [row["text"] for row in first["results"]][::2]) == (6, ["m0", "m1"])
+    last = (await program.get(f"{path}?page_size=4&page=2")).json()["results"]
+    assert last[0]["text"] == "m2"
+    before = (await program.get(f"{path}?before={last[0]['id']}&page_size=2")).json()["results"]
+    assert before[0]["text"] == "m1"
+    assert (await program.get(f"{path}?before=nonsense")).status_code == 404

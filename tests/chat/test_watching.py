@@ -1,0 +1,218 @@
+"""Tabs that close, come back, and watch side by side."""
+
+import asyncio
+from typing import Any
+
+from apps.accounts.models import User
+from apps.chat import markdown
+from apps.chat.models import Conversation, TurnEvent
+from apps.chat.runner.registry import registry
+from apps.chat.sweeps import events_prune
+from apps.core.database import in_db
+from tests.chat.client import Socket, connected
+from tests.chat.rows import conversation, turn
+from tests.peers.anthropic_server import AnthropicServer, reply, tool
+
+ANSWER = "# Title\n\nSome *text* here.\n\n- one\n- two\n\n```python\nprint(1)\n```\n\nThe end."
+
+
+def shown(page: Socket, turn_id: str) -> list[str]:
+    """The blocks a page shows when it applies every html event of the turn."""
+    found: dict[int, str] = {}
+    for frame in page.seen:
+        if frame["type"] == "html" and frame["turn"] == turn_id:
+            found[frame["block"]] = frame["html"]
+    return [html for _, html in sorted(found.items()) if html]
+
+
+async def test_a_closed_tab_does_not_end_the_turn(alice: User, model: AnthropicServer) -> None:
+    held = reply("One two three", hold_after=4)
+    model.add(held)
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        queued = await page.say("Count", conversation=place)
+        await page.until("text_delta")
+    held.release.set()
+    await registry().idle()
+    assert (await turn(queued["turn"])).state == "done"
+    async with connected(alice) as later:
+        snapshot = await later.snapshot(place)
+    assert [message["text"] for message in snapshot["messages"]] == ["Count", "One two three"]
+    assert snapshot["turn"] is None
+
+
+async def test_two_tabs_see_the_same_events(alice: User, model: AnthropicServer) -> None:
+    model.add(reply(ANSWER, tool("think", {"thought": "x"})), reply("Done."))
+    place = await conversation(alice)
+    async with connected(alice) as one, connected(alice) as two:
+        await two.snapshot(place)
+        await one.say("Write", conversation=place)
+        await one.ended()
+        await two.ended()
+        await registry().idle()
+
+    def log(page: Socket) -> list[tuple[str, int]]:
+        return [
+            (frame["type"], frame["seq"]) for frame in page.seen if frame["type"] not in {"html", "snapshot"}
+        ]
+
+    assert log(one) == log(two)
+    numbers = [seq for _, seq in log(one)]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_the_blocks_of_html_add_up_to_the_answer(alice: User, model: AnthropicServer) -> None:
+    model.add(reply(ANSWER, tool("think", {"thought": "x"})), reply("And *done*.", delay=0.02))
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        queued = await page.say("Write", conversation=place)
+        await page.ended()
+        await registry().idle()
+    first = [block.html for block in markdown.blocks(ANSWER)]
+    assert shown(page, queued["turn"]) == [*first, "<p>And <em>done</em>.</p>"]
+
+
+async def test_a_page_that_opens_in_the_middle_gets_the_text_so_far_and_the_rest(
+    alice: User, model: AnthropicServer
+) -> None:
+    held = reply("First **part**, then the rest.", hold_after=4)
+    model.add(held)
+    place = await conversation(alice)
+    async with connected(alice) as one, connected(alice) as two:
+        queued = await one.say("Write", conversation=place)
+        while one.text(queued["turn"]) != "First **part**, ":
+            await one.until("text_delta")
+        snapshot = await two.snapshot(place)
+        assert snapshot["turn"]["text"] == "First **part**, "
+        assert snapshot["turn"]["blocks"] == [{"block": 0, "html": "<p>First <strong>part</strong>,</p>"}]
+        held.release.set()
+        await two.ended()
+        await registry().idle()
+    assert two.text(queued["turn"]) == "then the rest."
+    assert shown(two, queued["turn"]) == ["<p>First <strong>part</strong>, then the rest.</p>"]
+
+
+async def test_coming_back_replays_what_was_missed_once(alice: User, model: AnthropicServer) -> None:
+    held = reply(ANSWER, hold_after=6)
+    model.add(held)
+    place = await conversation(alice)
+    async with connected(alice) as one:
+        queued = await one.say("Write", conversation=place)
+        for _ in range(2):
+            seen = await one.until("text_delta")
+    held.release.set()
+    await registry().idle()
+    async with connected(alice) as two:
+        await two.send("open", conversation=place, seq=seen["seq"])
+        await two.ended()
+    assert one.text(queued["turn"]) + two.text(queued["turn"]) == ANSWER
+    assert shown(two, queued["turn"]) == [block.html for block in markdown.blocks(ANSWER)]
+    assert "snapshot" not in two.types()
+
+
+async def test_every_place_in_the_log_can_be_come_back_to(alice: User, model: AnthropicServer) -> None:
+    model.add(reply("Look: ", tool("conversation_list", {})), reply("one two three four"))
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        queued = await page.say("Go", conversation=place)
+        await page.ended()
+        await registry().idle()
+    whole = [frame for frame in page.seen if frame["type"] != "html"]
+    for frame in whole[:-1]:
+        async with connected(alice) as back:
+            await back.send("open", conversation=place, seq=frame["seq"])
+            await back.ended()
+        rest: list[dict[str, Any]] = [seen for seen in back.seen if seen["type"] != "html"]
+        assert rest == [seen for seen in whole if seen["seq"] > frame["seq"]]
+    assert page.text(queued["turn"]) == "Look: one two three four"
+
+
+async def test_a_number_from_the_future_or_before_what_was_pruned_gives_a_snapshot(
+    alice: User, model: AnthropicServer
+) -> None:
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        queued = await page.say("Hello", conversation=place)
+        await page.ended()
+        await registry().idle()
+        await page.send("open", conversation=place, seq=10**6)
+        assert (await page.next())["type"] == "snapshot"
+
+        def age() -> None:
+            from apps.chat.models import Turn
+
+            Turn.objects.unscoped().update(ended_at="2001-01-01T00:00Z")
+            events_prune()
+
+        await in_db(age)
+        assert not await in_db(lambda: TurnEvent.objects.exists())
+        await page.send("open", conversation=place, seq=queued["seq"])
+        snapshot = await page.next()
+    assert snapshot["type"] == "snapshot"
+    assert len(snapshot["messages"]) == 2
+
+
+async def test_what_another_process_stores_reaches_the_page(alice: User, model: AnthropicServer) -> None:
+    """Rows are looked at where a conversation runs elsewhere: here a runner in a second event loop."""
+    model.add(reply("From elsewhere."))
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await page.snapshot(place)
+
+        def elsewhere() -> None:
+            async def run() -> None:
+                async with connected(alice) as other:
+                    await other.say("Hello", conversation=place)
+                    await other.ended()
+                await registry().close()
+
+            asyncio.run(run())
+
+        await asyncio.to_thread(elsewhere)
+        end = await page.ended()
+    assert end["text"] == "From elsewhere."
+    assert page.types()[:3] == ["snapshot", "turn_queued", "turn_started"]
+
+
+async def test_a_deleted_conversation_is_told_to_who_watches_it(alice: User, model: AnthropicServer) -> None:
+    from apps.chat.services import conversation_delete
+
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await page.snapshot(place)
+        await in_db(lambda: conversation_delete(user_id=alice.id, conversation_id=place))
+        gone = await page.until("error")
+    assert (gone["code"], gone["conversation"]) == ("not_found", place)
+
+
+async def test_deleting_a_conversation_ends_its_running_turn(alice: User, model: AnthropicServer) -> None:
+    from apps.chat.services import conversation_delete
+
+    held = reply("One two three", hold_after=4)
+    model.add(held)
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await page.say("Count", conversation=place)
+        await page.until("text_delta")
+        await in_db(lambda: conversation_delete(user_id=alice.id, conversation_id=place))
+        gone = await page.until("error")
+        held.release.set()
+        await registry().idle()
+    assert gone["code"] == "not_found"
+    assert not await in_db(lambda: Conversation.objects.unscoped().exists())
+    assert not await in_db(lambda: TurnEvent.objects.exists())
+
+
+async def test_no_more_than_eight_conversations_are_watched_by_one_socket(
+    alice: User, model: AnthropicServer
+) -> None:
+    places = [await conversation(alice) for _ in range(9)]
+    async with connected(alice) as page:
+        for place in places:
+            await page.snapshot(place)
+        assert set(map(str, registry().hub.feeds)) == set(places[1:])
+        await page.send("close", conversation=places[1])
+        await page.send("ping")
+        await page.until("pong")
+        assert set(map(str, registry().hub.feeds)) == set(places[2:])
+    assert not registry().hub.feeds
