@@ -1,15 +1,14 @@
 """The cast of every test: alice, who owns what is looked at; bob, who works beside her; charlie, a stranger to both; and
 the instance's admin. Each signed in where a test asks for a client."""
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from django.conf import settings
 from django.test import Client
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
+from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
 
 PASSWORD = "correct horse battery"
 
@@ -61,10 +60,3 @@ def api() -> Callable[..., Client]:
         return Client(headers={"authorization": f"Bearer {secret}"})
 
     return with_token
-
-
-@pytest.fixture(scope="session", autouse=True)
-def data_directory() -> Iterator[None]:
-    """The tests' data directory goes when they end."""
-    yield
-    shutil.rmtree(settings.IZZY_DATA_DIR, ignore_errors=True)

@@ -1,6 +1,8 @@
 """The settings of the tests: nothing of the developer's environment or `.env` reaches them."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 for _name in list(os.environ):
@@ -11,6 +13,7 @@ os.environ["IZZY_ENV_FILE"] = ""
 os.environ["IZZY_THROTTLE"] = "off"
 os.environ["IZZY_LOG_LEVEL"] = "WARNING"
 os.environ["IZZY_DATA_DIR"] = tempfile.mkdtemp(prefix="izzy-test-")
+atexit.register(shutil.rmtree, os.environ["IZZY_DATA_DIR"], ignore_errors=True)
 
 from izzysite.settings import *  # noqa: E402, F403
 

@@ -2,15 +2,8 @@
 
 import asyncio
 import os
-import shutil
-import socket
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import closing
 
-import pytest
 from django.conf import settings
 from pytest_django import Settings
 
@@ -25,30 +18,6 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 async_to_sync(get_channel_layer().group_send)("conversation", {"type": "nudge", "seq": 7})
 """
-
-
-@pytest.fixture(scope="module")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = shutil.which("redis-server")
-    if program is None:
-        if os.environ.get("CI"):
-            pytest.fail("redis-server is missing")
-        pytest.skip("redis-server is not installed")
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("redis")
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-    server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"redis://127.0.0.1:{port}/0"
-    server.terminate()
-    server.wait(10)
 
 
 async def test_a_message_sent_by_another_process_arrives(redis_url: str) -> None:

@@ -15,7 +15,9 @@ import httpx
 import pytest
 from django.conf import settings
 
-PATIENCE = 60.0
+PATIENCE = 120.0
+
+pytestmark = pytest.mark.timeout(400)
 
 
 def free_port() -> int:
