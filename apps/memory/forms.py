@@ -35,7 +35,9 @@ class NoteForm(forms.Form):
     def of(cls, note: Memory) -> "NoteForm":
         """The form filled with a note."""
         values: dict[str, Any] = {name: getattr(note, name) for name in cls.base_fields}
-        return cls(initial={**values, "tags": ", ".join(note.tags)}, prefix=str(note.pk))
+        form = cls(initial={**values, "tags": ", ".join(note.tags)}, prefix=str(note.pk))
+        form.fields["content"].widget.attrs["autofocus"] = True
+        return form
 
     def changes(self) -> MemoryChanges:
         """What was entered; a field left out of the request changes nothing."""

@@ -13,7 +13,7 @@ from apps.core.text import clean_text
 from apps.search.documents import Scope, Source
 
 from .fields import clean_tag, clean_time
-from .lookups import HasTag
+from .lookups import has_tag
 from .models import Memory
 
 MAX_QUERY_CHARS = 10_000
@@ -110,7 +110,7 @@ def _text_list(value: object, *, field: str) -> Sequence[str]:
 def _tagged(user_id: UUID, tags: Sequence[str]) -> frozenset[UUID]:
     notes = Memory.objects.for_user(user_id)
     for tag in tags:
-        notes = notes.filter(HasTag("tags", clean_tag(tag)))
+        notes = notes.filter(has_tag(clean_tag(tag)))
     return frozenset(notes.values_list("pk", flat=True))
 
 

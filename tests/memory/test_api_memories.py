@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
+from apps.core.throttles import ScopeThrottle
 from apps.memory.models import Memory
 from apps.memory.serializers import MemoryOutput, RelatedOutput, VersionOutput
 from apps.memory.services import cycle_advance, edge_create
@@ -299,6 +301,21 @@ def test_lists_show_own_notes_alone(alice: User, bob: User, api: Api, note: Make
     for query in ("", "?q=s", "?tag=x", "?ordering=-priority", "?status=active"):
         results = api(bob).get(BASE + query).json()["results"]
         assert [row["content"] for row in results] == ["Bob's."]
+
+
+def test_writing_is_throttled_and_reading_is_not(
+    alice: User, alices: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.IZZY_THROTTLE = True
+    monkeypatch.setattr(ScopeThrottle, "THROTTLE_RATES", {"write": "2/min"})
+    cache.clear()
+    assert [post(alices, BASE, {"content": "tea"}).status_code for _ in range(3)] == [201, 201, 429]
+    refused = post(alices, BASE, {"content": "tea"})
+    assert refused.json()["code"] == "throttled"
+    assert int(refused["Retry-After"]) > 0
+    assert alices.get(BASE).status_code == 200
+    assert post(alices, "/api/v1/search/", {"query": "tea"}).status_code == 200
+    cache.clear()
 
 
 # --- Bad input -------------------------------------------------------------------------------------------------

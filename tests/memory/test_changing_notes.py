@@ -1,11 +1,13 @@
 """Changing a note keeps its id, its history, and search in step."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.core.database import in_db
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryRevision, Origin
@@ -175,6 +177,20 @@ def test_the_text_of_an_earlier_time_is_the_users_own(alice: User, bob: User, no
     moment = timezone.now()
     memory_update(user_id=alice.pk, memory_id=made.pk, content="After.")
     assert texts_at(bob.pk, [made.pk], moment) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_changes_at_the_same_time_all_happen_one_after_the_other(alice: User, note: MakeNote) -> None:
+    made = await in_db(note, alice, "Version 1.")
+    changes = (
+        in_db(memory_update, user_id=alice.pk, memory_id=made.pk, content=f"Version {number}.")
+        for number in range(2, 12)
+    )
+    await asyncio.gather(*changes)
+    versions = await in_db(note_history, alice.pk, made.pk)
+    assert [version.version for version in versions] == list(range(11, 0, -1))
+    assert {version.content for version in versions} == {f"Version {number}." for number in range(1, 12)}
+    assert await in_db(found_texts, alice, "version") == [versions[0].content]
 
 
 def test_a_long_reason_is_cut(alice: User, note: MakeNote) -> None:

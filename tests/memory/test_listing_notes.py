@@ -115,6 +115,24 @@ def test_a_filter_no_note_can_meet_is_refused(alice: User, wanted: dict[str, str
     assert 400 <= refused.value.status < 500
 
 
+@pytest.mark.parametrize("written", ["Österreich", "österreich", "ÖSTERREICH"])
+def test_letters_beyond_ascii_are_found_in_either_case(alice: User, note: MakeNote, written: str) -> None:
+    note(alice, "Urlaub in Österreich")
+    note(alice, "Urlaub am Meer", tags=["Österreich"])
+    assert len(listed(alice, q=written)) == 2
+    assert listed(alice, tag=written) == ["Urlaub am Meer"]
+
+
+@pytest.mark.parametrize("query", ["50%", "a_b", "c\\d", "(x", "[é"])
+def test_signs_of_the_databases_patterns_stand_for_themselves(
+    alice: User, note: MakeNote, query: str
+) -> None:
+    note(alice, f"has {query} in the text")
+    note(alice, "has it in a tag", tags=[f"tag {query}"])
+    note(alice, "has 50 things, axb, cd, x, é")
+    assert sorted(listed(alice, q=query)) == [f"has {query} in the text", "has it in a tag"]
+
+
 def test_archived_and_deleted_notes_have_lists_of_their_own(alice: User, notes: dict[str, Memory]) -> None:
     memory_archive(user_id=alice.pk, memory_id=notes["tea"].pk)
     memory_delete(user_id=alice.pk, memory_id=notes["job"].pk)

@@ -9,7 +9,7 @@ from django.db.models import F, Q, QuerySet
 from apps.core.errors import InvalidInput
 from apps.core.text import clean_text
 from apps.memory.fields import clean_category, clean_tag
-from apps.memory.lookups import HasTag
+from apps.memory.lookups import has_tag, mentions
 from apps.memory.models import Kind, Memory, Origin, Status, Tier
 
 from .notes import with_present_priority
@@ -65,7 +65,7 @@ def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
     if wanted.category:
         notes = notes.filter(category=clean_category(wanted.category))
     if wanted.tag:
-        notes = notes.filter(HasTag("tags", clean_tag(wanted.tag)))
+        notes = notes.filter(has_tag(clean_tag(wanted.tag)))
     for condition in _words(wanted.q):
         notes = notes.filter(condition)
     return _ordered(with_present_priority(user_id, notes), wanted.ordering)
@@ -79,7 +79,7 @@ def _with_status(user_id: UUID, status: str) -> QuerySet[Memory]:
 
 def _words(query: str) -> list[Q]:
     text = clean_text(query, field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True)
-    return [Q(content__icontains=word) | Q(tags__icontains=word) for word in text.split()[:MAX_QUERY_WORDS]]
+    return [mentions(word) for word in text.split()[:MAX_QUERY_WORDS]]
 
 
 def _ordered(notes: QuerySet[Memory], ordering: str) -> QuerySet[Memory]:
