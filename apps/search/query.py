@@ -26,6 +26,7 @@ FEW_NOTES = 100
 """With this many passages an owner's own word frequencies and the vocabulary's ranks weigh the same."""
 PREFIX_WEIGHT = 0.7
 MIN_PREFIX = 3
+SPREAD_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,11 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """`terms` are the words that say what is asked; `unknown` sums the weight of those found nowhere."""
+    """`terms` are the words that say what is asked; `unknown` sums the weight of those found nowhere.
+
+    Cosines that differ by less than `least_spread` over all rows are not blown up to the full scale: among a handful of
+    notes the difference is chance.
+    """
 
     text: str
     terms: list[Term] = field(default_factory=list)
@@ -49,6 +54,7 @@ class Query:
     spans: list[Span] = field(default_factory=list)
     asks_when: bool = False
     vector: Vector | None = None
+    least_spread: float = 0.0
 
     @property
     def is_empty(self) -> bool:
@@ -57,7 +63,7 @@ class Query:
 
 def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query:
     """Take a question apart. A vector is missing where the embedder cannot answer: search then goes by keywords."""
-    query = Query(text[:MAX_QUERY_CHARS])
+    query = Query(text[:MAX_QUERY_CHARS], least_spread=SPREAD_SHARE * (head.match - head.noise))
     words = split_words(query.text)[:MAX_TERMS]
     weights = _add_terms(query, words, rows)
     query.asks_when = not WHEN_WORDS.isdisjoint(words[:3])

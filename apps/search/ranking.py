@@ -57,8 +57,8 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
     cosine = None
     if query.vector is not None:
         cosine = rows.vectors[: rows.size] @ query.vector
-        signals["meaning"] = _scaled(cosine, allowed)
-        signals["surroundings"] = _scaled(rows.neighbours.spread_meaning(cosine), allowed)
+        signals["meaning"] = _scaled(cosine, allowed, query.least_spread)
+        signals["surroundings"] = _scaled(rows.neighbours.spread_meaning(cosine), allowed, query.least_spread)
     signals |= _fact_signals(rows, query)
     total = rows.prior[: rows.size].copy()
     for name, signal in signals.items():
@@ -152,11 +152,11 @@ def _fact_signals(rows: UserRows, query: Query) -> dict[str, Floats]:
     return signals
 
 
-def _scaled(values: Floats, allowed: Mask) -> Floats:
-    """Values brought to 0..1 by their smallest and largest among the allowed rows."""
+def _scaled(values: Floats, allowed: Mask, least: float) -> Floats:
+    """Values brought to 0..1 by their smallest and largest among the allowed rows, or by `least` where those are closer."""
     inside = values[allowed] if not allowed.all() else values
     low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
-    return np.asarray((values - np.float32(low)) * np.float32(1 / max(high - low, 1e-9)))
+    return np.asarray((values - np.float32(low)) * np.float32(1 / max(high - low, least, 1e-9)))
 
 
 def _share(values: Floats, allowed: Mask, beside: Floats | None = None) -> Floats:

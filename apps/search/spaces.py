@@ -118,3 +118,9 @@ def note_up(name: str | None = None) -> None:
         _down.clear()
     else:
         _down.pop(name, None)
+
+
+def forget_queries() -> None:
+    """Drop the remembered vectors of questions."""
+    with _lock:
+        _queries.clear()

@@ -62,6 +62,13 @@ def forget(user_id: UUID | None = None) -> None:
             _entries.pop(user_id, None)
 
 
+def holds(user_id: UUID) -> bool:
+    """Whether the user's index is in this process' memory."""
+    with _lock:
+        entry = _entries.get(user_id)
+        return entry is not None and entry.rows is not None
+
+
 def held_bytes() -> int:
     """Bytes of all indexes that this process holds."""
     with _lock:

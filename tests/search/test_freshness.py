@@ -1,0 +1,151 @@
+"""A search sees what was committed before it, whoever wrote it, and nothing that was rolled back."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+from django.db import connection, transaction
+
+from apps.accounts.models import User
+from apps.search.documents import Source
+from apps.search.embedding import sweep_tombstones
+from apps.search.index import cache
+from apps.search.models import IndexOwner, Tombstone
+from apps.search.services import documents_remove
+
+from .conftest import found, save
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WRITER = """
+import os, sys, uuid, django
+django.setup()
+from django.conf import settings
+settings.DATABASES["default"]["NAME"] = sys.argv[1]
+from datetime import datetime, UTC
+from apps.search.documents import Document, Source
+from apps.search.services import documents_index, documents_remove
+user, action, name, text = sys.argv[2:6]
+if action == "save":
+    documents_index(user_id=uuid.UUID(user), documents=[Document(
+        source=Source.MEMORY, source_id=uuid.UUID(name), text=text, happened_at=datetime.now(UTC))])
+else:
+    documents_remove(user_id=uuid.UUID(user), source=Source.MEMORY, source_ids=[uuid.UUID(name)])
+"""
+
+
+def in_another_process(user: User, action: str, name: object, text: str = "") -> None:
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"}
+    database = str(connection.settings_dict["NAME"])
+    command = [sys.executable, "-c", WRITER, database, str(user.pk), action, str(name), text]
+    subprocess.run(command, check=True, cwd=settings.BASE_DIR, env=environment)
+
+
+def test_what_another_process_saved_changed_and_removed_is_seen_by_the_next_search(alice: User) -> None:
+    (name,) = save(alice, "The car is red")
+    assert found(alice, "car") == ["The car is red"]
+    other = "01890000-0000-7000-8000-000000000001"
+    in_another_process(alice, "save", other, "The car needs new tyres")
+    assert set(found(alice, "car")) == {"The car is red", "The car needs new tyres"}
+    in_another_process(alice, "save", name, "The car is blue")
+    assert set(found(alice, "car")) == {"The car is blue", "The car needs new tyres"}
+    in_another_process(alice, "remove", other)
+    assert found(alice, "car") == ["The car is blue"]
+
+
+def test_an_index_that_is_current_is_not_read_again(alice: User) -> None:
+    save(alice, "The car is red")
+    found(alice, "car")
+    with cache.index_open(alice.pk) as opened:
+        assert opened is not None
+        held, version = opened[1], opened[1].version
+    found(alice, "bicycle")
+    with cache.index_open(alice.pk) as opened:
+        assert opened is not None
+        assert opened[1] is held
+        assert opened[1].version == version
+
+
+def test_a_write_is_taken_into_the_index_that_is_held(alice: User) -> None:
+    save(alice, "The car is red")
+    found(alice, "car")
+    with cache.index_open(alice.pk) as opened:
+        assert opened is not None
+        held = opened[1]
+    save(alice, "The bicycle is blue")
+    assert found(alice, "bicycle")[0] == "The bicycle is blue"
+    with cache.index_open(alice.pk) as opened:
+        assert opened is not None
+        assert opened[1] is held
+
+
+def test_what_was_rolled_back_was_never_there(alice: User) -> None:
+    save(alice, "The car is red")
+    found(alice, "car")
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        save(alice, "The car is on fire")
+        assert "The car is on fire" in found(alice, "car")
+        raise ZeroDivisionError
+    assert found(alice, "car") == ["The car is red"]
+    save(alice, "The car was washed")
+    assert set(found(alice, "car")) == {"The car is red", "The car was washed"}
+
+
+def test_a_removal_that_was_rolled_back_leaves_the_note(alice: User) -> None:
+    (name,) = save(alice, "The car is red")
+    found(alice, "car")
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        documents_remove(user_id=alice.pk, source=Source.MEMORY, source_ids=[name])
+        assert found(alice, "car") == []
+        raise ZeroDivisionError
+    assert found(alice, "car") == ["The car is red"]
+
+
+def test_words_asked_before_are_found_in_notes_saved_since(alice: User) -> None:
+    save(alice, "The car is red")
+    assert found(alice, "tyres") == ["The car is red"]
+    save(alice, "New tyres")
+    assert found(alice, "tyres")[0] == "New tyres"
+    save(alice, "Old tyres")
+    assert set(found(alice, "tyres")[:2]) == {"New tyres", "Old tyres"}
+
+
+def test_many_notes_one_after_the_other_are_all_found(alice: User) -> None:
+    for number in range(120):
+        save(alice, f"note about topic{number}")
+        if number % 10 == 0:
+            found(alice, "note")
+    assert len(found(alice, "note", top_k=200)) == 120
+    assert found(alice, "topic77")[0] == "note about topic77"
+
+
+def test_the_least_recently_used_index_goes_first(alice: User, bob: User, settings: pytest.FixtureRequest) -> None:
+    save(alice, "The car is red")
+    save(bob, "The car is blue")
+    settings.IZZY_INDEX_MEMORY_MB = 0  # type: ignore[attr-defined]
+    found(alice, "car")
+    assert cache.holds(alice.pk)
+    found(bob, "car")
+    assert cache.holds(bob.pk)
+    assert not cache.holds(alice.pk)
+    assert found(alice, "car") == ["The car is red"]
+
+
+def test_an_index_that_missed_forgotten_removals_loads_anew(alice: User) -> None:
+    (name, _) = save(alice, "The car is red", "The car is new")
+    found(alice, "car")
+    documents_remove(user_id=alice.pk, source=Source.MEMORY, source_ids=[name])
+    Tombstone.objects.update(created_at="2020-01-01T00:00:00Z")
+    sweep_tombstones()
+    assert not Tombstone.objects.exists()
+    assert IndexOwner.objects.get(user=alice).tombstones_from > 0
+    assert found(alice, "car") == ["The car is new"]
+
+
+def test_recent_removals_are_kept_for_other_processes(alice: User) -> None:
+    (name,) = save(alice, "The car is red")
+    documents_remove(user_id=alice.pk, source=Source.MEMORY, source_ids=[name])
+    sweep_tombstones()
+    assert Tombstone.objects.count() == 1

@@ -1,0 +1,92 @@
+"""Each language is stemmed and stripped of its own function words."""
+
+import pytest
+
+from apps.accounts.models import Preferences, User
+from apps.search.language.analysis import MAX_TERM_CHARS, detect_language, document_terms, split_words
+
+from .conftest import found, save
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("I would like to know where the station is", "en"),
+        ("Ich mag keine Garnelen und der Fisch ist nicht gut", "de"),
+        ("Je ne sais pas où est la gare", "fr"),
+        ("No sé dónde está la estación", "es"),
+        ("Ik weet niet waar het station is", "nl"),
+        ("Где находится мой дом и когда он будет готов", "ru"),
+        ("我住在北京", "zh"),
+        ("東京に住んでいます", "ja"),
+        ("서울에 살아요", "ko"),
+        ("أين المحطة", "ar"),
+        ("איפה התחנה", "he"),
+        ("สวัสดีชาวโลก", "th"),
+        ("नमस्ते दुनिया", "hi"),
+        ("xyzzy 42", "en"),
+        ("", "en"),
+    ],
+)
+def test_a_text_tells_its_language(text: str, language: str) -> None:
+    assert detect_language(text) == language
+
+
+def test_german_notes_are_found_by_other_forms(alice: User) -> None:
+    save(alice, "Ich habe gestern zwei Häuser und einen Garten angesehen", "Ich kaufe morgen Brot für die Kinder")
+    assert found(alice, "Was war mit dem Garten und dem Haus?")[0].startswith("Ich habe gestern")
+
+
+def test_accents_may_be_left_out(alice: User) -> None:
+    save(alice, "Je vais au café près de la mairie avec ma sœur", "Je vais à la plage avec mon frère")
+    assert found(alice, "cafe")[0].startswith("Je vais au café")
+
+
+def test_chinese_and_japanese_are_found_by_parts_of_a_sentence(alice: User) -> None:
+    save(alice, "我住在北京的一个小公寓里", "我喜欢吃苹果", "東京タワーは高いです")
+    assert found(alice, "北京公寓")[0].startswith("我住在北京")
+    assert found(alice, "東京タワー")[0] == "東京タワーは高いです"
+
+
+def test_hebrew_and_arabic_are_found(alice: User) -> None:
+    save(alice, "המפתח נמצא מתחת לשטיח", "السيارة حمراء")
+    assert found(alice, "המפתח")[0] == "המפתח נמצא מתחת לשטיח"
+    assert found(alice, "السيارة")[0] == "السيارة حمراء"
+
+
+def test_notes_in_two_languages_of_one_user_are_both_found(alice: User) -> None:
+    save(alice, "Der Schlüssel liegt unter der Matte und nicht im Haus", "The spare tyres are in the garage with the bike")
+    assert found(alice, "Schlüssel")[0].startswith("Der Schlüssel")
+    assert found(alice, "spare tyre")[0].startswith("The spare")
+
+
+def test_the_preferred_language_decides(alice: User) -> None:
+    Preferences.objects.filter(user=alice).update(language="de")
+    save(alice, "Garnelen")
+    assert document_terms("Garnelen", "de") == ("de", ["garnel"])
+    assert found(alice, "Garnele") == ["Garnelen"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Anna's dog", ["anna", "dog"]),
+        ("l'école d’été", ["école", "été"]),
+        ("Wi-Fi", ["wi", "fi", "wifi"]),
+        ("snake_case", ["snake", "case"]),
+        ("ＦＵＬＬ width", ["full", "width"]),
+        ("STRASSE straße", ["strasse", "strasse"]),
+        ("3.14 v2", ["3", "14", "v2"]),
+        ("foo@bar.com", ["foo", "bar", "com"]),
+        ("…!?", []),
+    ],
+)
+def test_words_are_normalised(text: str, words: list[str]) -> None:
+    assert split_words(text) == words
+
+
+def test_terms_are_distinct_and_bounded() -> None:
+    _, terms = document_terms("dog dogs dog's " + "x" * 500)
+    assert terms[0] == "dog"
+    assert len(terms) == 2
+    assert max(map(len, terms)) <= MAX_TERM_CHARS
