@@ -1,0 +1,76 @@
+"""Every tool of the model, called in bob's name with alice's ids: nothing of hers shows, and nothing of hers changes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import User
+from apps.agent.tools.base import ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.registry import all_tools, find_tool
+from apps.chat.tool_service import PastConversations
+from apps.core.database import in_db
+from apps.core.errors import IzzyError
+from apps.core.ids import uuid7
+from apps.memory.tool_service import NoteTools
+from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = "What about the shellfish allergy and chess on Sundays?"
+
+
+def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
+    note, conversation = f"note-{hers.note}", str(hers.conversation)
+    return {
+        "ask_user": {"question": "?", "answer": "x"},
+        "think": {"thought": "x"},
+        "memory_search": {"query": QUESTION, "top_k": 20, "include_conversation": True},
+        "memory_save": {"content": "bob was here"},
+        "memory_update": {"note_id": note, "content": "bob was here"},
+        "memory_delete": {"note_id": note},
+        "conversation_list": {"limit": 50},
+        "conversation_read": {"conversation_id": conversation},
+        "conversation_delete": {"conversation_id": conversation},
+    }
+
+
+async def call(name: str, user: User, hers: Belongings) -> str:
+    """What the model would get, be it result or failure. Even the turn's conversation is alice's."""
+
+    async def emit(data: dict[str, Any]) -> None:
+        raise AssertionError("no tool of this test reports progress")
+
+    tool = find_tool(name)
+    assert tool is not None
+    context = ToolContext(
+        user_id=user.pk,
+        conversation_id=hers.conversation,
+        turn_id=hers.turn,
+        tool_call_id=uuid7(),
+        emit=emit,
+        memory=NoteTools(user_id=user.pk, conversation_id=hers.conversation),
+        conversations=PastConversations(user_id=user.pk),
+    )
+    try:
+        result = await tool.handler(context, inputs(hers)[name])
+    except (ToolFailure, IzzyError) as failure:
+        return str(failure)
+    return json.dumps(result.data if isinstance(result, ToolOutput) else result)
+
+
+@pytest.mark.parametrize("name", [tool.name for tool in all_tools()])
+async def test_in_bobs_name_a_tool_reaches_nothing_of_alices(name: str, alice: User, bob: User) -> None:
+    hers = await in_db(make_belongings, alice)
+    before = await in_db(rows_of, alice)
+    assert name in inputs(hers), f"tell `inputs` what {name} is called with"
+    answer = await call(name, bob, hers)
+    assert MARK not in answer
+    assert "shellfish" not in answer
+    assert await in_db(rows_of, alice) == before
+
+
+async def test_in_alices_name_they_find_what_is_hers(alice: User) -> None:
+    hers = await in_db(make_belongings, alice)
+    for name in ("memory_search", "conversation_list", "conversation_read"):
+        assert MARK in await call(name, alice, hers), name
