@@ -279,7 +279,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"malformed": {"()": "apps.core.logs.MalformedRequests"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["malformed"]},
+    },
     "root": {"handlers": ["console"], "level": env_str("IZZY_LOG_LEVEL", "INFO").upper()},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
@@ -294,9 +297,38 @@ LOGGING = {
 UNFOLD = {
     "SITE_TITLE": "Izzy",
     "SITE_HEADER": "Izzy",
-    "SITE_SYMBOL": "neurology",
+    "SITE_ICON": f"/{STATIC_URL}img/icon.svg",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": f"/{STATIC_URL}img/icon.svg"}],
     "SHOW_VIEW_ON_SITE": False,
+    # The pages' warm greys and their green (static/css/tokens.css).
+    "COLORS": {
+        "base": {
+            "50": "oklch(98.2% .003 90)",
+            "100": "oklch(95.8% .005 90)",
+            "200": "oklch(91.5% .008 88)",
+            "300": "oklch(85.5% .011 85)",
+            "400": "oklch(70% .014 82)",
+            "500": "oklch(55% .014 80)",
+            "600": "oklch(45% .013 80)",
+            "700": "oklch(37% .011 80)",
+            "800": "oklch(28% .009 82)",
+            "900": "oklch(22% .007 85)",
+            "950": "oklch(17% .006 88)",
+        },
+        "primary": {
+            "50": "oklch(97.5% .012 175)",
+            "100": "oklch(94.5% .028 175)",
+            "200": "oklch(89% .055 175)",
+            "300": "oklch(82% .085 175)",
+            "400": "oklch(76% .105 177)",
+            "500": "oklch(62% .105 178)",
+            "600": "oklch(48% .085 178)",
+            "700": "oklch(42% .073 178)",
+            "800": "oklch(36% .062 178)",
+            "900": "oklch(31% .052 178)",
+            "950": "oklch(22% .037 178)",
+        },
+    },
 }
 
 # --- The assistant ---------------------------------------------------------------------------------------------
