@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from email.utils import mktime_tz, parsedate_tz
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -223,10 +224,15 @@ async def _no_long_waits(response: "httpx2.Response") -> None:
 
 
 def _retry_after(response: "httpx2.Response") -> float | None:
+    """Seconds, from whichever of the three forms the endpoint uses: milliseconds, seconds or a date."""
+    given = response.headers.get("retry-after", "")
     try:
-        return float(response.headers.get("retry-after", ""))
+        if milliseconds := response.headers.get("retry-after-ms"):
+            return float(milliseconds) / 1000
+        return float(given)
     except ValueError:
-        return None
+        moment = parsedate_tz(given)
+        return mktime_tz(moment) - time.time() if moment else None
 
 
 def _said(error: "anthropic.APIStatusError") -> str:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -104,8 +106,18 @@ async def test_a_short_429_and_a_529_are_waited_out(alice: User, peer: Anthropic
     assert len(peer.messages) == 3
 
 
-async def test_a_lasting_429_tells_the_user_when_to_come_back(alice: User, peer: AnthropicServer) -> None:
-    peer.add(failure(429, "rate_limit_error", retry_after="3600"))
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"retry_after": "3600"},
+        {"retry_after_ms": "3600000"},
+        {"retry_after": formatdate(time.time() + 3600, usegmt=True)},
+    ],
+)
+async def test_a_lasting_429_tells_the_user_when_to_come_back(
+    alice: User, peer: AnthropicServer, when: dict[str, str]
+) -> None:
+    peer.add(failure(429, "rate_limit_error", **when))
     turn = Turn(alice)
     await turn.run()
     last = turn.events[-1]
