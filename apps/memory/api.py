@@ -20,6 +20,7 @@ from . import selectors, services
 from .fields import MemoryChanges
 from .inputs import body_object, number_in_url, whole_number
 from .models import Kind, Origin, Status, Tier, Trust
+from .output import edge_json, memory_json, related_json, version_json
 from .selectors import ORDERINGS, NoteFilter
 from .serializers import (
     BULK_INPUT,
@@ -31,11 +32,7 @@ from .serializers import (
     RelatedOutput,
     RestoreInput,
     VersionOutput,
-    edge_json,
-    memory_json,
     page_of,
-    related_json,
-    version_json,
 )
 from .services import Change, Provenance
 

@@ -15,8 +15,9 @@ from apps.search.selectors import context, search
 
 from .api import NotesView
 from .inputs import body_object, context_query, search_query, search_scope, whole_number
+from .output import time_json
 from .selectors import texts_at
-from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput, time_json
+from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput
 
 MAX_RESULTS = 100
 MAX_BUDGET = 20_000
