@@ -17,7 +17,7 @@ from django.urls import re_path  # noqa: E402
 from apps.accounts.websocket import OriginOrToken  # noqa: E402
 from apps.chat.routing import websocket_urlpatterns  # noqa: E402
 from apps.chat.runner.serving import WithRunner  # noqa: E402
-from izzysite.asgi_parts import BodyLimit, Lifespan, RefuseSocket  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
 
 websocket_application = OriginOrToken(
@@ -28,7 +28,7 @@ websocket_application = OriginOrToken(
 application = WithRunner(
     ProtocolTypeRouter(
         {
-            "http": StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT)),
+            "http": HeadWithoutBody(StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT))),
             "websocket": websocket_application,
             "lifespan": Lifespan(),
         }

@@ -53,6 +53,24 @@ class BodyLimit:
         await send({"type": "http.response.body", "body": body})
 
 
+class HeadWithoutBody:
+    """Answers to HEAD leave without their body. Django leaves that to the server, and daphne drops the first part of a
+    body only: what follows would be read as the next answer of the connection."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+        if scope["method"] != "HEAD":
+            await self.application(scope, receive, send)
+            return
+
+        async def send_without_body(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        await self.application(scope, receive, send_without_body)
+
+
 def _replay(messages: list[Message], receive: Any) -> Any:
     waiting = iter(messages)
 

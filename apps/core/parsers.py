@@ -1,6 +1,7 @@
 """JSON in and out, strictly: what cannot be stored or would crash a parser is refused at the edge."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
@@ -13,13 +14,14 @@ from rest_framework.request import Request
 from apps.core.errors import InvalidInput
 
 _SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def parse_json(body: bytes) -> Any:
     """The value of a request's body. Raises InvalidInput (`malformed_json`, `invalid_text`) for anything but JSON in
     UTF-8 nested at most about 1,000 deep, free of NUL, lone surrogates, NaN and infinities."""
     try:
-        data = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        data = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError as error:
         raise InvalidInput("The JSON is nested too deeply.", code="malformed_json") from error
     except ValueError as error:
@@ -33,22 +35,26 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:20]} is out of range")
+    return value
+
+
 def _refuse_unstorable(data: Any) -> None:
-    text = json.dumps(data, ensure_ascii=False)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidInput("The body contains lone surrogates.", code="invalid_text") from error
-    if _has_nul(data):
-        raise InvalidInput("The body contains NUL characters.", code="invalid_text")
-
-
-def _has_nul(data: Any) -> bool:
-    if isinstance(data, str):
-        return "\x00" in data
-    if isinstance(data, dict):
-        return any("\x00" in key or _has_nul(value) for key, value in data.items())
-    return isinstance(data, list) and any(_has_nul(value) for value in data)
+    """Looks at every text, keys too; not recursively, since the nesting may be as deep as the parser allows."""
+    pending = [data]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending.extend(value)
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+        elif isinstance(value, str) and (found := _UNSTORABLE.search(value)):
+            what = "NUL characters" if found[0] == "\x00" else "lone surrogates"
+            raise InvalidInput(f"The body contains {what}.", code="invalid_text")
 
 
 class StrictJSONParser(JSONParser):

@@ -26,12 +26,13 @@ class Command(BaseCommand):
         hold_lifeline()
         # Here and not above: importing daphne installs its event loop, which no other command wants.
         from daphne.endpoints import build_endpoint_description_strings
-        from daphne.server import Server
+
+        from apps.core.web_server import WebServer
 
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
         wait_at_gate()
-        Server(
+        WebServer(
             application=application,
             endpoints=build_endpoint_description_strings(host=options["host"], port=options["port"]),
             request_buffer_size=HTTP_BUFFER,

@@ -1,0 +1,90 @@
+"""Daphne as Izzy runs it: what a client may send before any of our code sees it.
+
+Import it only where the web server runs: daphne installs its event loop when it is imported.
+"""
+
+import json
+from typing import Any
+
+import daphne.server
+from daphne.http_protocol import HTTPFactory, WebRequest
+from django.conf import settings
+
+from apps.core.errors import TooLarge
+
+PATIENCE = 8
+"""A body over the limit is read and thrown away, so that its sender gets to read the answer; one of more than so many
+times the limit is cut off."""
+
+
+class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
+    """A request of which no more is kept than the site accepts, and whose headers steer nothing but the site.
+
+    Of a longer body one byte more than IZZY_UPLOAD_LIMIT is kept, from which `izzysite.asgi_parts.BodyLimit` sees that
+    it is too long.
+    """
+
+    _received = 0
+    _content_type: list[bytes] | None = None
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802  twisted's name
+        limit = settings.IZZY_UPLOAD_LIMIT
+        room = limit + 1 - self._received
+        self._received += len(data)
+        if room > 0:
+            super().handleContentChunk(data[:room])
+        elif self._received - len(data) <= limit * PATIENCE < self._received:
+            self._cut_off(limit)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802  twisted's name
+        """Hides the content type from twisted, which would parse forms too: on the event loop, and answering a
+        malformed one itself."""
+        self._content_type = self.requestHeaders.getRawHeaders(b"content-type")
+        self.requestHeaders.removeHeader(b"content-type")
+        super().requestReceived(command, path, version)
+
+    def process(self) -> Any:
+        headers = self.requestHeaders
+        if self._content_type is not None:
+            headers.setRawHeaders(b"content-type", self._content_type)
+        headers.removeHeader(b"daphne-root-path")
+        if not all(value.isascii() for value in headers.getRawHeaders(b"sec-websocket-protocol", [])):
+            headers.removeHeader(b"sec-websocket-protocol")
+        return super().process()
+
+    def _cut_off(self, limit: int) -> None:
+        error = TooLarge(f"A request may have at most {limit:,} bytes.", limit=limit)
+        body = json.dumps(error.to_json()).encode()
+        head = (
+            "HTTP/1.1 413 Request Entity Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        )
+        self.channel.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        self.channel.loseConnection()
+
+
+class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
+    """Makes every connection's requests of our kind."""
+
+    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802  twisted's name
+        protocol = super().buildProtocol(addr)
+        protocol.requestFactory = Request
+        return protocol
+
+
+class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no types
+    """Daphne's server with such requests; a websocket frame over the limit is told so (1009) before it is closed."""
+
+    def run(self) -> None:
+        daphne.server.HTTPFactory = Factory  # daphne asks nobody which one to take
+        super().run()
+
+    def listen_success(self, port: Any) -> None:
+        self.ws_factory.setProtocolOptions(failByDrop=False)
+        super().listen_success(port)
+
+    def kill_all_applications(self) -> Any:
+        """Requests still on their way in have no application, which daphne does not expect."""
+        for protocol, details in list(self.connections.items()):
+            if "application_instance" not in details:
+                del self.connections[protocol]
+        return super().kill_all_applications()
