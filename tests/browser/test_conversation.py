@@ -176,6 +176,26 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
     assert note_ids(page, "favourite colour") == [note["id"]]
 
 
+def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brought_back(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page(server.url, state=someone)
+    chat = Chat(page)
+    saved = chat.tool("Saved a memory", chat.say("remember that my locker is number 12"))
+    saved.get_by_role("button", name="Edit this memory").click()
+    saved.get_by_role("textbox", name="Memory").fill("My locker is number 21.")
+    saved.get_by_role("button", name="Save").click()
+    expect(saved.locator(".memory-card")).to_contain_text("number 21")
+    [note] = rest(page, "GET", "/memories/")["results"]
+    assert note["content"] == "My locker is number 21."
+
+    deleted = chat.tool("Forgot a memory", chat.say("forget my locker"))
+    assert rest(page, "GET", "/memories/")["results"] == []
+    deleted.get_by_role("button", name="Undo").click()
+    expect(deleted.locator(".memory-card")).to_contain_text("number 21")
+    assert [one["id"] for one in rest(page, "GET", "/memories/")["results"]] == [note["id"]]
+
+
 def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     server: Server, open_page: Callable[..., Page], someone: StorageState
 ) -> None:

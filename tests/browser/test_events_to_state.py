@@ -315,7 +315,10 @@ def test_stored_results_of_calls_open_when_the_server_died_do_not_look_running(r
 def test_a_new_message_ends_the_turn_that_waited(reduce: Reduce) -> None:
     record = Recording()
     frames = [record.queued("x"), record.event("question", "turn-1", id="c1", text="Which?")]
-    frames += [finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which?"}), record.queued("something else")]
+    frames += [
+        finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which?"}),
+        record.queued("something else"),
+    ]
     turns = reduce(frames)["turns"]
     assert [turn["state"] for turn in turns] == ["done", "queued"]
     assert turns[0]["segments"][0]["asks"] is None

@@ -4,11 +4,13 @@ import { copyFrom } from "../core/copy.js";
 import { duration, pretty } from "./format.js";
 import { describeCall, noteOf, progressText } from "./tool-words.js";
 import { askCard } from "./ask-cards.js";
+import { MemoryCard } from "./memory-card.js";
 
 export class ToolView {
   #call = null;
   #shown = "";
   #ask = null;
+  #note = null;
 
   constructor(actions) {
     this.actions = actions;
@@ -66,8 +68,8 @@ export class ToolView {
     if (call.progress.length > 0) parts.push(section("Progress", call.progress.map(progressText).join("\n")));
     if (call.result) parts.push(section(call.isError ? "Error" : "Result", pretty(call.result), call.isError));
     const note = noteOf(call);
-    if (note) parts.push(h("p", {}, h("a", { href: `/memory/?note=${encodeURIComponent(note)}` }, "Open this memory")));
-    this.body.replaceChildren(...parts);
+    if (note) this.#note ??= new MemoryCard(note.item, { tag: "div", gone: note.gone }).element;
+    this.body.replaceChildren(...(this.#note ? [this.#note] : []), ...parts);
   }
 
   #renderAsk(call, turnState) {

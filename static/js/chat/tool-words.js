@@ -46,10 +46,13 @@ export function describeCall(call) {
   return { title, detail: shorten(asText(detail)), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
 }
 
-/** Whether the call changed a note, whose id is then known: its card links to the note. */
+/** The note a call has written or deleted, so that the reader can correct it or bring it back: {item, gone}. */
 export function noteOf(call) {
   if (!NOTE_TOOLS.has(call.name) || call.state !== "done") return null;
-  return parsed(call.result)?.note_id ?? call.input.note_id ?? null;
+  const id = parsed(call.result)?.note_id ?? call.input.note_id;
+  if (!id) return null;
+  const gone = call.name === "memory_delete";
+  return { item: { id, text: call.input.content ?? (gone ? "This memory" : id) }, gone };
 }
 
 function iconOf(call) {

@@ -1,0 +1,113 @@
+// A note on the chat page: read, corrected, deleted and brought back on the spot, through REST.
+import { api } from "../core/api.js";
+import { h, iconButton } from "../core/dom.js";
+import { toastError } from "../core/toasts.js";
+
+const path = (item, rest = "") => `/api/v1/memories/${encodeURIComponent(item.id ?? item.note_id)}/${rest}`;
+
+export class MemoryCard {
+  /** item: {id or note_id, text}; `gone` for a note that has just been deleted. */
+  constructor(item, { tag = "li", gone = false } = {}) {
+    this.item = item;
+    this.text = item.text;
+    this.element = h(tag, { class: "memory-card" });
+    if (gone) this.showGone();
+    else this.read();
+  }
+
+  read(note = null) {
+    const tools = h("div", { class: "memory-tools" }, iconButton("edit", "Edit this memory", () => this.edit()), iconButton("trash", "Delete this memory", () => this.remove()));
+    this.element.replaceChildren(h("p", { class: "memory-text" }, this.text), h("div", { class: "memory-foot" }, note ?? h("span"), tools));
+  }
+
+  async edit() {
+    try {
+      // What was surfaced may be a part of a long note: the whole note is edited.
+      this.text = (await api("GET", path(this.item))).content;
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    const field = h("textarea", { class: "input", "aria-label": "Memory", maxlength: "20000", value: this.text });
+    const form = h("form", { class: "memory-form" }, field, h("div", { class: "row" }, h("button", { class: "btn btn-primary btn-small" }, "Save"), h("button", { type: "button", class: "btn btn-quiet btn-small", onclick: () => this.back() }, "Cancel")));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.save(field.value.trim());
+    });
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        this.back();
+      }
+    });
+    this.element.replaceChildren(form);
+    field.focus();
+  }
+
+  back(note = null) {
+    this.read(note);
+    this.element.querySelector("button")?.focus();
+  }
+
+  async save(content) {
+    const before = this.text;
+    if (!content || content === before) {
+      this.back();
+      return;
+    }
+    if (!(await this.write(content))) return;
+    this.back(this.undoNote("Saved", async () => (await this.write(before)) && this.back()));
+  }
+
+  async write(content) {
+    try {
+      this.text = (await api("PATCH", path(this.item), { content })).content ?? content;
+      return true;
+    } catch (error) {
+      toastError(error);
+      return false;
+    }
+  }
+
+  async remove() {
+    try {
+      await api("DELETE", path(this.item));
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    this.showGone();
+    this.element.querySelector("button").focus();
+  }
+
+  showGone() {
+    const undo = this.undoNote("Deleted", () => this.restore());
+    this.element.classList.add("memory-gone");
+    this.element.replaceChildren(h("p", { class: "memory-text" }, this.text), h("div", { class: "memory-foot" }, undo));
+  }
+
+  async restore() {
+    try {
+      const note = await api("POST", path(this.item, "restore/"));
+      this.text = note?.content ?? this.text;
+      this.element.classList.remove("memory-gone");
+      this.back();
+    } catch (error) {
+      toastError(error);
+    }
+  }
+
+  undoNote(words, onclick) {
+    return h("span", { class: "memory-note", role: "status" }, `${words} · `, h("button", { type: "button", class: "link-button", onclick }, "Undo"));
+  }
+
+  /** A note that is gone since (404) says so; other failures are passing. */
+  fail(error) {
+    if (error.status === 404) {
+      this.element.classList.add("memory-gone");
+      this.element.replaceChildren(h("p", { class: "memory-text" }, this.text), h("div", { class: "memory-foot" }, h("span", { class: "memory-note" }, "No longer in memory")));
+    } else {
+      toastError(error);
+    }
+  }
+}
