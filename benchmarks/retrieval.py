@@ -93,8 +93,10 @@ def run(options: dict[str, Any]) -> Report:
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if not all(entry["messages"] and "questions" in entry for entry in data):
-            raise CommandError(f"{path} has a conversation without messages.")
+        if not isinstance(data, list) or not all(
+            entry["messages"] and "questions" in entry for entry in data
+        ):
+            raise CommandError(f"{path} must be a list of conversations with messages and questions.")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandError(f"{path} is no such data set: {error}") from error
     return list(data)

@@ -1,5 +1,6 @@
 """Vectors that could not be made while saving: catching up, and building a new space beside the old one."""
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from itertools import groupby
@@ -15,6 +16,8 @@ from apps.core.errors import Conflict
 from apps.search.embedders import Embedder, EmbedderDown, embedder_for
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.spaces import is_resting, note_down, note_up, space_make
+
+logger = logging.getLogger(__name__)
 
 BATCH = 64
 TOMBSTONE_DAYS = 2
@@ -45,8 +48,8 @@ def sweep_pending() -> None:
         return
     try:
         passages_embed_pending()
-    except EmbedderDown:
-        return
+    except EmbedderDown as error:
+        logger.warning("passages wait for their vectors: %s", error.message)
 
 
 def sweep_tombstones() -> None:

@@ -44,7 +44,7 @@ def space_make(name: str, *, slot: str, state: str) -> EmbeddingSpace:
         name=name,
         slot=slot,
         state=state,
-        dimension=embedder.dimension if embedder else 0,
+        dimension=embedder.dimension if embedder and embedder.inline else 0,
         query_prefix=embedder.query_prefix if embedder else "",
         document_prefix=embedder.document_prefix if embedder else "",
         noise=embedder.noise if embedder else 0.0,

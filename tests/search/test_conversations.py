@@ -37,7 +37,11 @@ def test_the_speaker_whom_a_question_names_comes_first(alice: User) -> None:
 
 
 def test_i_is_the_user_in_our_own_conversations(alice: User) -> None:
-    say(alice, ("assistant", "A good place for sushi is Mio."), ("user", "My favourite place for sushi is Yuki."))
+    say(
+        alice,
+        ("assistant", "A good place for sushi is Mio."),
+        ("user", "My favourite place for sushi is Yuki."),
+    )
     assert found(alice, "Where do I like to eat sushi?")[0] == "My favourite place for sushi is Yuki."
 
 

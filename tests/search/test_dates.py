@@ -42,7 +42,9 @@ def best(question: str, moment: datetime) -> float:
 def test_a_question_means_this_day_and_not_that(
     question: str, inside: tuple[int, int, int], outside: tuple[int, int, int]
 ) -> None:
-    assert best(question, datetime(*inside, 12, tzinfo=UTC)) > best(question, datetime(*outside, 12, tzinfo=UTC))
+    assert best(question, datetime(*inside, 12, tzinfo=UTC)) > best(
+        question, datetime(*outside, 12, tzinfo=UTC)
+    )
 
 
 @pytest.mark.parametrize(

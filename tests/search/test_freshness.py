@@ -84,10 +84,10 @@ def test_a_write_is_taken_into_the_index_that_is_held(alice: User) -> None:
 def test_what_was_rolled_back_was_never_there(alice: User) -> None:
     save(alice, "The car is red")
     found(alice, "car")
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with transaction.atomic():
         save(alice, "The car is on fire")
         assert "The car is on fire" in found(alice, "car")
-        raise ZeroDivisionError
+        transaction.set_rollback(True)
     assert found(alice, "car") == ["The car is red"]
     save(alice, "The car was washed")
     assert set(found(alice, "car")) == {"The car is red", "The car was washed"}
@@ -96,10 +96,10 @@ def test_what_was_rolled_back_was_never_there(alice: User) -> None:
 def test_a_removal_that_was_rolled_back_leaves_the_note(alice: User) -> None:
     (name,) = save(alice, "The car is red")
     found(alice, "car")
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with transaction.atomic():
         documents_remove(user_id=alice.pk, source=Source.MEMORY, source_ids=[name])
         assert found(alice, "car") == []
-        raise ZeroDivisionError
+        transaction.set_rollback(True)
     assert found(alice, "car") == ["The car is red"]
 
 
@@ -121,7 +121,9 @@ def test_many_notes_one_after_the_other_are_all_found(alice: User) -> None:
     assert found(alice, "topic77")[0] == "note about topic77"
 
 
-def test_the_least_recently_used_index_goes_first(alice: User, bob: User, settings: pytest.FixtureRequest) -> None:
+def test_the_least_recently_used_index_goes_first(
+    alice: User, bob: User, settings: pytest.FixtureRequest
+) -> None:
     save(alice, "The car is red")
     save(bob, "The car is blue")
     settings.IZZY_INDEX_MEMORY_MB = 0  # type: ignore[attr-defined]

@@ -33,7 +33,11 @@ def test_a_text_tells_its_language(text: str, language: str) -> None:
 
 
 def test_german_notes_are_found_by_other_forms(alice: User) -> None:
-    save(alice, "Ich habe gestern zwei Häuser und einen Garten angesehen", "Ich kaufe morgen Brot für die Kinder")
+    save(
+        alice,
+        "Ich habe gestern zwei Häuser und einen Garten angesehen",
+        "Ich kaufe morgen Brot für die Kinder",
+    )
     assert found(alice, "Was war mit dem Garten und dem Haus?")[0].startswith("Ich habe gestern")
 
 
@@ -55,7 +59,11 @@ def test_hebrew_and_arabic_are_found(alice: User) -> None:
 
 
 def test_notes_in_two_languages_of_one_user_are_both_found(alice: User) -> None:
-    save(alice, "Der Schlüssel liegt unter der Matte und nicht im Haus", "The spare tyres are in the garage with the bike")
+    save(
+        alice,
+        "Der Schlüssel liegt unter der Matte und nicht im Haus",
+        "The spare tyres are in the garage with the bike",
+    )
     assert found(alice, "Schlüssel")[0].startswith("Der Schlüssel")
     assert found(alice, "spare tyre")[0].startswith("The spare")
 

@@ -43,7 +43,9 @@ def test_it_finds_other_forms_of_a_word(alice: User) -> None:
 
 
 def test_it_finds_a_name_by_its_beginning(alice: User) -> None:
-    save(alice, "Quetzalcoatlus is what Bob calls his bike", "A bike shop opened in town", "Bob sold his bike")
+    save(
+        alice, "Quetzalcoatlus is what Bob calls his bike", "A bike shop opened in town", "Bob sold his bike"
+    )
     assert found(alice, "Quetz")[0] == "Quetzalcoatlus is what Bob calls his bike"
 
 

@@ -31,7 +31,9 @@ def test_all_parts_of_a_long_note_go(alice: User) -> None:
     documents_remove(user_id=alice.pk, source=Source.MEMORY, source_ids=[name])
     assert Passage.objects.count() == 0
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM search_terms WHERE search_terms MATCH %s", ['"1xgees" OR "2xgees"'])
+        cursor.execute(
+            "SELECT count(*) FROM search_terms WHERE search_terms MATCH %s", ['"1xgees" OR "2xgees"']
+        )
         assert cursor.fetchone() == (0,)
 
 

@@ -63,7 +63,12 @@ def test_the_context_keeps_to_the_scope(alice: User) -> None:
 def test_a_hit_carries_what_its_document_was_saved_with(alice: User) -> None:
     conversation = say(alice, ("Ann", "I washed the car"), name="m")
     hit = search(alice.pk, "car")[0]
-    assert (hit.external_id, hit.speaker, hit.conversation_id, hit.happened_at) == ("m0", "Ann", conversation, DAY)
+    assert (hit.external_id, hit.speaker, hit.conversation_id, hit.happened_at) == (
+        "m0",
+        "Ann",
+        conversation,
+        DAY,
+    )
 
 
 def test_no_more_hits_than_asked_for(alice: User) -> None:

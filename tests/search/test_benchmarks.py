@@ -1,0 +1,83 @@
+"""The benchmarks run through the real paths and report what they promise."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.search.models import Passage
+
+DATA = [
+    {
+        "id": "talk",
+        "messages": [
+            {
+                "external_id": f"m{number}",
+                "session": 1 + number // 3,
+                "speaker": ("Ann", "Ben")[number % 2],
+                "text": text,
+                "created_at": f"2025-0{1 + number // 3}-01T10:00:00",
+            }
+            for number, text in enumerate(
+                [
+                    "I adopted a dog.",
+                    "Lovely!",
+                    "He is called Rex.",
+                    "I bought a boat.",
+                    "A sailing boat?",
+                    "Yes, a red one.",
+                ]
+            )
+        ],
+        "questions": [
+            {"question": "What is the dog called?", "category": "single", "evidence": ["m2"]},
+            {"question": "What did Ben buy?", "category": "single", "evidence": ["m3"]},
+            {"question": "No evidence is known", "category": "none", "evidence": []},
+        ],
+    }
+]
+
+
+def benchmark(*args: str) -> dict[str, Any]:
+    out = StringIO()
+    call_command("benchmark", *args, "--json", "-", stdout=out)
+    figures: dict[str, Any] = json.loads(out.getvalue())
+    return figures
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("extra", [[], ["--together"]])
+def test_retrieval_reports_recall_beside_its_baselines(tmp_path: Path, extra: list[str]) -> None:
+    (tmp_path / "data.json").write_text(json.dumps(DATA))
+    figures = benchmark("retrieval", "--dataset", str(tmp_path / "data.json"), *extra)
+    methods = {row["method"]: row for row in figures["sections"][0]["rows"]}
+    assert set(methods) == {"Izzy", "plain BM25", "plain cosine"}
+    assert methods["Izzy"]["recall@10"] == 100
+    assert methods["Izzy"]["evidence@500"] == 100
+    assert methods["Izzy"]["questions"] == 2
+    assert figures["settings"]["largest context block, tokens"] <= 500
+    assert all(figures["aims"].values())
+    assert not Passage.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[", "{}", '[{"messages": []}]', '[{"messages": [], "questions": []}]', "[1]"]
+)
+def test_what_is_no_data_set_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "data.json").write_text(content)
+    with pytest.raises(CommandError):
+        benchmark("retrieval", "--dataset", str(tmp_path / "data.json"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_latency_puts_each_figure_beside_its_floor() -> None:
+    figures = benchmark("latency", "--sizes", "50", "--others", "50", "--no-http", "--quick")
+    rows = {row["what"]: row for row in figures["sections"][0]["rows"]}
+    for name in ("vector part", "search", "load the index", "save one note", "save in bulk, per note"):
+        assert rows[name]["p50"] > 0
+        assert rows[name]["floor p50"] > 0
+    assert "search, 50 of another user beside" in rows
+    assert not Passage.objects.exists()
