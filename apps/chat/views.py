@@ -21,12 +21,6 @@ from apps.core.text import clean_text
 PAGE_SIZE = 40
 MAX_QUERY_CHARS = 200
 
-OFFLINE = {
-    "message": "No language model is configured, so Izzy understands only simple sentences: remember …, "
-    "what do you know about …, actually …, forget …",
-    "hint": "",
-}
-
 
 class HtmxHttpRequest(HttpRequest):
     """A request that django-htmx has looked at."""
@@ -89,7 +83,7 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
         "nav": "chat",
         "conversation": shown,
         "snapshot": snapshot(shown).frame if shown else None,
-        "offline": OFFLINE if current_endpoint().is_offline else None,
+        "offline": current_endpoint().is_offline,
     }
 
 

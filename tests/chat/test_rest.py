@@ -66,14 +66,16 @@ async def test_a_client_that_leaves_does_not_end_the_turn(program: Program, mode
     model.add(held)
     response = await program.post("chat/", {"message": "Count", "stream": True})
     seen: list[dict[str, Any]] = []
+    writing = asyncio.Event()
 
     async def read() -> None:
         async for frame in streamed(response):
             seen.append(frame)
+            if frame["type"] == "text_delta":
+                writing.set()
 
     reader = asyncio.ensure_future(read())
-    while not any(frame["type"] == "text_delta" for frame in seen):
-        await asyncio.sleep(0.01)
+    await asyncio.wait_for(writing.wait(), 10)
     reader.cancel()
     await asyncio.wait([reader])
     assert not registry().hub.feeds

@@ -1,0 +1,92 @@
+"""The tools over past conversations, as the model calls them."""
+
+import json
+
+from apps.accounts.models import User
+from apps.chat.models import Conversation
+from apps.chat.runner.registry import registry
+from apps.core.database import in_db
+from apps.search.documents import Scope, Source
+from apps.search.selectors import search
+from tests.chat.client import connected
+from tests.chat.rows import calls, conversation
+from tests.peers.anthropic_server import AnthropicServer, reply, tool
+
+
+async def test_past_conversations_are_listed_and_read(alice: User, model: AnthropicServer) -> None:
+    model.add(reply("Porto is lovely."))
+    old, new = await conversation(alice), await conversation(alice)
+    async with connected(alice) as page:
+        await page.say("Where shall I go in May?", conversation=old)
+        await page.ended()
+        await registry().idle()
+        model.add(
+            reply(tool("conversation_list"), tool("conversation_read", {"conversation_id": old})),
+            reply("Porto."),
+        )
+        queued = await page.say("What did you suggest?", conversation=new)
+        await page.ended()
+        await registry().idle()
+    listed, read = await calls(queued["turn"])
+    rows = {row["id"]: row for row in json.loads(listed.result)["conversations"]}
+    assert (rows[old]["messages"], rows[new].get("current")) == (2, True)
+    assert "Porto is lovely." in read.result
+    assert "<context>" not in read.result
+
+
+async def test_deleting_takes_messages_passages_and_tool_calls_along(
+    alice: User, model: AnthropicServer
+) -> None:
+    spoken = Scope(sources=frozenset({Source.CONVERSATION}))
+    old, new = await conversation(alice), await conversation(alice)
+    async with connected(alice) as page:
+        await page.say("My boat is called Albatross", conversation=old)
+        await page.ended()
+        await registry().idle()
+        assert await in_db(lambda: search(alice.id, "Albatross", scope=spoken))
+        model.add(reply(tool("conversation_delete", {"conversation_id": old})), reply("Gone."))
+        await page.say("Delete the one about the boat", conversation=new)
+        asked = await page.ended()
+        await page.send("approve", id=asked["pending_approval"]["id"], decision="allow")
+        assert (await page.ended())["text"].endswith("Gone.")
+        await registry().idle()
+    assert await in_db(lambda: [str(row.id) for row in Conversation.objects.for_user(alice)]) == [new]
+    found = await in_db(lambda: search(alice.id, "Albatross", scope=spoken))
+    assert old not in {str(hit.conversation_id) for hit in found}
+
+
+async def test_the_conversation_going_on_is_not_deleted(alice: User, model: AnthropicServer) -> None:
+    place = await conversation(alice)
+    model.add(reply(tool("conversation_delete", {"conversation_id": place})), reply("I cannot."))
+    async with connected(alice) as page:
+        queued = await page.say("Delete this", conversation=place)
+        asked = await page.ended()
+        await page.send("approve", id=asked["pending_approval"]["id"], decision="allow")
+        await page.ended()
+        await registry().idle()
+    [call] = await calls(queued["turn"])
+    assert call.is_error
+    assert "list" in call.result
+
+
+async def test_a_conversation_without_memory_has_no_tools_over_notes_and_past(
+    alice: User, model: AnthropicServer
+) -> None:
+    place = await conversation(alice, use_memory=False)
+    model.add(
+        reply(
+            tool("memory_search", {"query": "x"}),
+            tool("conversation_list"),
+            tool("memory_save", {"content": "x"}),
+        ),
+        reply("I cannot."),
+    )
+    async with connected(alice) as page:
+        queued = await page.say("What do you know?", conversation=place)
+        await page.ended()
+        await registry().idle()
+    offered = {entry["name"] for entry in model.messages[0]["tools"]}
+    assert not any(name.startswith(("memory", "conversation")) for name in offered)
+    assert all(call.is_error for call in await calls(queued["turn"]))
+    found = await in_db(lambda: search(alice.id, "What do you know", scope=Scope()))
+    assert found == []

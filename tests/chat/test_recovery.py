@@ -1,0 +1,207 @@
+"""Leases, sweeps, and the runner that was away too long."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.chat.log import LoggedEvent, events_of, rows_of
+from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.chat.runner.afterwards import messages_index_pending
+from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost, lease_extend, lease_release, lease_take
+from apps.chat.runner.registry import conversations_left, kick_soon, registry
+from apps.chat.services import UserMessage, conversation_create, message_send
+from apps.chat.sweeps import turns_interrupt
+from apps.core.database import in_db
+from apps.core.ids import uuid7
+from apps.core.sweeps import sweeps
+from apps.search.documents import Scope
+from apps.search.selectors import search
+from tests.chat.client import connected
+from tests.chat.rows import calls, conversation, messages, said, turn
+from tests.peers.anthropic_server import AnthropicServer, reply, tool
+
+
+def change(**values: Any) -> None:
+    Conversation.objects.unscoped().update(**values)
+
+
+def past() -> Any:
+    return timezone.now() - timedelta(minutes=1)
+
+
+def test_only_one_process_holds_a_conversation(alice: User) -> None:
+    place = conversation_create(user_id=alice.id).id
+    assert lease_take(place, "one") == (1, RESERVE)
+    assert lease_take(place, "two") is None
+    with pytest.raises(LeaseLost):
+        lease_extend(place, "two")
+    lease_release(place, "two", 5)
+    assert lease_take(place, "two") is None
+    lease_release(place, "one", 5)
+    assert lease_take(place, "two") == (6, RESERVE + 5)
+
+
+def test_a_lease_that_ran_out_goes_to_the_next_with_fresh_numbers(alice: User) -> None:
+    place = conversation_create(user_id=alice.id).id
+    lease_take(place, "one")
+    change(lease_until=past())
+    assert lease_take(place, "two") == (RESERVE + 1, 2 * RESERVE)
+    with pytest.raises(LeaseLost):
+        lease_extend(place, "one", stored_seq=7)
+
+
+def test_the_log_gives_back_what_was_told() -> None:
+    place, one, two = uuid7(), uuid7(), uuid7()
+    told = [
+        LoggedEvent(1, one, "turn_started", {}),
+        *[LoggedEvent(number, one, "text_delta", {"text": f"t{number} "}) for number in range(2, 6)],
+        LoggedEvent(9, one, "text_delta", {"text": "after a gap"}),
+        LoggedEvent(10, two, "text_delta", {"text": "another turn"}),
+        LoggedEvent(11, two, "response", {"text": "x"}),
+    ]
+    rows = rows_of(place, told)
+    assert [(row.seq, row.last_seq) for row in rows] == [(1, 1), (2, 5), (9, 9), (10, 10), (11, 11)]
+    assert events_of(rows) == told
+    assert events_of(rows, 3) == told[3:]
+
+
+async def test_a_process_that_comes_back_after_its_lease_writes_nothing(
+    alice: User, model: AnthropicServer
+) -> None:
+    held = reply("One two three", hold_after=4)
+    model.add(held)
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        queued = await page.say("Count", conversation=place)
+        await page.until("text_delta")
+        await registry().flush((await turn(queued["turn"])).conversation_id)
+        await in_db(change, runner="another", lease_until=past())
+        await in_db(turns_interrupt)
+        held.release.set()
+        await registry().idle()
+    row = await turn(queued["turn"])
+    assert (row.state, row.error_code) == ("interrupted", "interrupted")
+    rows = await messages(place)
+    assert rows[0] == ("user", "text", said("Count"))
+    assert len(rows) == 2
+    assert await in_db(lambda: TurnEvent.objects.filter(type="response").count()) == 0
+
+
+async def test_the_sweep_closes_calls_that_were_open(alice: User, model: AnthropicServer) -> None:
+    held = reply("After.", hold_after=1)
+    model.add(reply("Look. ", tool("conversation_list")), held)
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        queued = await page.say("Go", conversation=place)
+        await page.until("tool_result")
+    await in_db(change, runner="another", lease_until=past())
+    from apps.agent.models import ToolCall
+
+    await in_db(lambda: ToolCall.objects.unscoped().update(state="running", result=""))
+    await in_db(lambda: Message.objects.unscoped().filter(kind="tool_results").delete())
+    await in_db(turns_interrupt)
+    held.release.set()
+    await registry().idle()
+    [call] = await calls(queued["turn"])
+    assert (call.state, call.is_error, call.error_code) == ("done", True, "interrupted")
+    assert [kind for _, kind, _ in await messages(place)] == ["text", "text", "tool_results", "closing"]
+    async with connected(alice) as page:
+        snapshot = await page.snapshot(place)
+        events = await in_db(lambda: list(TurnEvent.objects.order_by("seq").values_list("type", flat=True)))
+    assert snapshot["messages"][0]["state"] == "interrupted"
+    assert events[-2:] == ["tool_result", "error"]
+
+
+async def test_what_nobody_runs_is_found(alice: User, model: AnthropicServer) -> None:
+    place = await conversation(alice)
+    sent = await in_db(
+        lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))
+    )
+    assert await in_db(conversations_left) == []
+    await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
+    assert await in_db(conversations_left) == [sent.conversation_id]
+    await in_db(lease_take, sent.conversation_id, "another")
+    assert await in_db(conversations_left) == []
+    await in_db(change, lease_until=past())
+    assert await in_db(conversations_left) == [sent.conversation_id]
+
+
+async def test_the_upkeep_takes_up_what_was_left(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.chat.runner.registry.RESCUE_SECONDS", 0.1)
+    place = await conversation(alice)
+    sent = await in_db(
+        lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))
+    )
+    await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
+    registry().start()
+    async with asyncio.timeout(10):
+        while (await turn(str(sent.turn_id))).state != "done":  # noqa: ASYNC110  rows are all there is to watch
+            await asyncio.sleep(0.05)
+    await registry().idle()
+
+
+async def test_a_turn_waiting_for_two_decisions_is_left_until_both_are_made(
+    alice: User, model: AnthropicServer
+) -> None:
+    model.add(reply(tool("ask_user", {"question": "Which?"})))
+    async with connected(alice) as page:
+        await page.say("Go", conversation=await conversation(alice))
+        await page.ended()
+        await registry().idle()
+    await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
+    assert await in_db(conversations_left) == []
+
+
+async def test_a_stopping_server_ends_its_turns_and_gives_the_conversation_back(
+    alice: User, model: AnthropicServer
+) -> None:
+    held = reply("One two three", hold_after=4)
+    model.add(held)
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        queued = await page.say("Count", conversation=place)
+        while page.text(queued["turn"]) != "One two ":
+            await page.until("text_delta")
+        await registry().close()
+        end = await page.ended()
+        held.release.set()
+    assert (end["type"], end["code"]) == ("error", "interrupted")
+    assert (await messages(place))[-1] == ("assistant", "text", said("One two "))
+    assert not (await in_db(lambda: Conversation.objects.unscoped().get().runner))
+
+
+def test_messages_that_were_not_indexed_are_indexed_later(alice: User) -> None:
+    place = conversation_create(user_id=alice.id)
+    silent = conversation_create(user_id=alice.id, use_memory=False)
+    for row in (place, silent):
+        Message.objects.create(
+            user_id=alice.id, conversation=row, position=1, role="user", text="The boat is called Albatross"
+        )
+    messages_index_pending()
+    assert search(alice.id, "Albatross", scope=Scope()) == []
+    Message.objects.unscoped().update(created_at=past())
+    messages_index_pending()
+    assert [hit.conversation_id for hit in search(alice.id, "Albatross", scope=Scope())] == [place.id]
+    assert not Message.objects.unscoped().filter(indexed=False).exists()
+
+
+def test_the_worker_knows_the_sweeps() -> None:
+    names = {sweep.name for sweep in sweeps()}
+    assert {"turns_interrupted", "messages_index_pending", "turn_events_prune"} <= names
+    for sweep in sweeps():
+        if sweep.name.startswith(("turn", "messages")):
+            sweep.function()
+
+
+def test_a_kick_without_a_server_does_nothing(alice: User) -> None:
+    kick_soon(conversation_create(user_id=alice.id).id)
+
+
+def test_this_process_has_a_name_that_fits() -> None:
+    assert 0 < len(PROCESS) <= 64
