@@ -1,12 +1,13 @@
 """Statements by hand where the ORM's own cost is several times that of the database."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Field
+from django.db.models import Field, JSONField, TextField
 
 from .models import DecayCycle, Memory
 
@@ -29,18 +30,15 @@ def _insert_statement() -> str:
 
 
 def _prepared(field: "Field[Any, Any]", notes: Sequence[Memory]) -> list[Any]:
-    """A column's values as the database takes them. Most columns repeat one value: each is prepared once."""
-    known: dict[Any, Any] = {}
-    prepared = []
-    for note in notes:
-        value = getattr(note, field.attname)
-        if value.__hash__ is None:
-            prepared.append(field.get_db_prep_save(value, connection))
-            continue
-        if value not in known:
-            known[value] = field.get_db_prep_save(value, connection)
-        prepared.append(known[value])
-    return prepared
+    """A column's values as the database takes them. Most columns repeat a few values: each is prepared once."""
+    values = list(map(attrgetter(field.attname), notes))
+    if isinstance(field, TextField):
+        return values
+    prepare = partial(field.get_db_prep_save, connection=connection)
+    if isinstance(field, JSONField):
+        return list(map(prepare, values))
+    prepared = {value: prepare(value) for value in set(values)}
+    return [prepared[value] for value in values]
 
 
 def cycle_read(user_id: UUID) -> int:

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.core.errors import InvalidInput, IzzyError
+from apps.core.ids import uuid7
 from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
 from apps.memory.indexing import notes_index
 from apps.memory.models import Memory, Tier
@@ -23,10 +24,10 @@ def memory_create(
 ) -> Memory:
     """A new note, searchable when this returns. Long-term unless `tier` says otherwise."""
     values = clean_changes({"content": content, **fields})
-    note = _note(user_id, values, provenance, current_cycle(user_id))
-    notes_insert([note])
-    notes_index(user_id, [note])
-    return note
+    notes = _notes(user_id, [values], provenance, current_cycle(user_id))
+    notes_insert(notes)
+    notes_index(user_id, notes)
+    return notes[0]
 
 
 @transaction.atomic
@@ -41,10 +42,8 @@ def memory_bulk_create(
         raise InvalidInput("There is no note in the list.", code="empty_list")
     if len(drafts) > BULK_LIMIT:
         raise InvalidInput(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
-    cycle = current_cycle(user_id)
-    notes = [
-        _note(user_id, _clean_draft(index, draft), provenance, cycle) for index, draft in enumerate(drafts)
-    ]
+    cleaned = [_clean_draft(index, draft) for index, draft in enumerate(drafts)]
+    notes = _notes(user_id, cleaned, provenance, current_cycle(user_id))
     notes_insert(notes)
     notes_index(user_id, notes)
     return notes
@@ -60,10 +59,12 @@ def _clean_draft(index: int, draft: object) -> dict[str, Any]:
         raise
 
 
-def _note(user_id: UUID, values: dict[str, Any], provenance: Provenance, cycle: int) -> Memory:
-    priority, decay_rate = TIER_DEFAULTS[Tier(values.get("tier", Tier.LONG_TERM))]
+def _notes(
+    user_id: UUID, drafts: Sequence[dict[str, Any]], provenance: Provenance, cycle: int
+) -> list[Memory]:
+    """New notes from cleaned values. Made from a row of values, which takes a third of the time keywords take."""
     now = timezone.now()
-    return Memory(
+    pattern = Memory(
         user_id=user_id,
         origin=provenance.origin,
         trust=provenance.trust,
@@ -72,5 +73,12 @@ def _note(user_id: UUID, values: dict[str, Any], provenance: Provenance, cycle: 
         priority_cycle=cycle,
         created_at=now,
         updated_at=now,
-        **{"priority": priority, "decay_rate": decay_rate, **values},
     )
+    names = [field.attname for field in Memory._meta.concrete_fields]
+    common = {name: getattr(pattern, name) for name in names}
+    notes = []
+    for draft in drafts:
+        priority, decay_rate = TIER_DEFAULTS[Tier(draft.get("tier", Tier.LONG_TERM))]
+        own = {"id": uuid7(), "tags": [], "priority": priority, "decay_rate": decay_rate, **draft}
+        notes.append(Memory.from_db(None, names, list({**common, **own}.values())))
+    return notes
