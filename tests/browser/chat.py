@@ -41,7 +41,7 @@ class Chat:
 
     def wait_for(self, turn: Locator, *states: str) -> None:
         pattern = "|".join(states)
-        expect(turn).to_have_attribute("data-state", re.compile(f"^({pattern})$"), timeout=20_000)
+        expect(turn).to_have_attribute("data-state", re.compile(f"^({pattern})$"))
 
     def answer(self, turn: Locator | None = None) -> str:
         return "\n".join((turn or self.last).locator(".prose").all_inner_texts())

@@ -10,7 +10,15 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, StorageState, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    StorageState,
+    expect,
+    sync_playwright,
+)
 
 from tests.browser.server import Server
 
@@ -18,6 +26,10 @@ CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
 PASSWORD = "correct horse battery"
 OWNER = "alice"
 NUMBERS = itertools.count(1)
+PATIENCE = 30_000
+"""Milliseconds: a busy machine is slow, and nothing here measures time."""
+
+expect.set_options(timeout=PATIENCE)
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 780},
     "is_mobile": True,
@@ -87,7 +99,7 @@ def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
         context = browser.new_context(
             storage_state=state, **({"viewport": {"width": 1280, "height": 800}} | options)
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         watch.follow(page)

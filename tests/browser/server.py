@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 ENGINES = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -47,7 +47,7 @@ class Server:
     @property
     def setup_link(self) -> str:
         """The newest one-time link on the console; it is printed a moment after the address."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             if links := re.findall(r"http\S+/setup/#\S+\n", "".join(self.output)):
                 return str(links[-1]).strip()

@@ -44,6 +44,7 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
     server.stop()
 
 
+@pytest.mark.timeout(600)
 def test_from_the_link_on_the_console_to_a_forgotten_allergy(
     own_server: Server, open_page: Callable[..., Page], watch: Watch
 ) -> None:
@@ -104,12 +105,13 @@ def test_from_the_link_on_the_console_to_a_forgotten_allergy(
 def restart(server: Server, page: Page) -> None:
     """The power goes, and comes back: the page finds its own way to the server again."""
     server.kill()
-    expect(page.locator("#banner-lost")).to_be_visible(timeout=15_000)
+    expect(page.locator("#banner-lost")).to_be_visible()
     server.start()
     page.get_by_role("button", name="Try now").or_(page.locator("#message")).first.click()
-    expect(page.locator("#banner-lost")).to_be_hidden(timeout=30_000)
+    expect(page.locator("#banner-lost")).to_be_hidden()
 
 
+@pytest.mark.timeout(300)
 def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(
     own_server: Server, open_page: Callable[..., Page], watch: Watch
 ) -> None:
@@ -118,7 +120,7 @@ def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(
     chat = Chat(page)
     chat.say("remember that my bike is red")
     own_server.kill()
-    expect(page.locator("#banner-lost")).to_be_visible(timeout=15_000)
+    expect(page.locator("#banner-lost")).to_be_visible()
     waiting = chat.send("remember that my car is blue")
     expect(waiting).to_have_attribute("data-state", "sending")
     own_server.start()

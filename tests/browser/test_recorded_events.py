@@ -37,9 +37,19 @@ class Stage:
         for frame in frames:
             self.sockets[-1].send(json.dumps(frame))
 
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Waits for something that shows outside the page."""
+        for _ in range(300):
+            if holds():
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"it never came; sent was {self.sent}")
+
     def begin(self, record: Recording, text: str = "hello") -> None:
         """The reader sends a message and the server takes it."""
+        before = len(self.sent)
         self.chat.send(text)
+        self.until(lambda: len(self.sent) > before)
         client_id = self.sent[-1]["client_id"]
         self.play(
             record.queued(text, client_id=client_id), record.event("turn_started", f"turn-{record.turns}")
@@ -153,7 +163,7 @@ def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
     expect(card).to_contain_text("Izzy would like to delete a conversation")
     card.get_by_role("button", name="Yes, allow").click()
     expect(card.get_by_role("button", name="No")).to_be_disabled()
-    assert stage.sent[-1] == {"type": "approve", "id": "c1", "decision": "allow"}
+    stage.until(lambda: stage.sent[-1] == {"type": "approve", "id": "c1", "decision": "allow"})
     stage.play(
         record.event("turn_resumed", "turn-1"),
         record.event(
@@ -180,11 +190,12 @@ def test_a_question_card_sends_the_answer(stage: Stage) -> None:
     field.fill("the family one")
     field.press("Enter")
     expect(field).to_be_disabled()
-    assert stage.sent[-1] == {"type": "answer", "id": "c1", "text": "the family one"}
+    stage.until(lambda: stage.sent[-1] == {"type": "answer", "id": "c1", "text": "the family one"})
 
 
 def test_a_refused_message_comes_back_into_the_field(stage: Stage) -> None:
     stage.chat.send("this will be refused")
+    stage.until(lambda: len(stage.sent) > 0)
     stage.play(
         {
             "type": "error",
@@ -201,11 +212,11 @@ def test_a_refused_message_comes_back_into_the_field(stage: Stage) -> None:
 
 def test_a_message_not_confirmed_is_sent_again_after_reconnecting(stage: Stage) -> None:
     stage.chat.send("are you there?")
+    stage.until(lambda: len(stage.sent) > 0)
     first = stage.sent[-1]
     stage.sockets[-1].close()
-    stage.page.wait_for_timeout(1200)
+    stage.until(lambda: [frame for frame in stage.sent if frame["type"] == "message"] == [first, first])
     assert len(stage.sockets) == 2
-    assert [frame for frame in stage.sent if frame["type"] == "message"] == [first, first]
 
 
 def test_after_a_lost_connection_it_asks_for_what_came_after(stage: Stage) -> None:
@@ -214,8 +225,8 @@ def test_after_a_lost_connection_it_asks_for_what_came_after(stage: Stage) -> No
     stage.play(record.event("text_delta", "turn-1", text="Before"))
     expect(stage.chat.last.locator(".prose")).to_have_text("Before")
     stage.sockets[-1].close()
-    stage.page.wait_for_timeout(1200)
-    assert stage.sent[-1] == {"type": "open", "conversation": record.conversation, "seq": record.seq}
+    again = {"type": "open", "conversation": record.conversation, "seq": record.seq}
+    stage.until(lambda: stage.sent[-1] == again)
     stage.play(record.event("text_delta", "turn-1", text=" and after"))
     expect(stage.chat.last.locator(".prose")).to_have_text("Before and after")
 
@@ -323,8 +334,7 @@ def test_code_blocks_have_a_copy_button_and_copied_text_is_the_code_alone(stage:
     expect(block.locator(".code-head")).to_contain_text("python")
     stage.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     block.get_by_role("button", name="Copy code").click()
-    stage.page.wait_for_timeout(200)
-    assert stage.page.evaluate("navigator.clipboard.readText()") == "print(1)\n"
+    stage.until(lambda: stage.page.evaluate("navigator.clipboard.readText()") == "print(1)\n")
 
 
 def test_ids_can_be_made_where_the_browser_has_no_random_uuid(stage: Stage) -> None:
@@ -341,3 +351,24 @@ def test_ids_can_be_made_where_the_browser_has_no_random_uuid(stage: Stage) -> N
         assert len(one) == 36
         assert one[14] == "4"
         assert one[19] in "89ab"
+
+
+def test_opening_a_card_at_the_end_leaves_it_where_it_is(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    long = "".join(f"<p>Line {number}</p>" for number in range(40))
+    stage.play(record.event("text_delta", "turn-1", text="x"), record.html("turn-1", 0, long))
+    result = "\n".join(f"row {number}" for number in range(40))
+    stage.play(*tool_round(record, "turn-1", "c1", "memory_search", {"query": "x"}, result))
+    stage.play(finished(record, "turn-1", ""))
+    summary = stage.chat.last.locator(".tool summary")
+    expect(summary).to_be_visible()
+    stage.page.wait_for_function(AT_END)
+    before = summary.bounding_box()
+    summary.click()
+    expect(stage.chat.last.locator(".tool-body")).to_contain_text("row 39")
+    stage.page.wait_for_timeout(200)
+    after = summary.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(after["y"] - before["y"]) < 2

@@ -1,6 +1,6 @@
 // What Izzy waits for: a yes or no before a tool runs, or the answer to a question.
 import { h, icon } from "../core/dom.js";
-import { pretty } from "./format.js";
+import { inputRows } from "./tool-parts.js";
 import { wishOf } from "./tool-words.js";
 
 /** actions: {decide(id, "allow"|"deny") → bool, answer(id, text) → bool} → {element, reset} */
@@ -23,13 +23,13 @@ function approvalCard(call, actions) {
     note.hidden = !busy;
   };
   const title = h("h3", {}, icon("shield"), `Izzy would like to ${wishOf(call.name)}`);
-  const input = Object.keys(call.input ?? {}).length > 0 ? h("pre", { tabindex: "0" }, pretty(call.input)) : null;
+  const input = Object.keys(call.input ?? {}).length > 0 ? inputRows(call.input) : [];
   const element = h(
     "section",
     { class: "ask", "aria-label": "Izzy asks for permission" },
     title,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
-    input,
+    ...input,
     h("div", { class: "ask-actions" }, yes, no, note),
   );
   return { element, reset: () => setBusy(false) };

@@ -10,6 +10,7 @@ export class ScrollKeeper {
     this.button = button;
     scroller.addEventListener("scroll", () => this.#onScroll(), { passive: true });
     button.addEventListener("click", () => this.toEnd({ smooth: true }));
+    scroller.addEventListener("click", (event) => this.#onClick(event));
     new ResizeObserver(() => this.keep()).observe(content);
     new ResizeObserver(() => this.keep()).observe(scroller);
   }
@@ -38,6 +39,13 @@ export class ScrollKeeper {
     this.#showButton();
   }
 
+  /** Whoever opens a card wants to read it: what grows now must not be scrolled away. */
+  #onClick(event) {
+    if (!event.target.closest("summary")) return;
+    this.#following = false;
+    requestAnimationFrame(() => requestAnimationFrame(() => this.#showButton()));
+  }
+
   #jump() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
     this.#lastTop = this.scroller.scrollTop;
@@ -57,6 +65,7 @@ export class ScrollKeeper {
   }
 
   #showButton() {
+    if (this.#distance() < 2) this.#following = true;
     this.button.hidden = this.#following || this.#distance() < NEAR;
   }
 }

@@ -1,7 +1,7 @@
 // A tool call as an expandable card: what it does, live progress, how long it took, input and result.
-import { h, icon, iconButton } from "../core/dom.js";
-import { copyFrom } from "../core/copy.js";
+import { h, icon } from "../core/dom.js";
 import { duration, pretty } from "./format.js";
+import { inputRows, section } from "./tool-parts.js";
 import { describeCall, noteOf, progressText } from "./tool-words.js";
 import { askCard } from "./ask-cards.js";
 import { MemoryCard } from "./memory-card.js";
@@ -91,19 +91,4 @@ function statusOf(call) {
   const time = h("span", { class: "tool-time" }, duration(call.durationMs));
   if (call.state === "error") return [time, h("span", { class: "tool-failed" }, icon("alert"), h("span", { class: "visually-hidden" }, "failed"))];
   return [time, h("span", { class: "tool-ok" }, icon("check"), h("span", { class: "visually-hidden" }, "done"))];
-}
-
-/** Short inputs as a list of names and values; anything nested as JSON. */
-function inputRows(input) {
-  const entries = Object.entries(input ?? {});
-  if (entries.length === 0) return [h("p", { class: "faint small" }, "No input.")];
-  const simple = entries.every(([, value]) => value === null || typeof value !== "object" || (Array.isArray(value) && value.every((item) => typeof item !== "object")));
-  if (!simple) return [section("Input", pretty(input))];
-  const rows = entries.flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, Array.isArray(value) ? value.join(", ") : String(value))]);
-  return [h("dl", { class: "tool-input" }, rows)];
-}
-
-function section(label, text, isError = false) {
-  const copy = iconButton("copy", `Copy ${label.toLowerCase()}`, () => copyFrom(copy, text));
-  return h("div", { class: isError ? "tool-section tool-section-error" : "tool-section" }, h("div", { class: "tool-section-head" }, h("span", {}, label), copy), h("pre", { tabindex: "0" }, text));
 }
