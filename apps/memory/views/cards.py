@@ -110,7 +110,7 @@ def undo(request: SignedInRequest, memory_id: str) -> HttpResponse:
 
 
 def _card(request: SignedInRequest, note: Memory, template: str = "memory/_card.html") -> HttpResponse:
-    context: dict[str, Any] = {"row": Row(note), "note": note}
+    context: dict[str, Any] = {"row": Row(note), "note": note, "focus": True}
     return render(request, template, context)
 
 
