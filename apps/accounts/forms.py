@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
-from django.core.validators import URLValidator
+from django.core.validators import RegexValidator, URLValidator
 from django.utils import timezone
 
 from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
@@ -211,6 +211,7 @@ class InstanceForm(PlainForm):
         required=False,
         max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        validators=[RegexValidator(r"\A[!-~]+\Z", "A key has letters, digits and signs only, no spaces.")],
         help_text="Empty: leave what is stored as it is.",
     )
     forget_key = forms.BooleanField(label="Remove the stored key", required=False)

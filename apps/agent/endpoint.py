@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from django.conf import settings
 
@@ -23,6 +23,12 @@ class Endpoint:
     kind: ModelCall.Endpoint
     base_url: str = ""
     api_key: str = ""
+
+    @property
+    def server(self) -> str:
+        """The address as anybody may read it: without the user name, password or query it may carry."""
+        parts = urlsplit(self.base_url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     @property
     def is_anthropic(self) -> bool:

@@ -117,7 +117,7 @@ class _Call:
         finally:
             self.record.latency_ms = _since(started)
         if not self.answer.started:
-            raise failures.bad_response(self.endpoint.base_url)
+            raise failures.bad_response(self.endpoint.server)
         if not self.answer.complete:
             raise failures.stream_cut()
         usage = priced(self.answer.usage, self.answer.model or self.request.model)
@@ -144,17 +144,17 @@ class _Call:
         except UnicodeEncodeError as error:
             raise failures.bad_key() from error
         except (sdk.APIError, ValueError) as error:
-            raise failures.bad_response(self.endpoint.base_url) from error
+            raise failures.bad_response(self.endpoint.server) from error
 
     def _take(self, event: Any) -> str:
         """The SDK hands on whatever the server sent, also with parts missing."""
         try:
             return self.answer.take(event)
         except (AttributeError, KeyError, TypeError) as error:
-            raise failures.bad_response(self.endpoint.base_url) from error
+            raise failures.bad_response(self.endpoint.server) from error
 
     def _broken(self) -> ModelError:
-        return failures.stream_cut() if self.answer.started else failures.unreachable(self.endpoint.base_url)
+        return failures.stream_cut() if self.answer.started else failures.unreachable(self.endpoint.server)
 
     def _failure(self, error: "anthropic.APIStatusError") -> failures.Failure:
         return failures.Failure(
@@ -162,7 +162,7 @@ class _Call:
             type=str(error.type or ""),
             said=_said(error),
             model=self.request.model,
-            server=self.endpoint.base_url,
+            server=self.endpoint.server,
             retry_after=_retry_after(error.response),
         )
 

@@ -29,7 +29,7 @@ def check_model() -> CheckResult:
     endpoint = current_endpoint()
     if endpoint.is_offline:
         return CheckResult(True, OFFLINE, HOW_TO_CONNECT)
-    return CheckResult(True, f"Chat uses {model_for('chat')} at {endpoint.base_url}.")
+    return CheckResult(True, f"Chat uses {model_for('chat')} at {endpoint.server}.")
 
 
 def offline_banner() -> str:
@@ -59,9 +59,9 @@ def test_connection() -> CheckResult:
             False, error.message, "Correct the key, the address or IZZY_CHAT_MODEL and test again."
         )
     except TimeoutError:
-        message = f"{endpoint.base_url} did not answer within {TEST_SECONDS} seconds."
+        message = f"{endpoint.server} did not answer within {TEST_SECONDS} seconds."
         return CheckResult(False, message, "Check that the server runs and that the address is right.")
-    return CheckResult(True, f"{request.model} at {endpoint.base_url} answers.")
+    return CheckResult(True, f"{request.model} at {endpoint.server} answers.")
 
 
 async def _ask(request: ModelRequest) -> None:

@@ -47,6 +47,15 @@ def test_what_the_superuser_set_counts_where_the_environment_is_silent(settings:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_password_in_the_address_is_shown_to_nobody(admin: User, settings: Any) -> None:
+    settings.ANTHROPIC_BASE_URL = "http://izzy:hunter2pw@127.0.0.1:9/v1?key=hunter2pw"
+    assert current_endpoint().server == "http://127.0.0.1:9/v1"
+    for result in (status.check_model(), status.test_connection()):
+        assert "http://127.0.0.1:9/v1" in result.message
+        assert "hunter2pw" not in f"{result}"
+
+
+@pytest.mark.django_db(transaction=True)
 async def test_a_key_set_while_running_is_used_by_the_next_call(
     alice: User, peer: AnthropicServer, settings: Any
 ) -> None:
