@@ -9,13 +9,14 @@ class SearchConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.health import register_check
-        from apps.core.registries import connection_tests, purgers, warmups
+        from apps.core.registries import connection_tests, purgers, stats_providers, warmups
         from apps.core.sweeps import register_sweep
-        from apps.search import embedding, health, services, warmup
+        from apps.search import embedding, health, services, statistics, warmup
 
         register_check("search", health.check_embedder)
         register_sweep("search: vectors that wait", embedding.sweep_pending, timedelta(seconds=10))
         register_sweep("search: old deletions", embedding.sweep_tombstones, timedelta(hours=6))
         connection_tests.register("embedder", health.connect_embedder)
         purgers.register("search", lambda user_id: services.user_forget(user_id=user_id))
+        stats_providers.register("search", statistics.user_figures)
         warmups.register("search", warmup.warm_up)

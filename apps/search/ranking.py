@@ -56,7 +56,7 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
     signals = _keyword_signals(rows, query.terms, allowed)
     cosine = None
     if query.vector is not None:
-        cosine = rows.vectors[: rows.size] @ query.vector
+        cosine = rows.cosines(query.vector)
         signals["meaning"] = _scaled(cosine, allowed, query.least_spread)
         signals["surroundings"] = _scaled(rows.neighbours.spread_meaning(cosine), allowed, query.least_spread)
     signals |= _fact_signals(rows, query)

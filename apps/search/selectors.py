@@ -53,7 +53,7 @@ def similar(
             return []
         if len(vector) != rows.dimension:
             return []
-        cosine = rows.vectors[: rows.size] @ vector
+        cosine = rows.cosines(vector)
         allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
         cosine[~allowed] = -np.inf
         best = best_places(cosine, rows, top_k)

@@ -1,12 +1,15 @@
 """Embeddings of an Ollama server (`POST /api/embed`)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import httpx
 import numpy as np
 from django.conf import settings
 
 from apps.search.embedders.base import EmbedderDown, Matrix, QueryWeights, Vector, unit_rows
+
+if TYPE_CHECKING:
+    import httpx
 
 PREFIXES = {
     "nomic-embed-text": ("search_query: ", "search_document: "),
@@ -45,6 +48,8 @@ class OllamaEmbedder:
         return np.asarray(self._embed([self.query_prefix + text], QUERY_SECONDS)[0])
 
     def _embed(self, texts: list[str], seconds: float) -> Matrix:
+        import httpx  # takes a fifth of a second: not at every start
+
         timeout = httpx.Timeout(seconds, connect=2.0)
         try:
             answer = httpx.post(
@@ -68,7 +73,7 @@ class OllamaEmbedder:
         return vectors
 
 
-def _status_message(model: str, answer: httpx.Response) -> str:
-    if answer.status_code == httpx.codes.NOT_FOUND:
+def _status_message(model: str, answer: "httpx.Response") -> str:
+    if answer.status_code == 404:
         return f"Ollama has no model {model}: run `ollama pull {model}`."
     return f"Ollama answered {answer.status_code} to an embedding request."

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from apps.search import features, fulltext
 from apps.search.documents import Source
 from apps.search.features import Flag
+from apps.search.index.coarse import COARSE_FROM, CoarseVectors, engine
 from apps.search.index.neighbours import Neighbours
 from apps.search.index.store import Batch, Head
 
@@ -41,6 +42,7 @@ class UserRows:
         self.postings: dict[str, Rows] = {}
         self.names: set[int] = set()
         self.languages: dict[int, int] = {}
+        self.coarse: CoarseVectors | None = None
         self._allocate(len(batch.ids) + len(batch.ids) // 8 + 32)
         self.neighbours = Neighbours(self.capacity)
         self._append(batch)
@@ -67,7 +69,8 @@ class UserRows:
     @property
     def bytes(self) -> int:
         cached = sum(rows.nbytes for rows in list(self.postings.values()))
-        return sum(array.nbytes for array in self._arrays()) + self.neighbours.bytes + cached
+        coarse = self.coarse.bytes if self.coarse is not None else 0
+        return sum(array.nbytes for array in self._arrays()) + self.neighbours.bytes + cached + coarse
 
     @property
     def living(self) -> int:
@@ -80,6 +83,8 @@ class UserRows:
         held = places >= 0
         self.vectors[places[held]] = batch.vectors[held]
         self.embedded[places[held]] = batch.embedded[held]
+        if held.any():
+            self.coarse = None
         self._append(_select(batch, ~held & ~np.isin(batch.ids, removed)))
         self.change = change
         self.version = next(_versions)
@@ -143,6 +148,16 @@ class UserRows:
             order = np.argsort(known, kind="stable")
             rows = order[np.minimum(np.searchsorted(known, ids, sorter=order), self.size - 1)]
         return np.where(known[rows] == ids, rows, -1)
+
+    def cosines(self, query: Floats) -> Floats:
+        """The cosine of each row with a unit query, (size,)."""
+        vectors = self.vectors[: self.size]
+        if self.size < COARSE_FROM or engine() is None:
+            return vectors @ query
+        if self.coarse is None:
+            self.coarse = CoarseVectors(self.dimension)
+        self.coarse.follow(self.vectors, self.size)
+        return self.coarse.cosines(vectors, query)
 
     def posted(self, term: str, *, prefix: bool = False) -> Rows:
         """Rows of living passages with a stem, ascending; read from full text once, then kept up to date."""
