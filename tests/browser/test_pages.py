@@ -157,6 +157,7 @@ def test_a_memory_is_added_found_edited_deleted_and_brought_back(
     note.get_by_role("button", name="Save").click()
     expect(note).to_contain_text("Francis")
     page.get_by_role("searchbox", name="Search memories").fill("who tunes the piano")
+    expect(note).to_contain_text("match")  # the search's answer has replaced the list
     expect(note).to_contain_text("Francis")
     note.get_by_role("button", name="Delete this memory").click()
     note.get_by_role("button", name="Undo").click()
