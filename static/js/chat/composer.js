@@ -29,8 +29,9 @@ export class Composer {
     window.addEventListener("pagehide", () => this.#keepDraft());
   }
 
-  /** Shows the draft of another conversation. */
+  /** Shows the draft of another conversation; the same one again leaves what is being written alone. */
   open(conversation) {
+    if (this.#conversation === conversation) return;
     // What was typed before this script had loaded stays.
     const early = this.#conversation === undefined ? this.field.value : "";
     this.#keepDraft();

@@ -10,6 +10,7 @@ import { ScrollKeeper } from "./scroll.js";
 import { api } from "../core/api.js";
 import { fromSnapshot, prependEarlier } from "./snapshot.js";
 import { ChatSocket, socketUrl } from "./socket.js";
+import { Surroundings } from "./surroundings.js";
 import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
@@ -21,6 +22,7 @@ export class ChatPage {
     this.state = emptyState();
     this.outbox = new Outbox();
     this.socket = socket;
+    this.around = new Surroundings();
     this.links = new SidebarLinks(byId("conversations"));
     this.announcer = new Announcer(byId("announcer"), byId("announcer-urgent"));
     this.log = new LogView(byId("log"), byId("chat-empty"), this.#logActions());
@@ -40,13 +42,13 @@ export class ChatPage {
   /** Makes the page show this state. */
   show(state) {
     this.state = state;
-    byId("earlier").hidden = true;
+    this.around.showEarlier(false);
     this.composer.open(state.conversation);
     this.#addPending();
     this.log.reset(state);
     this.#afterChange();
     this.links.mark(state.conversation);
-    this.#setTitle();
+    this.around.showTitle(this.state);
     this.scroll.toEnd();
   }
 
@@ -67,7 +69,7 @@ export class ChatPage {
   send(text, replaces = null) {
     const frame = { type: "message", text, client_id: uuid() };
     if (this.state.conversation) frame.conversation = this.state.conversation;
-    else if (byId("use-memory")?.checked === false) frame.use_memory = false;
+    else if (!this.around.wantsMemory) frame.use_memory = false;
     if (replaces) frame.replaces = replaces;
     this.#sendFrame(frame, text, replaces);
     return true;
@@ -108,8 +110,7 @@ export class ChatPage {
   }
 
   #onStatus(status) {
-    byId("banner-lost").hidden = status !== "lost";
-    byId("banner-refused").hidden = status !== "refused";
+    this.around.showConnection(status);
     if (status === "open") {
       const { conversation, seq } = this.state;
       const target = this.wanted ?? conversation;
@@ -133,7 +134,7 @@ export class ChatPage {
 
   #showSnapshot(frame) {
     this.show(fromSnapshot(frame));
-    byId("earlier").hidden = frame.messages.length < SNAPSHOT_MESSAGES;
+    this.around.showEarlier(frame.messages.length >= SNAPSHOT_MESSAGES);
   }
 
   async #loadEarlier() {
@@ -143,7 +144,7 @@ export class ChatPage {
       const page = await api("GET", `/api/v1/conversations/${state.conversation}/messages/?before=${first}`);
       if (state !== this.state) return;
       prependEarlier(state, page.results);
-      byId("earlier").hidden = page.next === null;
+      this.around.showEarlier(page.next !== null);
       this.scroll.holding(() => this.log.drawAll(state, this.#isBusy()));
     } catch (error) {
       toastError(error);
@@ -187,20 +188,14 @@ export class ChatPage {
     this.links.active = frame.conversation;
     this.links.reload();
     if (frame.title) this.state.title = frame.title;
-    this.#setTitle();
+    this.around.showTitle(this.state);
   }
 
   #onTitle(frame) {
     this.links.setTitle(frame.conversation, frame.title);
     if (frame.conversation !== this.state.conversation) return;
     this.state.title = frame.title;
-    this.#setTitle();
-  }
-
-  #setTitle() {
-    const title = this.state.title || (this.state.conversation ? "Conversation" : "New conversation");
-    byId("chat-title").textContent = title;
-    document.title = `${title} · Izzy`;
+    this.around.showTitle(this.state);
   }
 
   #isBusy() {
@@ -208,12 +203,10 @@ export class ChatPage {
   }
 
   #afterChange() {
-    const isNew = this.state.conversation === null;
-    const unconfirmed = isNew && this.state.turns.length > 0;
+    const unconfirmed = this.state.conversation === null && this.state.turns.length > 0;
     this.composer.setBusy(this.#isBusy());
     this.composer.setReady(this.socket.status !== "refused" && !unconfirmed);
-    byId("memory-switch").hidden = !isNew || this.state.turns.length > 0;
-    byId("memory-off").hidden = isNew || this.state.useMemory;
+    this.around.showMemory(this.state);
     this.scroll.keep();
   }
 

@@ -6,3 +6,6 @@ if (field && token) {
   field.closest(".field")?.setAttribute("hidden", "");
   history.replaceState(null, "", location.pathname);
 }
+
+const zone = document.querySelector("[data-time-zone]");
+if (zone) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";

@@ -1,0 +1,30 @@
+// What stands around the log: titles, banners, the memory switch, the button for earlier messages.
+const byId = (id) => document.getElementById(id);
+
+export class Surroundings {
+  get wantsMemory() {
+    return byId("use-memory")?.checked !== false;
+  }
+
+  showTitle({ title, conversation }) {
+    const shown = title || (conversation ? "Conversation" : "New conversation");
+    byId("chat-title").textContent = shown;
+    document.title = `${shown} · Izzy`;
+  }
+
+  showConnection(status) {
+    byId("banner-lost").hidden = status !== "lost";
+    byId("banner-refused").hidden = status !== "refused";
+  }
+
+  /** The switch belongs to a conversation that has not begun; later it only says that it is off. */
+  showMemory({ conversation, turns, useMemory }) {
+    const isNew = conversation === null;
+    byId("memory-switch").hidden = !isNew || turns.length > 0;
+    byId("memory-off").hidden = isNew || useMemory;
+  }
+
+  showEarlier(more) {
+    byId("earlier").hidden = !more;
+  }
+}
