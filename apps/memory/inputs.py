@@ -66,7 +66,7 @@ def _message_text(message: object) -> str:
     content = message.get("content") if isinstance(message, Mapping) else message
     if isinstance(content, list):
         blocks = [block for block in content if isinstance(block, Mapping) and block.get("type") == "text"]
-        content = "\n".join(str(block.get("text", "")) for block in blocks)
+        content = "\n".join(_text_list([block.get("text") for block in blocks], field="messages"))
     if not isinstance(content, str):
         raise InvalidInput(
             "A message is a text or an object with content.", code="wrong_type", field="messages"

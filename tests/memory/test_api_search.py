@@ -256,6 +256,8 @@ BAD_CONTEXTS: list[Any] = [
     {"messages": [{"content": 5}]},
     {"messages": [""]},
     {"messages": [None]},
+    {"messages": [{"content": [{"type": "text", "text": 5}]}]},
+    {"messages": [{"content": [{"type": "image"}]}]},
 ]
 
 
