@@ -80,17 +80,21 @@ def _batch(sql: str, parameters: tuple[object, ...], head: Head, *, with_terms: 
     missing = bytes(size)
     ids: list[int] = []
     gaps: list[int] = []
-    terms: list[str] = []
     packed, vectors = bytearray(), bytearray()
     with connection.cursor() as cursor:
-        for passage_id, facts, vector, *rest in cursor.connection.execute(sql, parameters):
-            if vector is None or len(vector) != size:
-                gaps.append(len(ids))
-                vector = missing
+        rows = cursor.connection.execute(sql, parameters)
+        terms = None
+        if with_terms:
+            whole = rows.fetchall()
+            terms = [row[3] for row in whole]
+            rows = (row[:3] for row in whole)
+        for passage_id, facts, vector in rows:  # a loop of few steps: it runs once per passage of the user
             ids.append(passage_id)
             packed += facts
+            if vector is None:
+                gaps.append(len(ids) - 1)
+                vector = missing
             vectors += vector
-            terms += rest
     embedded = np.ones(len(ids), dtype=bool)
     embedded[gaps] = False
     return Batch(
@@ -98,5 +102,5 @@ def _batch(sql: str, parameters: tuple[object, ...], head: Head, *, with_terms: 
         features=np.frombuffer(packed, dtype=features.DTYPE),
         vectors=np.frombuffer(vectors, dtype="<f2").reshape(len(ids), head.dimension),
         embedded=embedded,
-        terms=terms if with_terms else None,
+        terms=terms,
     )
