@@ -71,6 +71,9 @@ class SetupForm(PlainForm):
     )
     username = username_field()
     password = password_field("Password", new=True, help_text="At least eight characters, not a common word.")
+    time_zone = forms.CharField(
+        max_length=64, required=False, widget=forms.HiddenInput(attrs={"data-time-zone": ""})
+    )
 
 
 class PreferencesForm(PlainForm):

@@ -1,4 +1,4 @@
-"""Every page asks for sign-in unless its view says `login_not_required`."""
+"""Every page asks for sign-in unless its view says `login_not_required`, and shows times where its reader is."""
 
 from typing import Any
 
@@ -6,7 +6,11 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.deprecation import MiddlewareMixin
 
+from apps.accounts.models import User
+from apps.accounts.selectors import user_time_zone
 from apps.core.errors import NotAuthenticated
 
 
@@ -22,3 +26,15 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         if request.headers.get("HX-Request"):
             return HttpResponse(status=401, headers={"HX-Redirect": reverse("accounts:sign_in")})
         return super().handle_no_permission(request, view_func)
+
+
+class TimeZoneMiddleware(MiddlewareMixin):
+    """Pages show times in the time zone of the signed-in user; the REST interface stays with UTC."""
+
+    def process_view(self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any) -> None:
+        if isinstance(request.user, User) and not request.path.startswith("/api/"):
+            timezone.activate(user_time_zone(request.user.pk))
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        timezone.deactivate()
+        return response

@@ -2,6 +2,7 @@
 
 import hashlib
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.utils import timezone
 
@@ -16,6 +17,15 @@ def preferences_for(user_id: UUID) -> Preferences:
 def user_language(user_id: UUID) -> str:
     """The language code the user prefers, "" where it is to be detected."""
     return Preferences.objects.filter(user_id=user_id).values_list("language", flat=True).first() or ""
+
+
+def user_time_zone(user_id: UUID) -> ZoneInfo:
+    """The user's time zone; UTC where none was chosen, or where this machine no longer knows it."""
+    name = Preferences.objects.filter(user_id=user_id).values_list("time_zone", flat=True).first()
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
 
 
 def any_user_exists() -> bool:

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
+from apps.accounts.choices import time_zones
 from apps.accounts.models import APIToken, Preferences, Scope, User
 from apps.accounts.selectors import preferences_for, token_digest
 from apps.core.errors import Conflict, InvalidInput, NotFound
@@ -23,8 +24,11 @@ LAST_USED_STEP = timedelta(minutes=1)
 
 
 @transaction.atomic
-def user_create(*, username: str, password: str, superuser: bool = False) -> User:
-    """A new user with preferences. Raises InvalidInput (weak password, bad name) or Conflict (name taken)."""
+def user_create(*, username: str, password: str, superuser: bool = False, time_zone: str = "") -> User:
+    """A new user with preferences. Raises InvalidInput (weak password, bad name) or Conflict (name taken).
+
+    A time zone that is none is passed over: it is a guess of the browser's, not somebody's wish.
+    """
     user = User(username=username, is_superuser=superuser, is_staff=superuser)
     _set_password(user, password)
     try:
@@ -34,7 +38,8 @@ def user_create(*, username: str, password: str, superuser: bool = False) -> Use
     if User.objects.filter(username__iexact=username).exists():
         raise Conflict("That name is taken.", code="name_taken", field="username")
     user.save(force_insert=True)
-    Preferences.objects.create(user=user)
+    known = time_zone in dict(time_zones())
+    Preferences.objects.create(user=user, **({"time_zone": time_zone} if known else {}))
     return user
 
 

@@ -24,7 +24,7 @@ def setup_token_renew() -> str:
 
 
 @transaction.atomic
-def setup_complete(*, token: str, username: str, password: str) -> User:
+def setup_complete(*, token: str, username: str, password: str, time_zone: str = "") -> User:
     """The first user, a superuser. Raises Conflict where there is one already, Forbidden for a wrong token."""
     if any_user_exists():
         raise Conflict("Izzy is set up already. Sign in instead.", code="already_set_up")
@@ -33,7 +33,7 @@ def setup_complete(*, token: str, username: str, password: str) -> User:
     if not expected or not hmac.compare_digest(expected, _digest(token)):
         message = "This set-up link is not valid. Use the one that Izzy printed when it last started."
         raise Forbidden(message, code="setup_token", field="token")
-    user = user_create(username=username, password=password, superuser=True)
+    user = user_create(username=username, password=password, superuser=True, time_zone=time_zone)
     InstanceState.objects.filter(key=STATE).delete()
     return user
 

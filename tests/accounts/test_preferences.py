@@ -1,11 +1,12 @@
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
 
-from apps.accounts.models import User
-from apps.accounts.selectors import preferences_for, user_language
-from apps.accounts.services import preferences_update
+from apps.accounts.models import APIToken, Preferences, User
+from apps.accounts.selectors import preferences_for, user_language, user_time_zone
+from apps.accounts.services import preferences_update, token_create
 from apps.core.errors import InvalidInput
 from apps.core.ids import uuid7
 from apps.core.registries import choices
@@ -106,3 +107,24 @@ def test_preferences_are_ones_own(alice: User, bob: User, sign_in: SignIn) -> No
     assert "alices secret wish" not in sign_in(bob).get("/settings/").content.decode()
     sign_in(bob).post("/settings/", form(instructions="bobs"))
     assert preferences_for(alice.pk).instructions == "alices secret wish"
+
+
+def test_pages_show_times_where_their_reader_is_and_the_interface_in_utc(
+    alice: User, bob: User, sign_in: SignIn, api: Callable[[User], Client]
+) -> None:
+    preferences_update(user_id=alice.pk, time_zone="Asia/Tokyo")
+    for owner in (alice, bob):
+        token_create(user=owner, name="x", scopes=["read"])
+        moment = datetime(2026, 3, 1, 20, 30, tzinfo=UTC)
+        APIToken.objects.for_user(owner).update(created_at=moment, last_used_at=moment)
+    assert "2026-03-02 05:30" in sign_in(alice).get("/settings/tokens/").content.decode()
+    assert "2026-03-01 20:30" in sign_in(bob).get("/settings/tokens/").content.decode()
+    note = (
+        api(alice).post("/api/v1/memories/", {"content": "Likes tea"}, content_type="application/json").json()
+    )
+    assert note["created_at"].endswith(("Z", "+00:00"))
+
+
+def test_a_time_zone_that_this_machine_does_not_know_is_utc(alice: User) -> None:
+    Preferences.objects.filter(user=alice).update(time_zone="Moon/Tranquility")
+    assert str(user_time_zone(alice.pk)) == "UTC"

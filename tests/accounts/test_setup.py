@@ -2,6 +2,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
+from apps.accounts.selectors import preferences_for
 from apps.accounts.setup import setup_note, setup_token_renew
 from apps.core.models import InstanceState
 from tests.conftest import PASSWORD
@@ -87,3 +88,13 @@ def test_guessing_the_token_is_throttled(client: Client, settings: pytest.Fixtur
         client.post("/setup/", fields("wrong"))
     response = client.post("/setup/", fields(token))
     assert "Too many failed attempts" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("browser", "stored"), [("Europe/Berlin", "Europe/Berlin"), ("Mars/Olympus", "UTC"), ("", "UTC")]
+)
+def test_the_browsers_time_zone_is_taken_over_where_it_is_one(
+    client: Client, browser: str, stored: str
+) -> None:
+    client.post("/setup/", fields(setup_token_renew(), time_zone=browser))
+    assert preferences_for(User.objects.get().pk).time_zone == stored

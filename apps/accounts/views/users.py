@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts.access import SignedInRequest, superuser_only
 from apps.accounts.forms import NewUserForm
 from apps.accounts.models import User
+from apps.accounts.selectors import preferences_for
 from apps.accounts.services import (
     random_password,
     user_create,
@@ -30,7 +31,8 @@ def users(request: SignedInRequest) -> HttpResponse:
     if form.is_valid():
         secret = random_password()
         try:
-            user = user_create(password=secret, **form.cleaned_data)
+            zone = preferences_for(request.user.pk).time_zone
+            user = user_create(password=secret, time_zone=zone, **form.cleaned_data)
         except IzzyError as error:
             form.add_failure(error)
         else:
