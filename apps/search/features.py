@@ -3,6 +3,7 @@
 Packed, so that loading a user's whole index is one pass over a few columns without making Python objects.
 """
 
+import re
 import struct
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,6 +20,8 @@ from apps.search.language.words import TIME_WORDS
 
 SOURCE_CODES = {Source.MEMORY: 0, Source.CONVERSATION: 1, Source.FILE: 2, Source.CAPABILITY: 3}
 PARTS_PER_POSITION = 1 << 16
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 DTYPE = np.dtype(
     [
@@ -106,15 +109,9 @@ def _hash8(text: str) -> int:
 def text_flags(text: str) -> int:
     """Whether a passage ends by asking something, and whether it says when."""
     flags = Flag.QUESTION if any(mark in text[-60:] for mark in "?？؟") else Flag(0)
-    if not TIME_WORDS.isdisjoint(text.casefold().replace(",", " ").replace(".", " ").split()) or _names_year(
-        text
-    ):
+    if _YEAR.search(text) or not TIME_WORDS.isdisjoint(_WORDS.findall(text.casefold())):
         flags |= Flag.TIME
     return int(flags)
-
-
-def _names_year(text: str) -> bool:
-    return any(word[:2] in {"19", "20"} and len(word) == 4 and word.isdigit() for word in text.split())
 
 
 def language_code(language: str) -> int:

@@ -37,6 +37,7 @@ question for a time meets a passage that names one; `date`: it happened when the
 K1 = 1.2
 B = 0.4
 SITTING_B = 0.75
+BASE_NORM = np.float32(K1 * (1 - B))
 TOP_SCORE = 3.7
 """A sum that only an all but perfect match reaches; scores are given as shares of it."""
 
@@ -53,46 +54,50 @@ class Scores:
 def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
     """Scores of all rows, (size,) each."""
     weights = WEIGHTS | settings.IZZY_SEARCH_WEIGHTS
-    signals = _keyword_signals(rows, query.terms, allowed)
+    within = None if allowed.all() else allowed
+    signals = _keyword_signals(rows, query.terms, within)
     cosine = None
     if query.vector is not None:
         cosine = rows.cosines(query.vector)
-        signals["meaning"] = _scaled(cosine, allowed, query.least_spread)
-        signals["surroundings"] = _scaled(rows.neighbours.spread_meaning(cosine), allowed, query.least_spread)
+        signals["meaning"] = _scaled(cosine, within, query.least_spread)
+        around = rows.neighbours.spread_meaning(cosine)
+        signals["surroundings"] = _scaled(around, within, query.least_spread)
     signals |= _fact_signals(rows, query)
     total = rows.prior[: rows.size].copy()
     for name, signal in signals.items():
         signal *= np.float32(weights[name])
         total += signal
-    total[~allowed] = -np.inf
+    if within is not None:
+        total[~within] = -np.inf
     return Scores(total, signals, cosine)
 
 
-def _keyword_signals(rows: UserRows, terms: list[Term], allowed: Mask) -> dict[str, Floats]:
-    size = rows.size
+def _keyword_signals(rows: UserRows, terms: list[Term], within: Mask | None) -> dict[str, Floats]:
     if not terms:
         return {}
-    around, alone, sitting = (np.zeros(size, dtype=np.float32) for _ in range(3))
-    lengths = rows.neighbours.spread_length[:size]
-    norm = K1 * (1 - B + B * lengths / max(float(np.mean(lengths)), 1e-6))
+    around, alone, sitting = (np.zeros(rows.size, dtype=np.float32) for _ in range(3))
+    lengths = rows.neighbours.spread_length[: rows.size]
+    slope = np.float32(K1 * B / max(float(np.mean(lengths)), 1e-6))
+    mean_sitting = _mean_sitting(rows)
     for term in terms:
         gain = np.float32(term.idf * term.weight * (K1 + 1))
-        _add_around(around, rows, term.rows, gain, norm)
-        alone[term.rows] += gain / (1 + norm[term.rows])
-        _add_sitting(sitting, rows, term, gain)
-    answer = _asked_before(rows, alone)
+        norm = BASE_NORM + slope * lengths[term.rows]
+        alone[term.rows] += gain / (1 + norm)
+        _add_around(around, rows, term.rows, gain, slope)
+        _add_sitting(sitting, rows, term.rows, gain, mean_sitting)
     return {
-        "keywords": _share(around, allowed),
-        "sitting": _share(sitting, allowed),
-        "answer": _share(answer, allowed, alone),
+        "keywords": around * _one_of(around, within),
+        "sitting": sitting * _one_of(sitting, within),
+        "answer": _asked_before(rows, alone) * _one_of(alone, within),
     }
 
 
-def _add_around(score: Floats, rows: UserRows, found: Rows, gain: np.float32, norm: Floats) -> None:
+def _add_around(score: Floats, rows: UserRows, found: Rows, gain: np.float32, slope: np.float32) -> None:
     """One term's BM25, its frequency in a row being the kernel's sum over the row and its neighbours."""
+    lengths = rows.neighbours.spread_length
     table = rows.neighbours.table[found]
     if not (table >= 0).any():
-        score[found] += gain * TERM_SELF / (TERM_SELF + norm[found])
+        score[found] += gain * TERM_SELF / (TERM_SELF + BASE_NORM + slope * lengths[found])
         return
     reach = np.zeros(rows.size + 1, dtype=np.float32)  # the last place takes what has no neighbour
     reach[found] = TERM_SELF
@@ -100,23 +105,29 @@ def _add_around(score: Floats, rows: UserRows, found: Rows, gain: np.float32, no
         reach[table[:, len(OFFSETS) - 1 - column]] += np.float32(weight)
     touched = np.flatnonzero(reach[:-1])
     frequency = reach[touched]
-    score[touched] += gain * frequency / (frequency + norm[touched])
+    score[touched] += gain * frequency / (frequency + BASE_NORM + slope * lengths[touched])
 
 
-def _add_sitting(score: Floats, rows: UserRows, term: Term, gain: np.float32) -> None:
+def _mean_sitting(rows: UserRows) -> float:
+    """How many stems a sitting has on average; a passage that stands alone is one too."""
+    alone = rows.size - len(rows.neighbours.linked)
+    groups = int(np.count_nonzero(rows.neighbours.sitting_lengths)) + alone
+    return max(float(rows.features["length"][: rows.size].sum()) / max(groups, 1), 1e-6)
+
+
+def _add_sitting(score: Floats, rows: UserRows, found: Rows, gain: np.float32, mean: float) -> None:
     """One term's BM25 over whole sittings, given to each row of the sitting."""
     neighbours = rows.neighbours
-    numbers = neighbours.sitting[term.rows]
-    lone = term.rows[numbers < 0]
-    sittings = len(neighbours.sitting_lengths)
-    groups = np.count_nonzero(neighbours.sitting_lengths) + rows.size - len(neighbours.linked)
-    mean = float(rows.features["length"][: rows.size].sum()) / max(int(groups), 1)
-    lengths = rows.features["length"][lone]
-    score[lone] += gain / (1 + K1 * (1 - SITTING_B + SITTING_B * lengths / max(mean, 1e-6)))
-    if len(lone) < len(term.rows):
-        frequency = np.bincount(numbers[numbers >= 0], minlength=sittings).astype(np.float32)
-        norm = K1 * (1 - SITTING_B + SITTING_B * neighbours.sitting_lengths / max(mean, 1e-6))
-        share = gain * frequency / (frequency + norm)
+    slope = np.float32(K1 * SITTING_B / mean)
+    base = np.float32(K1 * (1 - SITTING_B))
+    numbers = neighbours.sitting[found]
+    lone = found[numbers < 0]
+    score[lone] += gain / (1 + base + slope * rows.features["length"][lone])
+    if len(lone) < len(found):
+        frequency = np.bincount(numbers[numbers >= 0], minlength=len(neighbours.sitting_lengths)).astype(
+            np.float32
+        )
+        share = gain * frequency / (frequency + base + slope * neighbours.sitting_lengths)
         linked = neighbours.linked
         score[linked] += share[neighbours.sitting[linked]]
 
@@ -152,15 +163,15 @@ def _fact_signals(rows: UserRows, query: Query) -> dict[str, Floats]:
     return signals
 
 
-def _scaled(values: Floats, allowed: Mask, least: float) -> Floats:
-    """Values brought to 0..1 by their smallest and largest among the allowed rows, or by `least` where those are closer."""
-    inside = values[allowed] if not allowed.all() else values
+def _scaled(values: Floats, within: Mask | None, least: float) -> Floats:
+    """Values brought to 0..1 by their smallest and largest (within the mask), or by `least` where those are closer."""
+    inside = values if within is None else values[within]
     low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
     return np.asarray((values - np.float32(low)) * np.float32(1 / max(high - low, least, 1e-9)))
 
 
-def _share(values: Floats, allowed: Mask, beside: Floats | None = None) -> Floats:
-    """Values as shares of the largest among the allowed rows (of `beside`, where given)."""
-    against = values if beside is None else beside
-    high = float(against[allowed].max()) if allowed.any() else 0.0
-    return values * np.float32(1 / high) if high > 0 else values
+def _one_of(values: Floats, within: Mask | None) -> np.float32:
+    """The factor that makes the largest value (within the mask) 1."""
+    inside = values if within is None else values[within]
+    high = float(inside.max()) if len(inside) else 0.0
+    return np.float32(1 / high if high > 0 else 1)

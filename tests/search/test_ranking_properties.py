@@ -14,7 +14,7 @@ from apps.core.text import chunk_text, estimate_tokens
 from apps.search.hits import best_places
 from apps.search.index import cache
 from apps.search.models import Passage
-from apps.search.ranking import _scaled, _share
+from apps.search.ranking import _one_of, _scaled
 from apps.search.selectors import search
 from apps.search.services import documents_index, user_forget
 
@@ -79,7 +79,7 @@ def test_scaled_signals_keep_their_order_and_lie_between_nothing_and_one(
     values: Sequence[float], least: float
 ) -> None:
     array = np.array(values, dtype=np.float32)
-    scaled = _scaled(array, np.ones(len(array), dtype=bool), least)
+    scaled = _scaled(array, None, least)
     assert scaled.min() >= 0
     assert scaled.max() <= 1 + 1e-5
     assert all(
@@ -94,7 +94,7 @@ def test_scaled_signals_keep_their_order_and_lie_between_nothing_and_one(
 @given(values=st.lists(st.floats(0, 100, width=32), min_size=1, max_size=30))
 def test_shares_are_of_the_largest(values: Sequence[float]) -> None:
     array = np.array(values, dtype=np.float32)
-    shares = _share(array, np.ones(len(array), dtype=bool))
+    shares = array * _one_of(array, np.ones(len(array), dtype=bool))
     assert shares.max() == pytest.approx(1.0 if array.max() > 0 else 0.0, abs=1e-4)
 
 

@@ -78,7 +78,7 @@ class SentenceTransformersEmbedder:
 
 
 def _missing(name: str, extra: str) -> str:
-    return f"The embedder {name} needs an optional part: install izzy[{extra}] (uv pip install '.[{extra}]')."
+    return f"The embedder {name} needs an optional part: run `make extra NAME={extra}`."
 
 
 def _start(name: str, make: Any) -> Any:

@@ -107,17 +107,16 @@ class Neighbours:
 
     def spread_meaning(self, similarity: Floats) -> Floats:
         """The similarity of each row blended with its neighbours'; (n,) in and out."""
-        size = len(similarity)
+        if not len(self.linked):
+            return similarity
         result = similarity.copy()
-        if len(self.linked):
-            padded = np.append(similarity, np.float32(0))
-            rows = self.linked
-            total = MEANING_SELF * similarity[rows]
-            for column, weight in enumerate(MEANING_KERNEL):
-                if weight:
-                    places = self.table[rows, column]
-                    total += weight * padded[np.where(places >= 0, places, size)]
-            result[rows] = total / self.meaning_mass[rows]
+        padded = np.append(similarity, np.float32(0))
+        rows = self.linked
+        total = MEANING_SELF * similarity[rows]
+        for column, weight in enumerate(MEANING_KERNEL):
+            if weight:
+                total += weight * padded[self.table[rows, column]]  # -1, nobody, is the zero at the end
+        result[rows] = total / self.meaning_mass[rows]
         return result
 
 
