@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: run setup test lint format lock
+.PHONY: run setup extra test lint format lock
 
 ## run: start Izzy (settings: .env)
 run: setup
@@ -13,6 +13,11 @@ run: setup
 setup:
 	@test -n "$(PYTHON)" || { echo "Izzy needs Python 3.11 or newer, found none. Install one (Debian: apt install python3 python3-venv)."; exit 1; }
 	@$(PYTHON) scripts/setup.py
+
+## extra: install an optional part (NAME=fastembed, sentence-transformers or fast) and keep it through updates
+extra: setup
+	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers or fast"; exit 1; }
+	@$(PYTHON) scripts/setup.py --extra "$(NAME)"
 
 ## test: all tests; what needs Chromium or Redis is skipped where they are missing
 test:

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,6 +17,7 @@ TOOLS = ROOT / ".tools" / "uv"
 LOCK = ROOT / "requirements.lock"
 UV_LOCK = ROOT / "requirements-uv.lock"
 STAMP = VENV / "izzy-setup"
+EXTRAS = ROOT / ".tools" / "extras"
 TEST_PACKAGES = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "redis-server": ("redis-server",),
@@ -26,6 +28,8 @@ def main() -> None:
     os.chdir(ROOT)
     if "--tests" in sys.argv[1:]:
         install_test_packages()
+    if "--extra" in sys.argv[1:-1]:
+        remember_extra(sys.argv[sys.argv.index("--extra") + 1])
     wanted = fingerprint()
     if STAMP.is_file() and STAMP.read_text() == wanted and runs(VENV):
         return
@@ -36,10 +40,22 @@ def main() -> None:
 
 
 def fingerprint() -> str:
-    digest = hashlib.sha256(sys.version.encode() + str(ROOT).encode())
+    digest = hashlib.sha256("\n".join([sys.version, str(ROOT), *extras()]).encode())
     for file in (LOCK, ROOT / "pyproject.toml"):
         digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def extras() -> list[str]:
+    """The optional parts of pyproject.toml that were asked for; installed again whenever the lock changes."""
+    return EXTRAS.read_text().split() if EXTRAS.is_file() else []
+
+
+def remember_extra(name: str) -> None:
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    if name not in known:
+        sys.exit(f"There is no optional part {name}; there are {', '.join(known)}.")
+    EXTRAS.write_text("\n".join(sorted({*extras(), name})) + "\n")
 
 
 def python_of(folder: Path) -> Path:
@@ -120,10 +136,11 @@ def install_packages() -> None:
         run([python_of(TOOLS), "-m", "pip", "install", "-q", "--require-hashes", "-r", UV_LOCK])
         target: list[object] = ["--python", python_of(VENV)]
         run([uv, "pip", "sync", "-q", "--require-hashes", *target, LOCK], environment)
-        run(
-            [uv, "pip", "install", "-q", "--no-deps", "--no-build-isolation", *target, "-e", ROOT],
-            environment,
-        )
+        install: list[object] = [uv, "pip", "install", "-q", "--no-build-isolation", *target]
+        run([*install, "--no-deps", "-e", ROOT], environment)
+        if extras():
+            # Not in the lock: they are large, and what they need differs from machine to machine.
+            run([*install, "-e", f"{ROOT}[{','.join(extras())}]"], environment)
     except subprocess.CalledProcessError:
         print("uv did not succeed; trying pip …", flush=True)
         install_with_pip()
@@ -136,6 +153,8 @@ def install_with_pip() -> None:
     try:
         run([*pip, "--require-hashes", "-r", LOCK])
         run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT])
+        if extras():
+            run([*pip, "--no-build-isolation", "-e", f"{ROOT}[{','.join(extras())}]"])
     except subprocess.CalledProcessError:
         sys.exit("The packages could not be installed; see above. Is the package registry within reach?")
 
