@@ -29,6 +29,7 @@ from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.core.pagination import Pages
 from apps.core.text import clean_text
+from apps.memory.serializers import page_of
 
 MAX_QUERY_CHARS = 1000
 
@@ -42,7 +43,7 @@ class ConversationsView(UserView):
             OpenApiParameter("q", str, description="Only those whose title or text fits."),
             OpenApiParameter("channel", str, description="Only this channel; `chat` is Izzy's own."),
         ],
-        responses=ConversationOutput(many=True),
+        responses=page_of("ConversationPage", ConversationOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
         query = clean_text(
@@ -105,7 +106,7 @@ class MessagesView(UserView):
         parameters=[
             OpenApiParameter("before", str, description="A message's id: only what was said before it.")
         ],
-        responses=MessageOutput(many=True),
+        responses=page_of("MessagePage", MessageOutput(many=True)),
     )
     def get(self, request: Request, conversation_id: str) -> Response:
         conversation = conversation_get(self.user_id, conversation_id)

@@ -157,10 +157,10 @@ class ApproveView(AnswerView):
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
         body = body_of(request)
         stream = bool(flag(body, "stream", False))
+        call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
         decision = body.get("decision")
         if not isinstance(decision, str | bool) or decision not in DECISIONS:
             raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
-        call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
         services.approval_decide(user_id=self.user_id, tool_call_id=call.id, approved=DECISIONS[decision])
         return self.resume(call, seq, stream=stream)
 

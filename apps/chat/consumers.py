@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.db import DatabaseError
@@ -31,9 +32,12 @@ logger = logging.getLogger(__name__)
 MAX_SUBSCRIPTIONS = 8
 FRAMES_PER_SECOND = 10.0
 FRAMES_BURST = 60
+FRAMES_REFUSED = 600
+"""So many frames beyond the allowance, none in between within it, end the socket."""
 GUARD_SECONDS = 30.0
 CLOSE_SIGNED_OUT = 4401
 CLOSE_TOO_SLOW = 4408
+CLOSE_FLOODING = 4429
 
 
 class Allowance:
@@ -42,6 +46,12 @@ class Allowance:
     def __init__(self) -> None:
         self._left = float(FRAMES_BURST)
         self._at = time.monotonic()
+        self._refused = 0
+
+    @property
+    def flooded(self) -> bool:
+        """Whether the client does not care that it is told to wait."""
+        return self._refused >= FRAMES_REFUSED
 
     def take(self) -> None:
         """Raises Throttled when nothing is left."""
@@ -49,8 +59,10 @@ class Allowance:
         self._left = min(FRAMES_BURST, self._left + (now - self._at) * FRAMES_PER_SECOND)
         self._at = now
         if self._left < 1:
+            self._refused += 1
             raise Throttled("Too many frames. Wait a moment.", retry_after=1)
         self._left -= 1
+        self._refused = 0
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
@@ -62,6 +74,14 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
     user: User
     token: APIToken | None
     registry: Registry
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Ends what hangs on the socket also where `disconnect` is never reached: the server cancels an application
+        that has not worked off its frames ten seconds after its client left."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
 
     async def connect(self) -> None:
         user = self.scope.get("user")
@@ -78,6 +98,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         self.guard = asyncio.ensure_future(self._guard())
 
     async def disconnect(self, code: int) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
         if hasattr(self, "guard"):
             self.guard.cancel()
             for conversation_id in list(self.following):
@@ -99,6 +122,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             await handler(self, frame)
         except IzzyError as error:
             await self._refuse(error, client_id)
+            if self.allowance.flooded:
+                await self.close(code=CLOSE_FLOODING)
+                raise StopConsumer from error
         except DatabaseError:
             logger.exception("a frame could not be handled: the database failed")
             await self._refuse(Unavailable("The database did not answer. Try again."), client_id)

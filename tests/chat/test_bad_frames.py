@@ -1,5 +1,6 @@
 """Whatever comes over the websocket, the answer is an error event and the socket lives."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -115,6 +116,35 @@ async def test_too_many_frames_are_throttled_and_the_socket_lives(
         answers = [await page.next() for _ in range(5)]
     assert [answer["type"] for answer in answers] == ["pong"] * 3 + ["error"] * 2
     assert answers[-1]["code"] == "throttled"
+
+
+async def test_who_goes_on_flooding_is_cut_off_and_nobody_else(
+    alice: User, bob: User, runner: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.IZZY_THROTTLE = True
+    monkeypatch.setattr(consumers, "FRAMES_BURST", 3)
+    monkeypatch.setattr(consumers, "FRAMES_PER_SECOND", 0.001)
+    monkeypatch.setattr(consumers, "FRAMES_REFUSED", 5)
+    async with connected(bob) as other:
+        async with connected(alice) as page:
+            for _ in range(20):
+                await page.send("ping")
+            refused = [await page.next() for _ in range(8)][3:]
+            closed = await page.communicator.receive_output(10)
+        assert {answer["code"] for answer in refused} == {"throttled"}
+        assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_FLOODING)
+        await other.send("ping")
+        assert (await other.next())["type"] == "pong"
+
+
+async def test_a_socket_the_server_gives_up_on_leaves_nothing_behind(alice: User, runner: None) -> None:
+    place = await in_db(lambda: str(Conversation.objects.create(user=alice).pk))
+    async with connected(alice) as page:
+        await page.snapshot(place)
+        assert registry().hub.feeds
+        page.communicator.future.cancel()
+        await asyncio.wait([page.communicator.future])
+        assert not registry().hub.feeds
 
 
 async def token(user: User, *scopes: str) -> APIToken:

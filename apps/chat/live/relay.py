@@ -41,6 +41,7 @@ class Relay:
 
     def __init__(self, layer: Any, receive: Receive) -> None:
         self._layer = layer
+        self._process = PROCESS
         self._receive = receive
         self._outbox: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(OUTBOX)
         self._sent: dict[UUID, int] = {}
@@ -53,7 +54,7 @@ class Relay:
         payload = [[event.seq, str(event.turn_id), event.type, event.payload] for event in events]
         message = {
             "type": "chat.events",
-            "from": PROCESS,
+            "from": self._process,
             "conversation": str(conversation_id),
             "previous": self._sent.get(conversation_id, 0),
             "events": json.dumps(payload),
@@ -63,7 +64,7 @@ class Relay:
 
     def nudge(self, conversation_id: UUID) -> None:
         """Tells the process that runs the conversation to look at its rows."""
-        self._put(NUDGES, {"type": "chat.nudge", "from": PROCESS, "conversation": str(conversation_id)})
+        self._put(NUDGES, {"type": "chat.nudge", "from": self._process, "conversation": str(conversation_id)})
 
     def follow(self, conversation_id: UUID) -> None:
         self._changes.put_nowait(("add", _group(conversation_id)))
@@ -100,7 +101,7 @@ class Relay:
                 message = await self._try(self._layer.receive(channel))
                 if message is None:
                     await asyncio.sleep(1)
-                elif message["from"] != PROCESS:
+                elif message["from"] != self._process:
                     self._take(message)
         finally:
             follower.cancel()

@@ -19,9 +19,7 @@ from apps.chat.prompt.context_block import context_block
 from apps.chat.prompt.history import history, recent_texts
 from apps.chat.prompt.system import system_blocks
 from apps.chat.prompt.toolbox import conversation_tools
-from apps.core.errors import NotFound
-from apps.core.ids import parse_id
-from apps.memory.injection import Surfaced, surface
+from apps.memory.injection import Surfaced, still_shown, surface
 from apps.memory.services import cycle_advance
 
 
@@ -61,23 +59,14 @@ def turn_prepare(turn_id: UUID) -> Prepared:
 
 
 def _surface(turn: Turn) -> Surfaced:
-    """The notes worth bringing up that this conversation has not been shown yet."""
+    """The notes worth bringing up that this conversation has not been shown yet, as they read now."""
     texts = recent_texts(turn.conversation_id)
     shown = Turn.objects.for_user(turn.user_id).filter(
         conversation_id=turn.conversation_id, messages__role=Role.USER, messages__superseded_by=None
     )
     items = [item for memories in shown.values_list("memories", flat=True) for item in memories]
-    return surface(turn.user_id, texts, exclude_ids=_ids(items), now=timezone.now())
-
-
-def _ids(items: list[dict[str, Any]]) -> set[UUID]:
-    found = set()
-    for item in items:
-        try:
-            found.add(parse_id(item.get("id")))
-        except NotFound:
-            continue
-    return found
+    known = still_shown(turn.user_id, items)
+    return surface(turn.user_id, texts, exclude_ids=known, now=timezone.now())
 
 
 @transaction.atomic

@@ -1,0 +1,134 @@
+"""Two web processes with Redis between them: what runs in one is seen in the other as it happens."""
+
+import asyncio
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.chat.live import hub, relay
+from apps.chat.runner import registry as runner
+from apps.chat.runner.registry import registry
+from apps.chat.services import turn_stop
+from apps.core.database import in_db
+from tests.chat.client import connected
+from tests.chat.rows import conversation, turn
+from tests.peers.anthropic_server import AnthropicServer, reply
+
+pytestmark = pytest.mark.skipif(shutil.which("redis-server") is None, reason="needs redis-server")
+
+
+@pytest.fixture
+def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A Redis of our own as channel layer; the rows are not looked at, so that only Redis can deliver."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            break
+        time.sleep(0.02)
+    settings.CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [f"redis://127.0.0.1:{port}"], "prefix": "izzy-test"},
+        }
+    }
+    monkeypatch.setattr(hub, "POLL_SECONDS", 3600)
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 3600)
+    monkeypatch.setattr(runner, "RESCUE_SECONDS", 3600)
+    yield
+    process.terminate()
+    process.wait(10)
+
+
+def elsewhere(name: str, monkeypatch: pytest.MonkeyPatch, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs `work` in an event loop of its own, as another process would: with another name and another runner."""
+
+    async def run() -> None:
+        with monkeypatch.context() as other:
+            other.setattr(relay, "PROCESS", name)
+            registry()
+        await work()
+
+    asyncio.run(run())
+
+
+async def test_text_reaches_a_page_of_another_process_as_it_comes(
+    alice: User, model: AnthropicServer, redis: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = reply("One two three four", hold_after=5)
+    model.add(held)
+    place = await conversation(alice)
+    registry().start()
+    began, go_on = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def watch() -> list[str]:
+        seen: list[str] = []
+
+        async def work() -> None:
+            async with connected(alice) as page:
+                await page.snapshot(place)
+                await asyncio.sleep(0.3)
+                loop.call_soon_threadsafe(began.set)
+                queued = await page.until("turn_queued")
+                while page.text(queued["turn"]) != "One two three ":
+                    await page.until("text_delta")
+                loop.call_soon_threadsafe(go_on.set)
+                end = await page.ended()
+                seen.extend([page.text(queued["turn"]), end["text"]])
+            await registry().close()
+
+        elsewhere("another-process", monkeypatch, work)
+        return seen
+
+    watching = asyncio.ensure_future(asyncio.to_thread(watch))
+    await asyncio.wait_for(began.wait(), 10)
+    async with connected(alice) as page:
+        await page.say("Count", conversation=place)
+        await asyncio.wait_for(go_on.wait(), 10)
+        held.release.set()
+        await page.ended()
+        await registry().idle()
+    assert await watching == ["One two three four"] * 2
+
+
+async def test_a_stop_from_another_process_is_heard_at_once(
+    alice: User, model: AnthropicServer, redis: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = reply("One two three four", hold_after=5)
+    model.add(held)
+    place = await conversation(alice)
+
+    def stop() -> None:
+        async def work() -> None:
+            monkeypatch.setattr("apps.chat.runner.registry.PROCESS", "another-process")
+            await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
+            conversation_id = (await turn(queued["turn"])).conversation_id
+            await registry().kick(conversation_id)
+            await asyncio.sleep(0.3)
+            await registry().close()
+
+        elsewhere("another-process", monkeypatch, work)
+
+    async with connected(alice) as page:
+        queued = await page.say("Count", conversation=place)
+        await page.until("text_delta")
+        await asyncio.to_thread(stop)
+        end = await page.ended()
+        held.release.set()
+        await registry().idle()
+    assert end["type"] == "turn_stopped"
