@@ -8,7 +8,9 @@ from django.db.models.functions import Substr
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnlyAdmin
+from apps.search.documents import Source
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
+from apps.search.services import documents_remove, user_forget
 
 EXCERPT_CHARS = 100
 
@@ -27,6 +29,14 @@ class PassageAdmin(ReadOnlyAdmin):
         rows: QuerySet[Passage] = super().get_queryset(request)
         return rows.annotate(beginning=Substr("text", 1, EXCERPT_CHARS))
 
+    def delete_model(self, request: HttpRequest, obj: Passage) -> None:
+        """Takes the whole document out of search; what it was made of stays."""
+        documents_remove(user_id=obj.user_id, source=Source(obj.source), source_ids=[obj.source_id])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Passage]) -> None:
+        for passage in queryset.only("user_id", "source", "source_id"):
+            self.delete_model(request, passage)
+
     @admin.display(description="text")
     def excerpt(self, passage: Any) -> str:
         return str(passage.beginning)
@@ -38,12 +48,24 @@ class EmbeddingSpaceAdmin(ReadOnlyAdmin):
     list_filter = ("state",)
     search_fields = ("name",)
 
+    def has_delete_permission(self, request: HttpRequest, obj: EmbeddingSpace | None = None) -> bool:
+        return False
+
 
 @admin.register(IndexOwner)
 class IndexOwnerAdmin(ReadOnlyAdmin):
+    """Deleting an owner takes everything of the user out of search."""
+
     list_display = ("number", "user", "change", "tombstones_from")
     search_fields = ("user__username",)
     list_select_related = ("user",)
+
+    def delete_model(self, request: HttpRequest, obj: IndexOwner) -> None:
+        user_forget(user_id=obj.user_id)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IndexOwner]) -> None:
+        for owner in queryset:
+            self.delete_model(request, owner)
 
 
 @admin.register(Tombstone)

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, QuerySet
 from django.utils import timezone
 
 from apps.core.errors import Conflict
@@ -57,9 +57,8 @@ def sweep_tombstones() -> None:
     limit = timezone.now() - timedelta(days=TOMBSTONE_DAYS)
     with transaction.atomic():
         old = Tombstone.objects.filter(created_at__lt=limit)
-        newest = {row["user_id"]: row["change"] for row in old.order_by("change").values("user_id", "change")}
-        for user_id, change in newest.items():
-            IndexOwner.objects.filter(user_id=user_id).update(tombstones_from=change)
+        for row in old.order_by().values("user_id").annotate(newest=Max("change")):
+            IndexOwner.objects.filter(user_id=row["user_id"]).update(tombstones_from=row["newest"])
         old.delete()
 
 
