@@ -1,0 +1,74 @@
+"""A whole Izzy in processes of its own: one data directory, its only user alice, and web processes before it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+from django.conf import settings
+
+from tests.peers.redis_server import free_port
+
+PATIENCE = 120
+
+
+class Site:
+    def __init__(self, folder: Path, *, processes: int = 1, **environment: str) -> None:
+        self.environment = os.environ | {
+            "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+            "DJANGO_SUPERUSER_PASSWORD": "correct horse battery",
+            "IZZY_DATA_DIR": str(folder),
+            **environment,
+        }
+        self.manage("migrate", "-v0")
+        self.manage("createsuperuser", "--noinput", "--username", "alice", "--email", "")
+        self.token = self.manage("createtoken", "alice").strip()
+        self.log = folder / "log"
+        self.ports = [free_port() for _ in range(processes)]
+        self.processes = [self._web(port) for port in self.ports]
+        for port in self.ports:
+            self._wait_for(port)
+
+    @property
+    def port(self) -> int:
+        return self.ports[0]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def manage(self, *arguments: str) -> str:
+        options: dict[str, Any] = {"cwd": settings.BASE_DIR, "env": self.environment}
+        command = [sys.executable, "manage.py", *arguments]
+        return str(subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout)
+
+    def client(self, port: int = 0) -> httpx.Client:
+        return httpx.Client(
+            base_url=f"http://127.0.0.1:{port or self.port}", headers=self.headers, timeout=PATIENCE
+        )
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.wait(30)
+
+    def _web(self, port: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "manage.py", "web", "--port", str(port)]
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, cwd=settings.BASE_DIR, env=self.environment, stdout=log, stderr=log
+            )
+
+    def _wait_for(self, port: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                httpx.get(f"http://127.0.0.1:{port}/healthz")
+                return
+            except httpx.TransportError:
+                assert time.monotonic() < deadline, self.log.read_text()
+                time.sleep(0.2)
