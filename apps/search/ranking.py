@@ -13,7 +13,7 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.search.features import Flag
-from apps.search.index.neighbours import BEFORE, OFFSETS, TERM_KERNEL, TERM_SELF
+from apps.search.index.neighbours import OFFSETS, TERM_KERNEL, TERM_SELF
 from apps.search.index.rows import UserRows
 from apps.search.query import Query, Term
 
@@ -79,12 +79,14 @@ def _keyword_signals(rows: UserRows, terms: list[Term], within: Mask | None) -> 
     lengths = rows.neighbours.spread_length[: rows.size]
     slope = np.float32(K1 * B / max(float(np.mean(lengths)), 1e-6))
     mean_sitting = _mean_sitting(rows)
+    whole = np.zeros(len(rows.neighbours.sitting_lengths), dtype=np.float32)
     for term in terms:
         gain = np.float32(term.idf * term.weight * (K1 + 1))
         norm = BASE_NORM + slope * lengths[term.rows]
         alone[term.rows] += gain / (1 + norm)
         _add_around(around, rows, term.rows, gain, slope)
-        _add_sitting(sitting, rows, term.rows, gain, mean_sitting)
+        _add_sitting(sitting, whole, rows, term.rows, gain, mean_sitting)
+    sitting[rows.neighbours.linked] += whole[rows.neighbours.linked_sittings]
     return {
         "keywords": around * _one_of(around, within),
         "sitting": sitting * _one_of(sitting, within),
@@ -95,14 +97,14 @@ def _keyword_signals(rows: UserRows, terms: list[Term], within: Mask | None) -> 
 def _add_around(score: Floats, rows: UserRows, found: Rows, gain: np.float32, slope: np.float32) -> None:
     """One term's BM25, its frequency in a row being the kernel's sum over the row and its neighbours."""
     lengths = rows.neighbours.spread_length
-    table = rows.neighbours.table[found]
+    table = rows.neighbours.table[:, found]
     if not (table >= 0).any():
         score[found] += gain * TERM_SELF / (TERM_SELF + BASE_NORM + slope * lengths[found])
         return
     reach = np.zeros(rows.size + 1, dtype=np.float32)  # the last place takes what has no neighbour
     reach[found] = TERM_SELF
     for column, weight in enumerate(TERM_KERNEL):
-        reach[table[:, len(OFFSETS) - 1 - column]] += np.float32(weight)
+        reach[table[len(OFFSETS) - 1 - column]] += np.float32(weight)
     touched = np.flatnonzero(reach[:-1])
     frequency = reach[touched]
     score[touched] += gain * frequency / (frequency + BASE_NORM + slope * lengths[touched])
@@ -115,8 +117,10 @@ def _mean_sitting(rows: UserRows) -> float:
     return max(float(rows.features["length"][: rows.size].sum()) / max(groups, 1), 1e-6)
 
 
-def _add_sitting(score: Floats, rows: UserRows, found: Rows, gain: np.float32, mean: float) -> None:
-    """One term's BM25 over whole sittings, given to each row of the sitting."""
+def _add_sitting(
+    score: Floats, whole: Floats, rows: UserRows, found: Rows, gain: np.float32, mean: float
+) -> None:
+    """One term's BM25 over sittings: to `score` for rows that stand alone, to `whole` for sittings of several."""
     neighbours = rows.neighbours
     slope = np.float32(K1 * SITTING_B / mean)
     base = np.float32(K1 * (1 - SITTING_B))
@@ -124,22 +128,14 @@ def _add_sitting(score: Floats, rows: UserRows, found: Rows, gain: np.float32, m
     lone = found[numbers < 0]
     score[lone] += gain / (1 + base + slope * rows.features["length"][lone])
     if len(lone) < len(found):
-        frequency = np.bincount(numbers[numbers >= 0], minlength=len(neighbours.sitting_lengths)).astype(
-            np.float32
-        )
-        share = gain * frequency / (frequency + base + slope * neighbours.sitting_lengths)
-        linked = neighbours.linked
-        score[linked] += share[neighbours.sitting[linked]]
+        frequency = np.bincount(numbers[numbers >= 0], minlength=len(whole)).astype(np.float32)
+        whole += gain * frequency / (frequency + base + slope * neighbours.sitting_lengths)
 
 
 def _asked_before(rows: UserRows, alone: Floats) -> Floats:
     """For each row the keyword score of the question that it may answer."""
     answer = np.zeros(rows.size, dtype=np.float32)
-    linked = rows.neighbours.linked
-    before = rows.neighbours.table[linked, BEFORE]
-    linked, before = linked[before >= 0], before[before >= 0]
-    asks = rows.features["flags"][before] & Flag.QUESTION > 0
-    answer[linked[asks]] = alone[before[asks]]
+    answer[rows.neighbours.replies] = alone[rows.neighbours.asked]
     return answer
 
 

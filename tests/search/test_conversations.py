@@ -82,7 +82,7 @@ def test_a_long_silence_ends_a_sitting(alice: User) -> None:
     )
     with cache.index_open(alice.pk) as opened:
         assert opened is not None
-        assert (opened[1].neighbours.table[:2] == -1).all()
+        assert (opened[1].neighbours.table[:, :2] == -1).all()
 
 
 def test_a_message_added_later_supports_the_one_before(alice: User) -> None:

@@ -7,6 +7,8 @@ says over its neighbours. Sittings with a single passage (most notes) have none 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.search.features import Flag
+
 Floats = NDArray[np.float32]
 
 OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
@@ -24,18 +26,19 @@ _MEANING = np.array(MEANING_KERNEL, dtype=np.float32)
 
 
 class Neighbours:
-    """`table[row]` holds the rows at OFFSETS, -1 where there is none. `sitting[row]` numbers the sitting, -1: alone.
+    """`table[:, row]` holds the rows at OFFSETS, -1 where there is none. `sitting[row]` numbers the sitting, -1: alone.
 
     `spread_length[row]` is the number of stems that its kernel reaches, weighted; `meaning_mass[row]` the sum of
-    weights of those present. `linked` are the rows that have any neighbour.
+    weights of those present. `linked` are the rows that have any neighbour, `linked_sittings` their sittings; `replies`
+    the rows that come right after a question, `asked` those questions.
     """
 
     def __init__(self, capacity: int) -> None:
-        self.table = np.full((capacity, len(OFFSETS)), -1, dtype=np.int32)
-        self.sitting = np.full(capacity, -1, dtype=np.int32)
+        self.table = np.full((len(OFFSETS), capacity), -1, dtype=np.int64)
+        self.sitting = np.full(capacity, -1, dtype=np.int64)
         self.spread_length = np.zeros(capacity, dtype=np.float32)
         self.meaning_mass = np.full(capacity, MEANING_SELF, dtype=np.float32)
-        self.linked = np.zeros(0, dtype=np.int64)
+        self.linked = self.linked_sittings = self.replies = self.asked = np.zeros(0, dtype=np.int64)
         self.sitting_lengths = np.zeros(0, dtype=np.float32)
         self._numbers: dict[tuple[int, int], int] = {}
 
@@ -47,16 +50,19 @@ class Neighbours:
             self.spread_length,
             self.meaning_mass,
             self.linked,
+            self.linked_sittings,
+            self.replies,
+            self.asked,
             self.sitting_lengths,
         )
         return sum(array.nbytes for array in arrays)
 
     def grow(self, capacity: int) -> None:
         old = len(self.sitting)
-        wide = np.full((capacity, len(OFFSETS)), -1, dtype=np.int32)
-        wide[:old] = self.table
+        wide = np.full((len(OFFSETS), capacity), -1, dtype=np.int64)
+        wide[:, :old] = self.table
         self.table = wide
-        self.sitting = np.concatenate([self.sitting, np.full(capacity - old, -1, dtype=np.int32)])
+        self.sitting = np.concatenate([self.sitting, np.full(capacity - old, -1, dtype=np.int64)])
         self.spread_length = np.concatenate([self.spread_length, np.zeros(capacity - old, dtype=np.float32)])
         mass = np.full(capacity - old, MEANING_SELF, dtype=np.float32)
         self.meaning_mass = np.concatenate([self.meaning_mass, mass])
@@ -67,17 +73,17 @@ class Neighbours:
         members = _members(rows, touched)
         if not len(members):
             return
-        self.table[members] = -1
+        self.table[:, members] = -1
         self.sitting[members] = -1
         members = members[alive[members]]
         members = members[np.lexsort((rows["order"][members], rows["session"][members]))]
         groups = self._number(members, rows)
         for distance in range(1, OFFSETS[-1] + 1):
             same = np.flatnonzero(groups[distance:] == groups[:-distance])
-            self.table[members[same], OFFSETS.index(distance)] = members[same + distance]
-            self.table[members[same + distance], OFFSETS.index(-distance)] = members[same]
+            self.table[OFFSETS.index(distance), members[same]] = members[same + distance]
+            self.table[OFFSETS.index(-distance), members[same + distance]] = members[same]
         self._weigh(members, rows["length"])
-        self.linked = np.flatnonzero((self.table[: len(rows)] >= 0).any(axis=1))
+        self._collect(rows)
 
     def _number(self, members: NDArray[np.int64], rows: NDArray[np.void]) -> NDArray[np.int64]:
         """Number the sittings of ordered members; returns, per member, which group of this call it belongs to."""
@@ -98,26 +104,37 @@ class Neighbours:
         self.sitting_lengths[numbers] = np.where(sizes > 1, lengths, 0)
         return np.asarray(groups)
 
+    def _collect(self, rows: NDArray[np.void]) -> None:
+        """What every query would otherwise look up row by row. Who has neighbours has one right before or after."""
+        before, after = self.table[BEFORE, : len(rows)], self.table[BEFORE + 1, : len(rows)]
+        self.linked = np.flatnonzero((before >= 0) | (after >= 0))
+        self.linked_sittings = self.sitting[self.linked]
+        follows = np.flatnonzero(before >= 0)
+        asks = (rows["flags"][before[follows]] & Flag.QUESTION) > 0
+        self.replies = follows[asks]
+        self.asked = before[self.replies]
+
     def _weigh(self, members: NDArray[np.int64], lengths: NDArray[np.uint16]) -> None:
-        table = self.table[members]
+        table = self.table[:, members]
         present = table >= 0
         around = np.where(present, lengths[table], 0).astype(np.float32)
-        self.spread_length[members] = TERM_SELF * lengths[members] + around @ _TERM
-        self.meaning_mass[members] = MEANING_SELF + present.astype(np.float32) @ _MEANING
+        self.spread_length[members] = TERM_SELF * lengths[members] + _TERM @ around
+        self.meaning_mass[members] = MEANING_SELF + _MEANING @ present.astype(np.float32)
 
     def spread_meaning(self, similarity: Floats) -> Floats:
         """The similarity of each row blended with its neighbours'; (n,) in and out."""
         if not len(self.linked):
             return similarity
-        result = similarity.copy()
+        size = len(similarity)
         padded = np.append(similarity, np.float32(0))
-        rows = self.linked
-        total = MEANING_SELF * similarity[rows]
+        total = np.float32(MEANING_SELF) * similarity
         for column, weight in enumerate(MEANING_KERNEL):
             if weight:
-                total += weight * padded[self.table[rows, column]]  # -1, nobody, is the zero at the end
-        result[rows] = total / self.meaning_mass[rows]
-        return result
+                total += (
+                    np.float32(weight) * padded[self.table[column, :size]]
+                )  # -1, nobody, is the zero at the end
+        total /= self.meaning_mass[:size]
+        return total
 
 
 def _keys(sessions: list[int]) -> list[tuple[int, int]]:
