@@ -86,7 +86,7 @@ def chunk_text(text: str, size: int = 500, overlap: int = 100) -> list[str]:
     window: list[tuple[str, int]] = []
     total = 0
     for piece, tokens in pieces:
-        if window and total + tokens > size:
+        if window and _together(window, total, piece, tokens) > size:
             chunks.append("".join(part for part, _ in window).strip())
             window = _tail(window, min(overlap, size - tokens))
             total = sum(count for _, count in window)
@@ -94,6 +94,13 @@ def chunk_text(text: str, size: int = 500, overlap: int = 100) -> list[str]:
         total += tokens
     chunks.append("".join(part for part, _ in window).strip())
     return [chunk for chunk in chunks if chunk]
+
+
+def _together(window: list[tuple[str, int]], total: int, piece: str, tokens: int) -> int:
+    """The tokens of a window with one more piece. Parts of one word may be more together than each for itself."""
+    if window[-1][0][-1].isspace():
+        return total + tokens
+    return max(total + tokens, estimate_tokens("".join(part for part, _ in window) + piece))
 
 
 def _tail(window: list[tuple[str, int]], limit: int) -> list[tuple[str, int]]:
@@ -119,16 +126,17 @@ def _pieces_within(text: str, limit: int) -> list[str]:
 
 def _cut_sentence(sentence: str, limit: int) -> list[str]:
     pieces: list[str] = []
-    current, total = "", 0
+    window: list[tuple[str, int]] = []
+    total = 0
     for word in re.findall(r"\S+\s*|\s+", sentence):
         for part in _cut_word(word, limit):
             tokens = estimate_tokens(part)
-            if current and total + tokens > limit:
-                pieces.append(current)
-                current, total = "", 0
-            current += part
+            if window and _together(window, total, part, tokens) > limit:
+                pieces.append("".join(text for text, _ in window))
+                window, total = [], 0
+            window.append((part, tokens))
             total += tokens
-    return [*pieces, current]
+    return [*pieces, "".join(text for text, _ in window)]
 
 
 def _cut_word(word: str, limit: int) -> list[str]:

@@ -59,7 +59,7 @@ def test_a_body_without_end_is_cut_off(site: Site) -> None:
             f"POST {NOTES} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
         )
         part = b"186a0\r\n" + b"x" * 100_000 + b"\r\n"
-        with pytest.raises(OSError, match="reset|Broken pipe|aborted"):
+        with pytest.raises(OSError, match=r"reset|Broken pipe|aborted"):
             send_again_and_again(connection, part, 2000)
 
 
