@@ -3,6 +3,7 @@ import { startDialogs } from "./core/dialogs.js";
 import { startDrawer } from "./core/drawer.js";
 import { startHtmx } from "./core/htmx.js";
 import { startCopyButtons } from "./core/copy.js";
+import { startMenus } from "./core/menus.js";
 import { startShortcuts } from "./core/shortcuts.js";
 import { startThemeSwitch } from "./core/theme-switch.js";
 import { startSidebar } from "./core/sidebar.js";
@@ -12,6 +13,7 @@ startDrawer();
 startDialogs();
 startHtmx();
 startCopyButtons();
+startMenus();
 startShortcuts();
 startSidebar();
 

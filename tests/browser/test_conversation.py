@@ -193,6 +193,7 @@ def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brou
 
     deleted = chat.tool("Forgot a memory", chat.say("forget my locker"))
     assert rest(page, "GET", "/memories/")["results"] == []
+    expect(deleted.locator(".tool-detail")).to_contain_text("number 21")
     deleted.get_by_role("button", name="Undo").click()
     expect(deleted.locator(".memory-card")).to_contain_text("number 21")
     assert [one["id"] for one in rest(page, "GET", "/memories/")["results"]] == [note["id"]]
@@ -212,6 +213,13 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
 
     rows.first.hover()
     rows.first.get_by_role("button").first.click()
+    button, menu = (
+        rows.first.get_by_role("button").first.bounding_box(),
+        page.locator(".menu:popover-open").bounding_box(),
+    )
+    assert button is not None
+    assert menu is not None
+    assert 0 <= menu["y"] - (button["y"] + button["height"]) < 20
     page.get_by_role("button", name="Rename").click()
     title = page.get_by_role("textbox", name="Title")
     title.fill("Nina's music")

@@ -10,6 +10,7 @@ import { ScrollKeeper } from "./scroll.js";
 import { api } from "../core/api.js";
 import { fromSnapshot, prependEarlier } from "./snapshot.js";
 import { ChatSocket, socketUrl } from "./socket.js";
+import { noteText } from "./tool-words.js";
 import { Surroundings } from "./surroundings.js";
 import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn } from "./state.js";
 
@@ -100,6 +101,7 @@ export class ChatPage {
       decide: (id, decision) => ask({ type: "approve", id, decision }),
       answer: (id, text) => ask({ type: "answer", id, text }),
       retry: (turn) => this.retry(turn),
+      noteText: (id) => noteText(this.state.turns, id),
       edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text),
     };
   }

@@ -1,6 +1,6 @@
 // A tool call as an expandable card: what it does, live progress, how long it took, input and result.
 import { h, icon } from "../core/dom.js";
-import { duration, pretty } from "./format.js";
+import { duration, pretty, shorten } from "./format.js";
 import { inputRows, section } from "./tool-parts.js";
 import { describeCall, noteOf, progressText } from "./tool-words.js";
 import { askCard } from "./ask-cards.js";
@@ -51,7 +51,7 @@ export class ToolView {
     this.details.dataset.state = call.state;
     this.details.classList.toggle("tool-memory", words.isMemory);
     this.title.textContent = words.title;
-    this.detail.textContent = words.detail;
+    this.detail.textContent = words.detail || shorten(noteOf(call)?.gone ? this.actions.noteText(noteOf(call).item.id) : "");
     this.icon.replaceChildren(icon(words.icon));
     this.status.replaceChildren(...statusOf(call));
   }
@@ -68,7 +68,10 @@ export class ToolView {
     if (call.progress.length > 0) parts.push(section("Progress", call.progress.map(progressText).join("\n")));
     if (call.result) parts.push(section(call.isError ? "Error" : "Result", pretty(call.result), call.isError));
     const note = noteOf(call);
-    if (note) this.#note ??= new MemoryCard(note.item, { tag: "div", gone: note.gone }).element;
+    if (note && !this.#note) {
+      const text = note.item.text || this.actions.noteText(note.item.id) || "This memory";
+      this.#note = new MemoryCard({ ...note.item, text }, { tag: "div", gone: note.gone }).element;
+    }
     this.body.replaceChildren(...(this.#note ? [this.#note] : []), ...parts);
   }
 

@@ -9,7 +9,7 @@ const WORDS = {
   memory_save: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
   store_memory: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
   memory_update: (call) => [ing(call, "Correcting a memory", "Corrected a memory"), call.input.content],
-  memory_delete: (call) => [ing(call, "Forgetting a memory", "Forgot a memory"), parsed(call.result)?.text ?? parsed(call.result)?.content],
+  memory_delete: (call) => [ing(call, "Forgetting a memory", "Forgot a memory"), ""],
   conversation_search: (call) => [ing(call, "Searching conversations", "Searched conversations"), call.input.query],
   conversation_list: (call) => [ing(call, "Listing conversations", "Listed conversations"), ""],
   conversation_read: (call) => [ing(call, "Reading a conversation", "Read a conversation"), ""],
@@ -52,7 +52,7 @@ export function noteOf(call) {
   const id = parsed(call.result)?.note_id ?? call.input.note_id;
   if (!id) return null;
   const gone = call.name === "memory_delete";
-  return { item: { id, text: call.input.content ?? (gone ? "This memory" : id) }, gone };
+  return { item: { id, text: call.input.content ?? "" }, gone };
 }
 
 function iconOf(call) {
@@ -70,6 +70,26 @@ function firstText(input) {
 function asText(value) {
   if (Array.isArray(value)) return value.join(", ");
   return typeof value === "string" ? value : "";
+}
+
+/** What a note said, as far as this conversation has shown it; "" where it has not. */
+export function noteText(turns, id) {
+  const same = (other) => Boolean(other) && String(other).replace(/^note-/, "") === String(id).replace(/^note-/, "");
+  for (const turn of turns.toReversed()) {
+    for (const call of turn.segments.toReversed()) {
+      if (call.type !== "tool") continue;
+      const result = parsed(call.result);
+      if (Array.isArray(result)) {
+        const hit = result.find((item) => same(item?.note_id));
+        if (hit) return hit.text ?? "";
+      } else if (call.input.content && same(result?.note_id)) {
+        return call.input.content;
+      }
+    }
+    const surfaced = turn.memories.find((item) => same(item.id));
+    if (surfaced) return surfaced.text;
+  }
+  return "";
 }
 
 /** A line for the newest progress of a running call. */

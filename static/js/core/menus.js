@@ -1,0 +1,24 @@
+// Menus are popovers; each opens at its button, above it where there is no room below.
+const GAP = 4;
+const ROOM = 140;
+
+function place(menu, button) {
+  const box = button.getBoundingClientRect();
+  const above = box.bottom + ROOM > window.innerHeight;
+  menu.style.right = `${Math.max(GAP, document.documentElement.clientWidth - box.right)}px`;
+  menu.style.top = above ? "auto" : `${box.bottom + GAP}px`;
+  menu.style.bottom = above ? `${window.innerHeight - box.top + GAP}px` : "auto";
+}
+
+export function startMenus() {
+  document.addEventListener(
+    "beforetoggle",
+    (event) => {
+      const menu = event.target;
+      if (event.newState !== "open" || !menu.classList?.contains("menu")) return;
+      const button = document.querySelector(`[popovertarget="${CSS.escape(menu.id)}"]`);
+      if (button) place(menu, button);
+    },
+    true,
+  );
+}
