@@ -44,7 +44,8 @@ class Document:
 class Scope:
     """Limits of one search, applied before ranking. `only_ids`/`exclude_ids` are source ids.
 
-    `only_ids=None` means all; an empty collection means nothing can match. `as_of=None` means valid now.
+    `only_ids=None` means all; an empty collection means nothing can match. `as_of=None` means valid now;
+    otherwise what was valid then, and had happened by then where no `valid_from` says more.
     """
 
     sources: frozenset[Source] | None = None

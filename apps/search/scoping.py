@@ -28,8 +28,10 @@ def allowed_rows(rows: UserRows, scope: Scope, *, now: datetime) -> Mask:
         mask &= np.isin(facts["document"], _hashes(scope.only_ids))
     if scope.exclude_ids:
         mask &= ~np.isin(facts["document"], _hashes(scope.exclude_ids))
+    moment = (scope.as_of or now).timestamp()
+    if scope.as_of is not None:
+        mask &= (facts["happened"] <= moment) | np.isfinite(facts["valid_from"])
     if rows.bounded:
-        moment = (scope.as_of or now).timestamp()
         mask &= (facts["valid_from"] <= moment) & (moment < facts["valid_to"])
     return mask
 

@@ -52,6 +52,12 @@ def test_what_is_not_true_yet_is_not_found(alice: User) -> None:
     assert found(alice, "live", scope=later) == ["Lives in Oslo"]
 
 
+def test_a_look_back_does_not_find_what_was_said_later(alice: User) -> None:
+    say(alice, ("user", "I washed the car"))
+    assert found(alice, "car", scope=Scope(as_of=DAY - timedelta(days=1))) == []
+    assert found(alice, "car", scope=Scope(as_of=DAY + timedelta(days=1))) == ["I washed the car"]
+
+
 def test_the_context_keeps_to_the_scope(alice: User) -> None:
     save(alice, "The car is red")
     say(alice, ("user", "I washed the car"))
