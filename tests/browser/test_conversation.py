@@ -195,6 +195,7 @@ def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brou
     assert rest(page, "GET", "/memories/")["results"] == []
     expect(deleted.locator(".tool-detail")).to_contain_text("number 21")
     deleted.get_by_role("button", name="Undo").click()
+    expect(deleted.get_by_role("button", name="Edit this memory")).to_be_visible()
     expect(deleted.locator(".memory-card")).to_contain_text("number 21")
     assert [one["id"] for one in rest(page, "GET", "/memories/")["results"]] == [note["id"]]
 
