@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from django.db import DatabaseError
 from apps.accounts.api_auth import require_scope
 from apps.accounts.models import APIToken, User
 from apps.chat import services
+from apps.chat.allowance import Allowance
 from apps.chat.frames import ClientFrame, parse_frame
 from apps.chat.live.feed import Subscription
 from apps.chat.live.hub import start_for, start_now
@@ -25,44 +25,15 @@ from apps.chat.runner.registry import Registry, registry
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.welcome import still_welcome
 from apps.core.database import in_db
-from apps.core.errors import InvalidInput, IzzyError, Throttled, Unavailable
+from apps.core.errors import InvalidInput, IzzyError, Unavailable
 
 logger = logging.getLogger(__name__)
 
 MAX_SUBSCRIPTIONS = 8
-FRAMES_PER_SECOND = 10.0
-FRAMES_BURST = 60
-FRAMES_REFUSED = 600
-"""So many frames beyond the allowance, none in between within it, end the socket."""
 GUARD_SECONDS = 30.0
 CLOSE_SIGNED_OUT = 4401
 CLOSE_TOO_SLOW = 4408
 CLOSE_FLOODING = 4429
-
-
-class Allowance:
-    """A bucket of tokens: so many frames at once, so many per second in the long run."""
-
-    def __init__(self) -> None:
-        self._left = float(FRAMES_BURST)
-        self._at = time.monotonic()
-        self._refused = 0
-
-    @property
-    def flooded(self) -> bool:
-        """Whether the client does not care that it is told to wait."""
-        return self._refused >= FRAMES_REFUSED
-
-    def take(self) -> None:
-        """Raises Throttled when nothing is left."""
-        now = time.monotonic()
-        self._left = min(FRAMES_BURST, self._left + (now - self._at) * FRAMES_PER_SECOND)
-        self._at = now
-        if self._left < 1:
-            self._refused += 1
-            raise Throttled("Too many frames. Wait a moment.", retry_after=1)
-        self._left -= 1
-        self._refused = 0
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create, token_revoke, user_set_active
-from apps.chat import consumers
+from apps.chat import allowance, consumers
 from apps.chat.frames import MAX_FRAME_CHARS
 from apps.chat.models import Conversation, Message
 from apps.chat.runner.registry import registry
@@ -108,8 +108,8 @@ async def test_too_many_frames_are_throttled_and_the_socket_lives(
     alice: User, runner: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IZZY_THROTTLE = True
-    monkeypatch.setattr(consumers, "FRAMES_BURST", 3)
-    monkeypatch.setattr(consumers, "FRAMES_PER_SECOND", 0.001)
+    monkeypatch.setattr(allowance, "FRAMES_BURST", 3)
+    monkeypatch.setattr(allowance, "FRAMES_PER_SECOND", 0.001)
     async with connected(alice) as page:
         for _ in range(5):
             await page.send("ping")
@@ -122,9 +122,9 @@ async def test_who_goes_on_flooding_is_cut_off_and_nobody_else(
     alice: User, bob: User, runner: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IZZY_THROTTLE = True
-    monkeypatch.setattr(consumers, "FRAMES_BURST", 3)
-    monkeypatch.setattr(consumers, "FRAMES_PER_SECOND", 0.001)
-    monkeypatch.setattr(consumers, "FRAMES_REFUSED", 5)
+    monkeypatch.setattr(allowance, "FRAMES_BURST", 3)
+    monkeypatch.setattr(allowance, "FRAMES_PER_SECOND", 0.001)
+    monkeypatch.setattr(allowance, "FRAMES_REFUSED", 5)
     async with connected(bob) as other:
         async with connected(alice) as page:
             for _ in range(20):
@@ -139,12 +139,15 @@ async def test_who_goes_on_flooding_is_cut_off_and_nobody_else(
 
 async def test_a_socket_the_server_gives_up_on_leaves_nothing_behind(alice: User, runner: None) -> None:
     place = await in_db(lambda: str(Conversation.objects.create(user=alice).pk))
-    async with connected(alice) as page:
-        await page.snapshot(place)
-        assert registry().hub.feeds
-        page.communicator.future.cancel()
-        await asyncio.wait([page.communicator.future])
-        assert not registry().hub.feeds
+    communicator = WebsocketCommunicator(consumers.ChatConsumer.as_asgi(), "/ws/chat/")
+    communicator.scope |= {"user": alice, "token": None}
+    await communicator.connect(10)
+    await communicator.send_json_to({"type": "open", "conversation": place})
+    assert (await communicator.receive_json_from(10))["type"] == "snapshot"
+    assert registry().hub.feeds
+    communicator.future.cancel()
+    await asyncio.wait([communicator.future], timeout=10)
+    assert not registry().hub.feeds
 
 
 async def token(user: User, *scopes: str) -> APIToken:
