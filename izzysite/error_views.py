@@ -1,5 +1,6 @@
 """What Django itself refuses: JSON in the shape of `apps.core.errors` under /api/, a page elsewhere."""
 
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
@@ -7,6 +8,27 @@ from django.template.loader import render_to_string
 from apps.core.errors import Forbidden, InvalidInput, IzzyError, NotFound, TooLarge
 
 TITLES = {400: "That request is malformed", 403: "Not for you", 404: "Nothing here", 413: "Too large"}
+
+
+SERVER_ERROR_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Something went wrong · Izzy</title>
+<link rel="stylesheet" href="{static}css/tokens.css">
+<link rel="stylesheet" href="{static}css/base.css">
+<link rel="stylesheet" href="{static}css/components.css">
+<link rel="stylesheet" href="{static}css/shell.css">
+</head>
+<body>
+<main class="bare"><div class="bare-box">
+<div class="bare-head"><h1>Something went wrong</h1><p>{message}</p></div>
+<a class="btn btn-primary btn-block" href="/">Back to Izzy</a>
+</div></main>
+</body>
+</html>
+"""
 
 
 def error_response(request: HttpRequest, error: IzzyError) -> HttpResponse:
@@ -35,7 +57,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = IzzyError("Something went wrong on the server. Its log says more.", code="server_error")
     if request.path.startswith("/api/"):
         return JsonResponse(error.to_json(), status=500)
-    return HttpResponse(f"<!doctype html><title>Izzy</title><h1>Izzy</h1><p>{error.message}</p>", status=500)
+    return HttpResponse(
+        SERVER_ERROR_PAGE.format(static=f"/{settings.STATIC_URL.strip('/')}/", message=error.message),
+        status=500,
+    )
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -8,8 +8,6 @@
  *   asks: "question"|"approval"|null, question: string}} ToolSegment
  */
 
-export const OPEN_STATES = new Set(["sending", "queued", "running", "waiting"]);
-
 export function emptyState(conversation = null) {
   return { conversation, title: "", seq: 0, useMemory: true, turns: [], removed: [] };
 }

@@ -1,0 +1,28 @@
+"""The page for an error on the server: it needs no template, and looks like Izzy all the same."""
+
+import re
+
+from django.contrib.staticfiles import finders
+from django.test import RequestFactory
+
+from izzysite.error_views import server_error
+
+
+def test_the_page_says_what_happened_and_leads_back() -> None:
+    answer = server_error(RequestFactory().get("/memory/"))
+    page = answer.content.decode()
+    assert answer.status_code == 500
+    assert "Something went wrong on the server. Its log says more." in page
+    assert '<a class="btn btn-primary btn-block" href="/">' in page
+
+
+def test_its_style_sheets_exist() -> None:
+    page = server_error(RequestFactory().get("/")).content.decode()
+    sheets = re.findall(r'href="/static/([^"]+\.css)"', page)
+    assert len(sheets) == 4
+    assert [sheet for sheet in sheets if finders.find(sheet) is None] == []
+
+
+def test_programs_get_the_usual_shape() -> None:
+    answer = server_error(RequestFactory().get("/api/v1/memories/"))
+    assert b'"code": "server_error"' in answer.content
