@@ -1,13 +1,15 @@
 """Automatic injection: which notes a chat turn brings up by itself, within a token budget, or none at all."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
+from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.search.documents import Hit, Scope
 from apps.search.selectors import search
@@ -89,6 +91,23 @@ def surface(
     surfaced = compose(_relevant(user_id, hits, now or timezone.now()))
     access_record(user_id=user_id, memory_ids=[item.id for item in surfaced.items])
     return surfaced
+
+
+def still_shown(user_id: UUID, items: Iterable[Mapping[str, Any]]) -> set[UUID]:
+    """The notes among a conversation's surfaced items (`SurfacedNote.to_json`) that read as they did when shown.
+
+    One that was changed since may be brought up again: the conversation holds its old text.
+    """
+    shown: dict[UUID, list[str]] = {}
+    for item in items:
+        shown.setdefault(parse_id(item["id"]), []).append(str(item["text"]))
+    notes = Memory.objects.for_user(user_id).filter(pk__in=shown).values_list("pk", "content")
+    return {pk for pk, content in notes if any(_reads(content, text) for text in shown[pk])}
+
+
+def _reads(content: str, text: str) -> bool:
+    """Whether a surfaced text is the note's, or the shortened beginning of one of its passages."""
+    return text == content or (text.endswith("…") and text[:-1] in content)
 
 
 def _found(user_id: UUID, texts: Sequence[str], scope: Scope) -> list[Hit]:

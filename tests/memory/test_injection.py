@@ -19,6 +19,7 @@ from apps.memory.injection import (
     compose,
     final_score,
     recency,
+    still_shown,
     surface,
 )
 from apps.memory.models import Memory, Trust
@@ -284,6 +285,25 @@ def test_a_corrected_note_is_brought_up_with_its_new_text(alice: User, note: Mak
     assert [item.text for item in surface(alice.pk, ["Where is the router?"]).items] == [
         "The router stands in the kitchen."
     ]
+
+
+def test_a_note_corrected_since_it_was_shown_is_shown_anew(alice: User, bob: User, note: MakeNote) -> None:
+    kept, made = (
+        note(alice, "The router has the number 7."),
+        note(alice, "The router stands in the hall closet."),
+    )
+    long = note(alice, "The router manual: " + " ".join(f"step{number} press" for number in range(300)))
+    items = [item.to_json() for item in surface(alice.pk, ["Where is the router and its manual?"]).items]
+    assert still_shown(alice.pk, items) == {kept.pk, made.pk, long.pk}
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The router stands in the kitchen.")
+    shown = still_shown(alice.pk, items)
+    assert shown == {kept.pk, long.pk}
+    assert [item.id for item in surface(alice.pk, ["Where is the router?"], exclude_ids=shown).items] == [
+        made.pk
+    ]
+    items += [item.to_json() for item in surface(alice.pk, ["Where is the router?"]).items]
+    assert still_shown(alice.pk, items) == {kept.pk, made.pk, long.pk}
+    assert still_shown(bob.pk, items) == set()
 
 
 def test_nobody_elses_notes_are_brought_up(alice: User, bob: User, note: MakeNote) -> None:
