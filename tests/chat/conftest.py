@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from apps.chat.runner.registry import registry
-from tests.peers.anthropic_server import AnthropicServer, Answer, Reply
+from tests.peers.anthropic_server import Answer, AnthropicServer, Reply
 
 
 class ScriptedServer(AnthropicServer):

@@ -96,7 +96,8 @@ def test_tables_keep_their_alignment_without_styles() -> None:
 
 def live(text: str, sizes: random.Random) -> list[str]:
     """The blocks a page holds in the end when the text comes in pieces."""
-    renderer, shown, at = LiveRenderer(), {}, 0
+    renderer, at = LiveRenderer(), 0
+    shown: dict[int, str] = {}
     while at < len(text):
         size = sizes.randint(1, 7)
         renderer.feed(text[at : at + size])

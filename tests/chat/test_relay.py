@@ -32,7 +32,17 @@ def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+    command = [
+        "redis-server",
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(tmp_path),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -54,7 +64,9 @@ def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -
     process.wait(10)
 
 
-def elsewhere(name: str, monkeypatch: pytest.MonkeyPatch, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def elsewhere(
+    name: str, monkeypatch: pytest.MonkeyPatch, work: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
     """Runs `work` in an event loop of its own, as another process would: with another name and another runner."""
 
     async def run() -> None:

@@ -26,6 +26,8 @@ async def streamed(response: Any) -> AsyncIterator[dict[str, Any]]:
     assert response.status_code == 200
     assert response["content-type"] == "text/event-stream"
     async for chunk in response.streaming_content:
+        if chunk.startswith(b":"):
+            continue
         lines = dict(line.split(": ", 1) for line in chunk.decode().strip().split("\n"))
         frame = json.loads(lines["data"])
         assert (lines["event"], int(lines["id"])) == (frame["type"], frame["seq"])
