@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from channels.layers import InMemoryChannelLayer, get_channel_layer
-from redis.exceptions import RedisError
 
 from apps.chat.log import LoggedEvent
 from apps.chat.runner.lease import PROCESS
@@ -123,6 +122,9 @@ class Relay:
 
     async def _try(self, call: Any) -> Any:
         """The call's result, or None when Redis is away: the rows serve in its place."""
+        # Here and not above: the client takes a quarter of a second to import, and most run without it.
+        from redis.exceptions import RedisError
+
         try:
             return await call
         except (OSError, RedisError) as error:
