@@ -200,9 +200,9 @@ def _measure_http(bench: Bench) -> None:
     with web_server(bench.path.parent) as port:
         caller = Caller(port, token)
         asked = bench.questions
-        for number in range(10):
-            caller.post("/api/v1/search/", {"query": asked[number]})
-            caller.post("/api/v1/hello/", {"query": asked[number]})
+        for question in asked:
+            caller.post("/api/v1/search/", {"query": question})
+            caller.post("/api/v1/hello/", {"query": question})
         hello = measure(lambda n: caller.post("/api/v1/hello/", {"query": asked[n]}))
         found = measure(lambda n: caller.post("/api/v1/search/", {"query": asked[n]}))
         caller.close()

@@ -16,8 +16,9 @@ from apps.search.fulltext import postings_add, postings_remove
 MAX_NAME = 200
 
 _OWNER = (
-    "SELECT o.number, o.change, p.language FROM search_indexowner o "
-    "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id WHERE o.user_id = ?"
+    "SELECT o.number, o.change, p.language, s.name, s.slot FROM search_indexowner o "
+    "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id "
+    "LEFT JOIN search_embeddingspace s ON s.state = 'active' WHERE o.user_id = ?"
 )
 _COLUMNS = (
     "id, user_id, change, features, pending, source, source_id, part, conversation_id, session, position, speaker, "
@@ -28,12 +29,14 @@ _TOMBSTONE = "INSERT INTO search_tombstone(user_id, change, passage_id, created_
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The user in the transaction that writes: `change` is this transaction's."""
+    """The user in the transaction that writes: `change` is this transaction's, `space` the active one's name ("": none)."""
 
     user_id: UUID
     number: int
     change: int
     language: str
+    space: str
+    slot: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,9 @@ def owner_begin(user_id: UUID) -> Owner:
             "INSERT INTO search_indexowner(user_id, change, tombstones_from) VALUES (?, 0, 0)", (user_id.hex,)
         )
         found = _execute(_OWNER, (user_id.hex,))
-    number, change, language = found[0]
+    number, change, language, space, slot = found[0]
     _execute("UPDATE search_indexowner SET change = change + 1 WHERE number = ?", (number,))
-    return Owner(user_id, int(number), int(change) + 1, language or "")
+    return Owner(user_id, int(number), int(change) + 1, language or "", space or "", slot or "")
 
 
 def passages_insert(

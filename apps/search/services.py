@@ -1,9 +1,11 @@
 """Writes of the search index. Call them inside the transaction that writes the document itself."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
+from django.conf import settings
 from django.db import transaction
 
 from apps.core.text import chunk_text
@@ -20,6 +22,8 @@ SHORT_CHARS = 500
 """A text of at most so many characters is one passage in any language."""
 BATCH = 500
 
+T = TypeVar("T")
+
 
 @transaction.atomic(savepoint=False)
 def documents_index(*, user_id: UUID, documents: Sequence[Document]) -> None:
@@ -32,22 +36,13 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document]) -> None:
         return
     owner = owner_begin(user_id)
     latest = {(document.source, document.source_id): document for document in documents}
-    keys = list(latest)
-    for start in range(0, len(keys), BATCH):
-        batch_keys = keys[start : start + BATCH]
-        passages_delete(
-            owner, {source for source, _ in batch_keys}, [source_id for _, source_id in batch_keys]
-        )
+    for keys in _batches(list(latest)):
+        passages_delete(owner, {source for source, _ in keys}, [source_id for _, source_id in keys])
     pieces = [piece for document in latest.values() for piece in _pieces(document, owner.language)]
-    name, slot = active_space()
-    embedder = inline_embedder(name)
-    for start in range(0, len(pieces), BATCH):
-        batch = pieces[start : start + BATCH]
-        vectors: list[bytes | None] = [None] * len(batch)
-        if embedder is not None:
-            halves = np.asarray(embedder.embed_documents([piece.text for piece in batch]), dtype="<f2")
-            vectors = [row.tobytes() for row in halves]
-        passages_insert(owner, batch, vectors, slot=slot)
+    known = owner.space == settings.IZZY_EMBEDDER
+    name, slot = (owner.space, owner.slot) if known else active_space()
+    for batch in _batches(pieces):
+        passages_insert(owner, batch, _vectors(name, batch), slot=slot)
 
 
 @transaction.atomic(savepoint=False)
@@ -56,9 +51,7 @@ def documents_remove(*, user_id: UUID, source: Source, source_ids: Collection[UU
     if not source_ids:
         return 0
     owner = owner_begin(user_id)
-    names = list(source_ids)
-    batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
-    return sum(passages_delete(owner, [source], batch) for batch in batches)
+    return sum(passages_delete(owner, [source], names) for names in _batches(list(source_ids)))
 
 
 @transaction.atomic(savepoint=False)
@@ -84,3 +77,16 @@ def _pieces(document: Document, language: str) -> Iterable[Piece]:
             code, terms = document_terms(chunk, language)
             features = pack_features(document, part=part, text=chunk, terms=terms, language=code)
             yield Piece(document, part, chunk, " ".join(terms), features)
+
+
+def _vectors(space: str, pieces: Sequence[Piece]) -> list[bytes | None]:
+    """The pieces' vectors where they can be made at once, else None for each."""
+    embedder = inline_embedder(space)
+    if embedder is None:
+        return [None] * len(pieces)
+    halves = np.asarray(embedder.embed_documents([piece.text for piece in pieces]), dtype="<f2")
+    return [row.tobytes() for row in halves]
+
+
+def _batches(items: list[T]) -> Iterable[list[T]]:
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from apps.search.embedders import Embedder, EmbedderDown, EmbedderMissing, QueryWeights, embedder_for
 from apps.search.embedders.base import Vector
@@ -63,13 +63,8 @@ def inline_embedder(name: str) -> Embedder | None:
 
 def active_space() -> tuple[str, str]:
     """Name and slot of the active space; made where there is none yet."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name, slot FROM search_embeddingspace WHERE state = 'active'")
-        row = cursor.fetchone()
-    if row is None or row[0] != settings.IZZY_EMBEDDER:
-        space = space_ensure()
-        return space.name, space.slot
-    return row[0], row[1]
+    space = space_ensure()
+    return space.name, space.slot
 
 
 def query_vector(head: Head, text: str, weights: QueryWeights) -> Vector | None:
