@@ -214,3 +214,27 @@ def test_focus_is_always_visible(
         assert visible is not False
         seen += visible is True
     assert seen > 10
+
+
+def test_markup_in_notes_titles_and_names_is_inert(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    evil = '"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script><b hx-get="/sign-out/" hx-trigger="load">'
+    page = open_page(f"{server.url}/settings/", state=someone)
+    page.get_by_label("What should Izzy call you?").fill(evil[:80])
+    page.get_by_role("button", name="Save").click()
+    page.goto(server.url)
+    chat = Chat(page)
+    chat.say(f"remember that {evil}")
+    link = page.locator(".conversation-link")
+    expect(link).to_contain_text("<img")
+    page.get_by_role("searchbox", name="Search conversations").fill("<img src=x")
+    page.reload()
+    expect(link).to_contain_text("<img")
+    for path in ("/memory/", "/memory/?q=img", "/settings/", "/"):
+        page.goto(server.url + path)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("img[onerror], [hx-get='/sign-out/']").count() == 0
+    page.goto(f"{server.url}/memory/")
+    expect(page.locator(".note").first).to_contain_text("<script>")
