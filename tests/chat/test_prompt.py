@@ -15,7 +15,7 @@ from apps.chat.prompt.context_block import context_block, local_time
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 from apps.memory.models import DecayCycle, Memory
-from apps.memory.services import memory_create
+from apps.memory.services import memory_create, memory_update
 from benchmarks.prompt import sent_parts
 from tests.chat.client import Socket, connected
 from tests.chat.rows import conversation
@@ -175,3 +175,20 @@ def test_the_time_is_the_users(zone: str, shown: str) -> None:
 
     moment = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
     assert local_time(moment, zone) == f"Saturday, 21 November 2026, {shown}"
+
+
+async def test_a_note_that_was_corrected_is_brought_up_again(alice: User, model: AnthropicServer) -> None:
+    note = await in_db(lambda: memory_create(user_id=alice.id, content="Alice is allergic to shellfish."))
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await exchange(page, place, "Am I allergic to shellfish?")
+        await in_db(
+            lambda: memory_update(
+                user_id=alice.id,
+                memory_id=note.id,
+                content="Alice is allergic to prawns, no other shellfish.",
+            )
+        )
+        await exchange(page, place, "Am I allergic to shellfish like prawns?")
+    texts = [request["messages"][-1]["content"][0]["text"] for request in model.messages]
+    assert "prawns" in texts[1]

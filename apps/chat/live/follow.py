@@ -28,7 +28,10 @@ async def turn_frames(
     watcher = runner.hub.join(conversation_id, html=False)
     try:
         await runner.flush(conversation_id)
-        start, ended = await in_db(_start, turn_id, after)
+        found = await in_db(_start, turn_id, after)
+        if found is None:
+            return
+        start, ended = found
         runner.hub.begin(watcher, start)
         if not any(frame["type"] in LAST for frame in start.frames):
             await runner.kick(conversation_id)
@@ -49,9 +52,11 @@ async def turn_frames(
         runner.hub.leave(watcher)
 
 
-def _start(turn_id: UUID, after: int) -> tuple[Start, bool]:
-    """The turn's stored events, and whether it has ended."""
-    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
+    """The turn's stored events, and whether it has ended; None where its conversation was deleted meanwhile."""
+    turn = Turn.objects.unscoped().select_related("conversation").filter(id=turn_id).first()
+    if turn is None:
+        return None
     conversation = turn.conversation
     rows = TurnEvent.objects.filter(turn_id=turn_id, last_seq__gt=after).order_by("seq")
     frames = [event.frame(conversation.id) for event in events_of(rows, after)]
