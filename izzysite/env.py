@@ -71,11 +71,13 @@ def env_secret(name: str, file: Path, make: Callable[[], str]) -> str:
     try:
         return file.read_text().strip()
     except FileNotFoundError:
-        return _new_secret(name, file, make())
-    except PermissionError as error:
-        raise ImproperlyConfigured(
-            f"{file} cannot be read by this user; set {name} or IZZY_DATA_DIR"
-        ) from error
+        pass
+    except OSError as error:
+        raise ImproperlyConfigured(f"{file} cannot be read; set {name} or IZZY_DATA_DIR") from error
+    try:
+        return _new_secret(file, make())
+    except OSError as error:
+        raise ImproperlyConfigured(f"{file} cannot be written; set {name} or IZZY_DATA_DIR") from error
 
 
 def fernet_key() -> str:
@@ -83,17 +85,19 @@ def fernet_key() -> str:
     return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
-def _new_secret(name: str, file: Path, value: str) -> str:
-    part = file.with_name(f".{file.name}.{os.getpid()}")
+def _new_secret(file: Path, value: str) -> str:
+    """What the file holds afterwards: another process may have been first. It never shows half a key."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    part.touch(mode=0o600)
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part.touch(mode=0o600)
         part.write_text(value)
-        os.link(part, file)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise ImproperlyConfigured(f"{file} cannot be written; set {name} or IZZY_DATA_DIR") from error
+        try:
+            os.link(part, file)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            part.replace(file)
     finally:
         part.unlink(missing_ok=True)
     return file.read_text().strip()

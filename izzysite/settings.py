@@ -1,12 +1,8 @@
 """Izzy's settings. Everything an operator may change is an environment variable; README.md lists them all."""
 
 import secrets
-import socket
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
-
-from django.core.exceptions import ImproperlyConfigured
 
 from izzysite.env import (
     BASE_DIR,
@@ -20,6 +16,7 @@ from izzysite.env import (
     fernet_key,
     load_env_file,
 )
+from izzysite.hosts import allowed_hosts
 
 load_env_file()
 
@@ -37,37 +34,7 @@ IZZY_UPLOAD_LIMIT = env_int("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
 SECRET_KEY = env_secret("IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48))
 IZZY_SECRETS_KEY = env_secret("IZZY_SECRETS_KEY", IZZY_DATA_DIR / "secrets_key", fernet_key)
 TLS = IZZY_PUBLIC_URL.startswith("https://")
-
-
-def _own_names() -> list[str]:
-    """The names under which this machine is reached when Izzy listens on all its addresses."""
-    if IZZY_HOST not in {"0.0.0.0", "::"}:  # noqa: S104
-        return [IZZY_HOST]
-    name = socket.gethostname()
-    try:
-        addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(name, None, socket.AF_INET)}
-    except OSError:
-        addresses = set()
-    return [name, f"{name}.local", *sorted(addresses)]
-
-
-def _public_host() -> list[str]:
-    if not IZZY_PUBLIC_URL:
-        return []
-    parts = urlsplit(IZZY_PUBLIC_URL)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path:
-        raise ImproperlyConfigured("IZZY_PUBLIC_URL must look like https://izzy.example.org")
-    return [parts.hostname]
-
-
-ALLOWED_HOSTS = [
-    "127.0.0.1",
-    "localhost",
-    "[::1]",
-    *_own_names(),
-    *_public_host(),
-    *env_list("IZZY_ALLOWED_HOSTS"),
-]
+ALLOWED_HOSTS = allowed_hosts(IZZY_HOST, IZZY_PUBLIC_URL, env_list("IZZY_ALLOWED_HOSTS"))
 CSRF_TRUSTED_ORIGINS = [IZZY_PUBLIC_URL] if IZZY_PUBLIC_URL else []
 
 # --- Apps ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,132 @@
+"""Settings from the environment: what they take, what they refuse, and what they make."""
+
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.http.request import validate_host
+
+from izzysite import env, hosts
+from izzysite.hosts import allowed_hosts, public_host
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("on", True), ("YES", True), ("1", True), ("off", False), ("0", False), ("", True)]
+)
+def test_a_switch_is_on_or_off(monkeypatch: pytest.MonkeyPatch, text: str, value: bool) -> None:
+    monkeypatch.setenv("IZZY_X", text)
+    assert env.env_bool("IZZY_X", True) is value
+
+
+def test_what_does_not_fit_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IZZY_X", "perhaps")
+    with pytest.raises(ImproperlyConfigured, match="IZZY_X"):
+        env.env_bool("IZZY_X", True)
+    for helper in (env.env_int, env.env_float):
+        with pytest.raises(ImproperlyConfigured, match="IZZY_X"):
+            helper("IZZY_X", 1)
+    monkeypatch.setenv("IZZY_X", "3")
+    with pytest.raises(ImproperlyConfigured, match="at least 5"):
+        env.env_int("IZZY_X", 10, minimum=5)
+    monkeypatch.setenv("IZZY_X", "nan")
+    with pytest.raises(ImproperlyConfigured, match="IZZY_X"):
+        env.env_float("IZZY_X", 1.0)
+
+
+def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("IZZY_X", " a, ,b ,")
+    assert env.env_list("IZZY_X") == ["a", "b"]
+    monkeypatch.setenv("IZZY_X", str(tmp_path))
+    assert env.env_path("IZZY_X", "data") == tmp_path
+    monkeypatch.setenv("IZZY_X", "elsewhere")
+    assert env.env_path("IZZY_X", "data") == Path(settings.BASE_DIR) / "elsewhere"
+
+
+def test_a_key_is_made_once_also_by_many_at_a_time_and_for_its_owners_eyes_only(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "key"
+    numbers = iter(range(1000))
+    with ThreadPoolExecutor(20) as pool:
+        made = list(
+            pool.map(lambda _: env.env_secret("IZZY_X", file, lambda: f"key{next(numbers)}"), range(20))
+        )
+    assert len(set(made)) == 1
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert [entry.name for entry in file.parent.iterdir()] == ["key"]
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IZZY_X", "from outside")
+    assert env.env_secret("IZZY_X", tmp_path / "key", lambda: "made") == "from outside"
+    assert not (tmp_path / "key").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_what_to_set(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ImproperlyConfigured, match="IZZY_DATA_DIR"):
+        env.env_secret("IZZY_X", tmp_path / "file" / "key", lambda: "made")
+
+
+def test_the_env_file_counts_and_the_environment_wins(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text("IZZY_CHAT_MODEL=from-file\nIZZY_FAST_MODEL=from-file\n")
+    program = "from django.conf import settings as s; print(s.IZZY_CHAT_MODEL, s.IZZY_FAST_MODEL)"
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+        "IZZY_ENV_FILE": str(tmp_path / "env"),
+        "IZZY_FAST_MODEL": "from-environment",
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.split() == ["from-file", "from-environment"]
+
+
+def test_on_ones_own_machine_only_its_own_names_are_answered() -> None:
+    allowed = allowed_hosts("127.0.0.1", "", [])
+    assert allowed == ["127.0.0.1", "localhost", "[::1]"]
+    assert allowed_hosts("::1", "", []) == allowed
+
+
+def test_in_a_network_the_machines_name_and_address_are_answered_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        hosts, "_own_address", lambda family: "192.168.1.5" if family == socket.AF_INET else "fd00::5"
+    )
+    allowed = allowed_hosts("0.0.0.0", "https://izzy.example.org", ["izzy.lan"])
+    name = socket.gethostname()
+    for host in (
+        name.lower(),
+        f"{name}.local".lower(),
+        "192.168.1.5",
+        "[fd00::5]",
+        "izzy.example.org",
+        "izzy.lan",
+    ):
+        assert validate_host(host, [entry.lower() for entry in allowed]), host
+    for host in ("evil.example", "192.168.1.6", ""):
+        assert not validate_host(host, allowed), host
+
+
+def test_finding_the_own_address_fails_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "OUTSIDE", {socket.AF_INET: "not an address"})
+    assert hosts.own_names() == [socket.gethostname(), f"{socket.gethostname()}.local"]
+
+
+@pytest.mark.parametrize(
+    "url", ["izzy.example.org", "ftp://x", "https://", "https://x/path", "https://x?y", "javascript:1"]
+)
+def test_a_public_address_is_scheme_and_host(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="IZZY_PUBLIC_URL"):
+        public_host(url)
