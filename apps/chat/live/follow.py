@@ -39,7 +39,8 @@ async def turn_frames(
                 return
         while not watcher.lagged:
             try:
-                frame = await asyncio.wait_for(watcher.next(), KEEP_ALIVE_SECONDS)
+                async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+                    frame = await watcher.next()
             except TimeoutError:
                 yield None
                 continue
