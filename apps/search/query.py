@@ -52,6 +52,7 @@ class Query:
     names: list[int] = field(default_factory=list)
     named_rows: list[Rows] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    about_self: bool = False
     asks_when: bool = False
     vector: Vector | None = None
     least_spread: float = 0.0
@@ -104,10 +105,11 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
 
 
 def _add_pronouns(query: Query, words: list[str], rows: UserRows) -> None:
-    """In Izzy's own conversations "I" is the user and "you" the assistant."""
+    """In Izzy's own conversations "I" is the user and "you" the assistant; notes are about them too."""
     for pronouns, speaker in ((SELF_WORDS, "user"), (OTHER_WORDS, "assistant")):
         if word_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
             query.names.append(word_hash(speaker))
+            query.about_self = True
 
 
 def _languages(text: str, rows: UserRows) -> list[str]:

@@ -12,7 +12,8 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from apps.search.features import Flag
+from apps.search.documents import Source
+from apps.search.features import SOURCE_CODES, Flag
 from apps.search.index.neighbours import OFFSETS, TERM_KERNEL, TERM_SELF
 from apps.search.index.rows import UserRows
 from apps.search.query import Query, Term
@@ -27,18 +28,20 @@ WEIGHTS = {
     "surroundings": 0.8,
     "sitting": 0.3,
     "name": 0.3,
+    "company": 0.6,
     "answer": 0.6,
     "time": 0.5,
     "date": 2.0,
 }
-"""`keywords` and `surroundings` see the neighbours too; `answer`: the passage before asks what matches; `time`: a
+"""`keywords` and `surroundings` see the neighbours too; `name`: spoken by someone whom the question names, `company`:
+in a sitting with them; `answer`: the passage before asks what matches; `time`: a
 question for a time meets a passage that names one; `date`: it happened when the question says."""
 
 K1 = 1.2
 B = 0.4
 SITTING_B = 0.75
 BASE_NORM = np.float32(K1 * (1 - B))
-TOP_SCORE = 3.7
+TOP_SCORE = 4.0
 """A sum that only an all but perfect match reaches; scores are given as shares of it."""
 
 
@@ -139,14 +142,28 @@ def _asked_before(rows: UserRows, alone: Floats) -> Floats:
     return answer
 
 
+def _in_company(rows: UserRows, named: Mask) -> Floats:
+    """1 for each row of a sitting in which someone whom the question names speaks, and for what names them itself."""
+    neighbours = rows.neighbours
+    speakers = neighbours.sitting[: rows.size][named]
+    attended = np.zeros(len(neighbours.sitting_lengths), dtype=bool)
+    attended[speakers[speakers >= 0]] = True
+    result = named.astype(np.float32)
+    result[neighbours.linked] = attended[neighbours.linked_sittings]
+    return result
+
+
 def _fact_signals(rows: UserRows, query: Query) -> dict[str, Floats]:
     facts = rows.features[: rows.size]
     signals: dict[str, Floats] = {}
     if query.names:
         named = np.isin(facts["first_name"], query.names) | np.isin(facts["last_name"], query.names)
+        if query.about_self:
+            named |= facts["source"] == SOURCE_CODES[Source.MEMORY]
         for found in query.named_rows:
             named[found[facts["first_name"][found] == 0]] = True
         signals["name"] = named.astype(np.float32)
+        signals["company"] = _in_company(rows, named)
     if query.asks_when:
         signals["time"] = (facts["flags"] & Flag.TIME > 0).astype(np.float32)
     if query.spans:

@@ -45,6 +45,22 @@ def test_i_is_the_user_in_our_own_conversations(alice: User) -> None:
     assert found(alice, "Where do I like to eat sushi?")[0] == "My favourite place for sushi is Yuki."
 
 
+def test_a_note_holds_its_own_when_i_ask_about_myself(alice: User) -> None:
+    save(alice, "The favourite colour is green")
+    say(alice, ("user", "Which colour shall I paint the wall?"), ("assistant", "White is always fine."))
+    say(alice, *((speaker, f"{text} Today.") for speaker, text in SMALL_TALK), start=DAY + timedelta(days=1))
+    assert found(alice, "What is my favourite colour?")[0] == "The favourite colour is green"
+
+
+def test_a_sitting_with_the_one_who_is_named_comes_before_others(alice: User) -> None:
+    say(alice, ("Ben", "How was your trip?"), ("Ann", "The trip was long and the train was late."))
+    say(
+        alice, ("Cleo", "How was your trip?"), ("Dora", "The trip was long and the train was late."), name="c"
+    )
+    hits = search(alice.pk, "What did Cleo hear about the train trip?", top_k=2)
+    assert {hit.external_id for hit in hits} == {"c0", "c1"}
+
+
 def test_a_note_about_a_speaker_is_found_by_the_name(alice: User) -> None:
     say(alice, ("Caroline", "Hello there."), ("Tom", "Hello Caroline."))
     save(alice, "Caroline's birthday is in June", "Tom's birthday is in March")
