@@ -133,7 +133,7 @@ def _ask_all(
 ) -> None:
     messages = conversation["messages"]
     names = [f"{number}/{message['external_id']}" for message in messages]
-    texts = [message["text"] for message in messages]
+    texts = [f"{message['speaker']}: {message['text']}" for message in messages]
     questions = [question for question in conversation["questions"] if question["evidence"]]
     for question in questions[: limit or None]:
         wanted = {f"{number}/{name}" for name in question["evidence"]}
