@@ -39,7 +39,6 @@ class Conversation(UserOwned):
     class Meta:
         indexes = [
             models.Index(fields=["user", "-updated_at"], name="conversation_user_updated"),
-            models.Index(fields=["lease_until"], name="conversation_lease", condition=~Q(runner="")),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -99,9 +98,7 @@ class Turn(UserOwned):
         ordering = ["id"]
         indexes = [
             models.Index(fields=["conversation", "id"], name="turn_conversation"),
-            models.Index(
-                fields=["state"], name="turn_open", condition=Q(state__in=["queued", "running", "waiting"])
-            ),
+            models.Index(fields=["state"], name="turn_state"),
             models.Index(fields=["ended_at"], name="turn_ended"),
         ]
         constraints = [

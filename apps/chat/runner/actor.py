@@ -12,7 +12,7 @@ from apps.agent.loop import TurnTaken
 from apps.chat.log import LoggedEvent, Told, told
 from apps.chat.models import MessageKind, Role
 from apps.chat.runner.afterwards import conversation_title_make, turn_index
-from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost
+from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost, lease_held
 from apps.chat.runner.rows import LogWrite, Outcome, log_write, message_save, stopped, turn_finish
 from apps.chat.runner.turn import RunningTurn
 from apps.chat.runner.work import INTERRUPTED_MESSAGE, Work, conversation_release, work_next
@@ -33,6 +33,8 @@ async def settled(work: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         if not task.done():
             await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not report it: who was cancelled does not care
         raise
 
 
@@ -86,7 +88,7 @@ class Actor:
                     return
             await self._release(at_once=True)
         except (LeaseLost, TurnTaken):
-            logger.warning("conversation %s went to another process", self.conversation_id)
+            logger.warning("conversation %s went to another process or was deleted", self.conversation_id)
         finally:
             for task in self._extra:
                 task.cancel()
@@ -209,7 +211,9 @@ class Actor:
             return stopped(turn.turn_id, STOPPED, turn.partial)
         except (LeaseLost, TurnTaken):
             raise
-        except Exception:  # a turn may fail in any way, the conversation must go on
+        except Exception as error:  # a turn may fail in any way, the conversation must go on
+            if not await in_db(lease_held, self.conversation_id, PROCESS):
+                raise LeaseLost(str(self.conversation_id)) from error
             logger.exception("turn %s failed", turn.turn_id)
             return turn.failed()
 

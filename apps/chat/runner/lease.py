@@ -25,7 +25,7 @@ PROCESS = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 class LeaseLost(Exception):
-    """Another process has taken the conversation over; stop writing to it."""
+    """Another process has taken the conversation over, or it was deleted; stop writing to it."""
 
 
 def lease_take(conversation_id: UUID, runner: str) -> tuple[int, int] | None:
@@ -50,6 +50,11 @@ def lease_extend(conversation_id: UUID, runner: str, **values: int) -> None:
     held = Conversation.objects.unscoped().filter(id=conversation_id, runner=runner)
     if not held.update(lease_until=now + LEASE, **values):
         raise LeaseLost(str(conversation_id))
+
+
+def lease_held(conversation_id: UUID, runner: str) -> bool:
+    """Whether the conversation is there and this runner's."""
+    return Conversation.objects.unscoped().filter(id=conversation_id, runner=runner).exists()
 
 
 def lease_release(conversation_id: UUID, runner: str, last_seq: int) -> None:

@@ -178,8 +178,8 @@ def conversations_left() -> list[UUID]:
     """Conversations that nobody runs although there is something to do in them."""
     now = timezone.now()
     free = Q(conversation__runner="") | Q(conversation__lease_until__lt=now)
-    turns = Turn.objects.unscoped().filter(free, created_at__lt=now - RESCUE_AGE)
-    due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | _STOP_WANTED | Q(announced=False)
+    turns = Turn.objects.unscoped().filter(free, _OPEN, created_at__lt=now - RESCUE_AGE)
+    due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | Q(stop_requested=True)
     found = set(turns.filter(due).values_list("conversation_id", flat=True))
     waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))
     if waiting:
