@@ -8,7 +8,7 @@ third of a second to import, so they come with the first rendering (or with `war
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MAX_HIGHLIGHT_CHARS = 50_000
 """Longer code is shown without colours: Pygments takes about 1 ms for 4,000 characters."""
+
+KEPT_TEXTS = 2000
+KEPT_CHARS = 10_000
 
 TAGS = {
     "a", "blockquote", "br", "code", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
@@ -48,8 +51,15 @@ class Block:
 
 
 def render(text: str) -> str:
-    """The whole text as HTML."""
+    """The whole text as HTML. Short texts are kept, so that a conversation opened again costs no rendering."""
+    return _kept(text) if len(text) <= KEPT_CHARS else _rendered(text)
+
+
+def _rendered(text: str) -> str:
     return "\n".join(block.html for block in blocks(text))
+
+
+_kept = lru_cache(KEPT_TEXTS)(_rendered)
 
 
 def warm_up() -> None:

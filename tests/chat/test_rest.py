@@ -79,7 +79,8 @@ async def test_a_client_that_leaves_does_not_end_the_turn(program: Program, mode
     reader = asyncio.ensure_future(read())
     await asyncio.wait_for(writing.wait(), 10)
     reader.cancel()
-    await asyncio.wait([reader])
+    await asyncio.wait([reader], timeout=10)
+    assert reader.done()
     assert not registry().hub.feeds
     held.release.set()
     await registry().idle()

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 
 from apps.chat.live.feed import Feed, Subscription
 from apps.chat.live.html import with_html
 from apps.chat.live.relay import Relay, new_relay
 from apps.chat.log import LoggedEvent, events_after
 from apps.chat.models import Conversation, TurnState
+from apps.chat.reading import one_view
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.selectors.snapshot import LiveText, live_text, missed_events, snapshot, turn_events
 from apps.core.database import in_db
@@ -113,7 +114,7 @@ def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent] | None]:
     }
 
 
-@transaction.atomic
+@one_view()
 def start_now(user_id: UUID, conversation_id: UUID) -> "Start":
     """A start for a client that wants only what comes from now on. Synchronous; NotFound as for `start_for`."""
     conversation = conversation_get(user_id, conversation_id)
@@ -134,7 +135,7 @@ class Start:
         self.live = live
 
 
-@transaction.atomic
+@one_view()
 def start_for(user_id: UUID, conversation_id: UUID, seq: int, *, html: bool) -> Start:
     """What the user's client that knows everything up to `seq` needs: the events since, or a snapshot.
 

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
 from apps.chat import markdown
 from apps.chat.log import TEXT, LoggedEvent, events_after, events_of, text_after
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnState
+from apps.chat.reading import one_view
 from apps.chat.selectors.messages import (
     calls_by_round,
     message_json,
@@ -40,7 +39,7 @@ class Snapshot:
     live: LiveText | None
 
 
-@transaction.atomic
+@one_view()
 def snapshot(conversation: Conversation) -> Snapshot:
     """The conversation as its rows say; `seq` is the newest event that is in it."""
     conversation.refresh_from_db(fields=["stored_seq", "title"])
@@ -101,7 +100,7 @@ def _queued(conversation: Conversation) -> list[dict[str, Any]]:
     ]
 
 
-@transaction.atomic
+@one_view()
 def missed_events(conversation: Conversation, seq: int) -> list[LoggedEvent] | None:
     """The stored events above `seq`; None where some are gone, or too many, so that a snapshot is due."""
     conversation.refresh_from_db(fields=["stored_seq", "last_seq", "pruned_seq"])
