@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.conf import settings
@@ -119,6 +120,24 @@ def test_many_notes_one_after_the_other_are_all_found(alice: User) -> None:
             found(alice, "note")
     assert len(found(alice, "note", top_k=200)) == 120
     assert found(alice, "topic77")[0] == "note about topic77"
+
+
+def test_searches_side_by_side_with_writes_see_whole_states(alice: User) -> None:
+    save(alice, "note about topic0")
+
+    def ask() -> list[int]:
+        try:
+            return [len(found(alice, "note", top_k=100)) for _ in range(15)]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(ask) for _ in range(3)]
+        for number in range(1, 20):
+            save(alice, f"note about topic{number}")
+        counts = [future.result() for future in asked]
+    assert all(seen == sorted(seen) for seen in counts)
+    assert len(found(alice, "note", top_k=100)) == 20
 
 
 def test_the_least_recently_used_index_goes_first(
