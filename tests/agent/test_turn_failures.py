@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any
 
@@ -109,15 +110,16 @@ async def test_a_short_429_and_a_529_are_waited_out(alice: User, peer: Anthropic
 @pytest.mark.parametrize(
     "when",
     [
-        {"retry_after": "3600"},
-        {"retry_after_ms": "3600000"},
-        {"retry_after": formatdate(time.time() + 3600, usegmt=True)},
+        lambda: {"retry_after": "3600"},
+        lambda: {"retry_after_ms": "3600000"},
+        lambda: {"retry_after": formatdate(time.time() + 3600, usegmt=True)},
     ],
+    ids=["seconds", "milliseconds", "date"],
 )
 async def test_a_lasting_429_tells_the_user_when_to_come_back(
-    alice: User, peer: AnthropicServer, when: dict[str, str]
+    alice: User, peer: AnthropicServer, when: Callable[[], dict[str, str]]
 ) -> None:
-    peer.add(failure(429, "rate_limit_error", **when))
+    peer.add(failure(429, "rate_limit_error", **when()))
     turn = Turn(alice)
     await turn.run()
     last = turn.events[-1]
