@@ -48,9 +48,9 @@ def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArr
     wanted = top_k
     while True:
         wanted = min(wanted + min(top_k, 50), len(total))
-        places = np.argpartition(total, len(total) - wanted)[-wanted:]
+        least = np.partition(total, len(total) - wanted)[len(total) - wanted]
+        places = np.flatnonzero((total >= least) & (total > -np.inf))  # all that are as good as the last
         places = places[np.argsort(-total[places], kind="stable")]
-        places = places[total[places] > -np.inf]
         _, first = np.unique(rows.features["document"][places], return_index=True)
         if len(first) >= top_k or len(places) < wanted or wanted == len(total):
             return np.asarray(places[np.sort(first)][:top_k])
