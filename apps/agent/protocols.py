@@ -34,6 +34,13 @@ class MemoryTools(Protocol):
         """Takes the note out of search at once."""
 
 
+class FileTools(Protocol):
+    """One user's memory files."""
+
+    async def run(self, fields: dict[str, Any]) -> str:
+        """The answer to one command of the memory tool, given its fields."""
+
+
 class ConversationTools(Protocol):
     """One user's past conversations."""
 
