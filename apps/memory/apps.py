@@ -13,8 +13,8 @@ class MemoryConfig(AppConfig):
         from apps.core.sweeps import register_sweep
 
         from . import selectors, services
-        from .folding import fold_in_sqlite
         from .file_tool import MEMORY_FILES
+        from .folding import fold_in_sqlite
         from .services.file_history import user_files_forget
         from .tools import NOTE_TOOLS
 
