@@ -42,15 +42,18 @@ def file_write(*, user_id: UUID, path: object, text: object, change: Change = BY
     content = clean_file_text(text, field="file_text")
     owner_lock(user_id)
     file = file_at(user_id, place, lock=True)
-    if file is not None:
-        return _edit(file, content, change)
-    check_free(user_id, place)
-    check_room(user_id, 1)
-    file = MemoryFile(user_id=user_id, path=place, content=content, origin=change.actor)
-    file.size = len(content.encode())
-    file.save(force_insert=True)
-    files_index(user_id, [file])
-    return file
+    return _new(user_id, place, content, change) if file is None else _edit(file, content, change)
+
+
+@transaction.atomic
+def file_create(*, user_id: UUID, path: object, text: object, change: Change = BY_USER) -> MemoryFile:
+    """Create a file where there is none yet; one that exists is a Conflict."""
+    place = clean_path(path)
+    content = clean_file_text(text, field="file_text")
+    owner_lock(user_id)
+    if file_at(user_id, place) is not None:
+        raise Conflict(f"Error: File {place} already exists", code="exists", field="path")
+    return _new(user_id, place, content, change)
 
 
 @transaction.atomic
@@ -132,6 +135,21 @@ def file_rename(
     return files
 
 
+@transaction.atomic
+def file_update(
+    *, user_id: UUID, file_id: UUID, path: object, text: object, change: Change = BY_USER
+) -> MemoryFile:
+    """Give a file another path and content at once. A new path that is taken is a Conflict."""
+    owner_lock(user_id)
+    file = MemoryFile.objects.for_user(user_id).select_for_update().filter(pk=file_id).first()
+    if file is None:
+        raise NotFound("There is no file with this id.")
+    place = clean_path(path)
+    if place != file.path:
+        file = file_rename(user_id=user_id, old_path=file.path, new_path=place, change=change)[0]
+    return _edit(file, clean_file_text(text, field="file_text"), change)
+
+
 def owner_lock(user_id: UUID) -> None:
     """Let one change of a user's tree come after the other: a path is free or not for the whole transaction."""
     get_user_model().objects.select_for_update().values_list("pk").get(pk=user_id)
@@ -153,6 +171,16 @@ def check_room(user_id: UUID, more: int) -> None:
     if MemoryFile.objects.for_user(user_id).count() + more > MAX_FILES:
         message = f"Error: There are {MAX_FILES:,} files already. Delete some, or join several into one."
         raise Conflict(message, code="too_many_files", limit=MAX_FILES)
+
+
+def _new(user_id: UUID, path: str, content: str, change: Change) -> MemoryFile:
+    check_free(user_id, path)
+    check_room(user_id, 1)
+    size = len(content.encode())
+    file = MemoryFile(user_id=user_id, path=path, content=content, size=size, origin=change.actor)
+    file.save(force_insert=True)
+    files_index(user_id, [file])
+    return file
 
 
 def _edit(file: MemoryFile, content: str, change: Change) -> MemoryFile:
