@@ -20,11 +20,15 @@ from apps.search.models import Passage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NAMES = ["a", "b", "A", "a.txt", "ab"]
-PATHS = st.lists(st.sampled_from(NAMES), min_size=0, max_size=3).map(
-    lambda names: "/".join(["/memories", *names])
-)
-TEXTS = st.text(alphabet="xyz\n ", max_size=8)
+LIKELY = ["/memories/a", "/memories/b/a", "/memories/b/b/a"]
+RARE = ["/memories", "/memories/A", "/memories/ab", "/memories/b", "/memories/b/ab", "/memories/b/b/c/a"]
+PATHS = st.sampled_from([*LIKELY, *RARE])
+EDITED = st.sampled_from([*LIKELY, *LIKELY, "/memories/b"])
+TEXTS = st.text(alphabet="xyz\n", max_size=8)
+BEGINNING = [
+    {"command": "create", "path": "/memories/a", "file_text": "x\ny\nz\n"},
+    {"command": "create", "path": "/memories/b/b/a", "file_text": "xyz"},
+]
 
 COMMANDS = st.one_of(
     st.fixed_dictionaries({"command": st.just("view"), "path": PATHS}),
@@ -33,15 +37,15 @@ COMMANDS = st.one_of(
     st.fixed_dictionaries(
         {
             "command": st.just("str_replace"),
-            "path": PATHS,
-            "old_str": TEXTS.filter(bool),
+            "path": EDITED,
+            "old_str": st.sampled_from(["x", "y", "z", "xy", "\n", "y\nz"]),
             "new_str": TEXTS,
         }
     ),
     st.fixed_dictionaries(
         {
             "command": st.just("insert"),
-            "path": PATHS,
+            "path": EDITED,
             "insert_line": st.integers(-1, 4),
             "insert_text": TEXTS,
         }
@@ -193,13 +197,13 @@ def stored(user: User) -> dict[str, str]:
     return dict(MemoryFile.objects.for_user(user).values_list("path", "content"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(commands=st.lists(COMMANDS, max_size=14))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(commands=st.lists(COMMANDS, min_size=8, max_size=20))
 def test_the_files_are_those_of_a_plain_directory_tree(alice: User, commands: list[dict[str, Any]]) -> None:
     for file in MemoryFile.objects.for_user(alice):
         command_run(user_id=alice.pk, fields={"command": "delete", "path": file.path}, change=BY_ASSISTANT)
     tree = Tree()
-    for given_ in commands:
+    for given_ in [*BEGINNING, *commands]:
         both(alice, tree, given_)
     assert stored(alice) == tree.files()
     passages = Passage.objects.filter(user_id=alice.pk, source=Source.FILE)
