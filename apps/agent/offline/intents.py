@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from apps.agent.offline.file_words import file_command
+
 
 class Kind(StrEnum):
     """Each is answered by the function of that name in `responder`."""
@@ -24,6 +26,7 @@ class Kind(StrEnum):
     LOOK_UP = "look_up"
     QUESTION = "question"
     FACT = "fact"
+    FILE = "file"
     TOO_LONG = "too_long"
     UNKNOWN = "unknown"
 
@@ -85,6 +88,8 @@ def intent_of(words: str) -> Intent:
     if len(said) > MAX_CHARS:
         return Intent(Kind.TOO_LONG)
     for candidate in dict.fromkeys((OPENING.sub("", said, count=1).strip() or said, said)):
+        if file_command(candidate):
+            return Intent(Kind.FILE, candidate)
         for kind, pattern in COMPILED:
             if match := pattern.fullmatch(candidate):
                 return _intent(kind, match)

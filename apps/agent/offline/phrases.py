@@ -7,6 +7,8 @@ HELP = """I am in **offline mode**: no language model is connected, so I follow 
 - *actually I'm only allergic to prawns* · *change my favourite colour to green*
 - *forget my allergy*
 - *search our conversations for Lisbon* · *list our conversations*
+- *view /memories* · *create /memories/todo.txt with Buy milk* · *replace milk with tea in /memories/todo.txt* · \
+*rename /memories/todo.txt to /memories/done.txt* · *delete /memories/done.txt*
 
 For real conversations, set `ANTHROPIC_API_KEY` (or `ANTHROPIC_BASE_URL` for a server of your own, such as Ollama) \
 and restart, or enter it on the instance page."""

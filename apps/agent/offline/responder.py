@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from apps.agent.offline import notes, phrases, talks
+from apps.agent.offline import files, notes, phrases, talks
 from apps.agent.offline.dialogue import Dialogue, read_dialogue
 from apps.agent.offline.intents import Intent, Kind, intent_of
 from apps.agent.offline.speech import Blocks, say
@@ -47,4 +47,5 @@ RULES: dict[Kind, Callable[[Dialogue, Intent], Blocks]] = {
     Kind.CORRECT: notes.correct,
     Kind.LOOK_UP: notes.look_up,
     Kind.QUESTION: notes.question,
+    Kind.FILE: files.file_work,
 }
