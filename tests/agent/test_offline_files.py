@@ -81,7 +81,7 @@ def test_other_words_are_no_file_commands(words: str) -> None:
     ("words", "command"),
     [
         ("replace " + "a with " * 2800 + "in /memories", None),
-        ("write " + " " * 19_000 + "/memories", None),
+        ("write " + " " * 19_000 + "/memories", "create"),
         ("create /memories/x " + "with " * 3800, "create"),
         ("view /memories/" + "/" * 1900 + " x", None),
         ("replace " + "a with b in " * 160 + " /memories", "str_replace"),
