@@ -3,7 +3,7 @@
 HELP = """I am in **offline mode**: no language model is connected, so I follow simple rules. I understand, in English:
 
 - *remember that I'm allergic to shellfish*
-- *what do you know about food?* · *list my memories*
+- *what do you know about food?* · *think hard about what I like to eat* · *list my memories*
 - *actually I'm only allergic to prawns* · *change my favourite colour to green*
 - *forget my allergy*
 - *search our conversations for Lisbon* · *list our conversations*

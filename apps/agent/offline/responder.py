@@ -46,6 +46,7 @@ RULES: dict[Kind, Callable[[Dialogue, Intent], Blocks]] = {
     Kind.CHANGE: notes.change,
     Kind.CORRECT: notes.correct,
     Kind.LOOK_UP: notes.look_up,
+    Kind.DEEP: notes.deep,
     Kind.QUESTION: notes.question,
     Kind.FILE: files.file_work,
 }

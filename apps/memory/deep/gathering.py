@@ -16,7 +16,10 @@ from .angles import Angle
 
 PER_SEARCH = 5
 MAX_FOUND = 10
-LEAST_RELEVANCE = 0.3
+LEAST_RELEVANCE = 0.35
+TAG_DOUBT = 0.5
+CONTENT_DOUBT = 0.6
+"""How likely a note is beside the point although a tag, or its text, contains one keyword."""
 START_NOTES = 3
 LINKED_NOTES = 5
 LINK_SHARE = 0.8
@@ -50,7 +53,8 @@ def angle_search(user_id: UUID, angle: Angle) -> list[Found]:
     inside = [word for word in angle.words if len(word) >= MIN_LETTERS or not word.isascii()]
     for item in memory_matching(user_id, inside, limit=2 * PER_SEARCH) if inside else []:
         known = found.get(item.note.pk)
-        missed = (1 - known.relevance if known else 1.0) * 0.5**item.tag_hits * 0.7**item.content_hits
+        doubt = 1 - known.relevance if known else 1.0
+        missed = doubt * TAG_DOUBT**item.tag_hits * CONTENT_DOUBT**item.content_hits
         found[item.note.pk] = Found(item.note, 1 - missed)
     weighed = [replace(one, relevance=one.relevance * angle.weight) for one in found.values()]
     return _ordered(one for one in weighed if _counts(one))[:PER_SEARCH]
