@@ -78,7 +78,7 @@ def test_files_are_found_by_search_and_context(alice: User, api: Api) -> None:
     client = api(alice)
     text = "The wedding is on 12 June in Graz."
     result(client, command="create", path="/memories/wedding.md", file_text=text)
-    options = {"content_type": "application/json"}
+    options: Any = {"content_type": "application/json"}
     hits = client.post("/api/v1/search/", {"query": "When is the wedding?", "sources": ["file"]}, **options)
     hit = hits.json()["results"][0]
     assert (hit["source"], hit["external_id"]) == ("file", "/memories/wedding.md")

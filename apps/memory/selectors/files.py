@@ -68,7 +68,10 @@ def entries(user_id: UUID, directory: str = ROOT) -> list[Entry]:
 
 def is_directory(user_id: UUID, path: str, *, without: UUID | None = None) -> bool:
     """Whether a file other than `without` lies in it; the root is always there."""
-    return path == ROOT or files_in(user_id, path).exclude(pk=without).exists()
+    others = files_in(user_id, path)
+    if without is not None:
+        others = others.exclude(pk=without)
+    return path == ROOT or others.exists()
 
 
 def file_history(user_id: UUID, file_id: UUID) -> list[FileVersion]:

@@ -4,7 +4,6 @@ All take paths as they come and raise `apps.core.errors`: InvalidInput and TooLa
 NotFound and Conflict with the sentences of the memory tool's documentation.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -160,8 +159,8 @@ def check_free(user_id: UUID, path: str, *, field: str = "path", moving: UUID | 
     if is_directory(user_id, path, without=moving):
         message = f"Error: {path} is a directory. Choose the path of a file in it."
         raise Conflict(message, code="is_directory", field=field)
-    above = MemoryFile.objects.for_user(user_id).filter(path__in=parents(path)).exclude(pk=moving).first()
-    if above is not None:
+    above = MemoryFile.objects.for_user(user_id).filter(path__in=parents(path)).first()
+    if above is not None and above.pk != moving:
         message = f"Error: {above.path} is a file, so nothing can lie in it."
         raise Conflict(message, code="not_a_directory", field=field)
 
@@ -193,7 +192,7 @@ def _edit(file: MemoryFile, content: str, change: Change) -> MemoryFile:
     return file
 
 
-def _at_or_in(user_id: UUID, path: str) -> Sequence[MemoryFile]:
+def _at_or_in(user_id: UUID, path: str) -> list[MemoryFile]:
     file = file_at(user_id, path, lock=True)
     return [file] if file is not None else list(files_in(user_id, path).select_for_update())
 
