@@ -1,4 +1,5 @@
 // What a tool call is called on its card: a sentence about this call rather than the function's name.
+import { deepLine } from "./deep-memory.js";
 import { humanName, parsed, shorten } from "./format.js";
 
 const NOTE_TOOLS = new Set(["memory_save", "memory_update", "memory_delete", "store_memory"]);
@@ -10,6 +11,9 @@ const WORDS = {
   store_memory: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
   memory_update: (call) => [ing(call, "Correcting a memory", "Corrected a memory"), call.input.content],
   memory_delete: (call) => [ing(call, "Forgetting a memory", "Forgot a memory"), parsed(call.result)?.text ?? parsed(call.result)?.content],
+  deep_memory: (call) => [ing(call, "Searching deep memory", "Searched deep memory"), call.input.query],
+  link_memories: (call) => [ing(call, "Linking memories", "Linked memories"), call.input.relation],
+  related_memories: (call) => [ing(call, "Following links", "Followed links"), ""],
   conversation_search: (call) => [ing(call, "Searching conversations", "Searched conversations"), call.input.query],
   conversation_list: (call) => [ing(call, "Listing conversations", "Listed conversations"), ""],
   conversation_read: (call) => [ing(call, "Reading a conversation", "Read a conversation"), ""],
@@ -24,6 +28,11 @@ const WISHES = {
   memory_update: "change a memory",
   memory_delete: "delete a memory",
   memory_search: "search your memories",
+  store_memory: "save a memory",
+  recall_memory: "search your memories",
+  deep_memory: "search your memories",
+  link_memories: "link two memories",
+  related_memories: "look at linked memories",
   conversation_search: "search your conversations",
   conversation_read: "read a conversation",
   conversation_list: "list your conversations",
@@ -58,6 +67,7 @@ export function noteOf(call) {
 function iconOf(call) {
   if (call.name === "ask_user") return "question";
   if (NOTE_TOOLS.has(call.name)) return "memory";
+  if (call.name === "deep_memory" || call.name.endsWith("_memories")) return "memory";
   if (call.name.includes("search") || call.name.startsWith("recall")) return "search";
   if (call.name.startsWith("conversation")) return "chat";
   return call.name === "think" ? "info" : "tool";
@@ -77,6 +87,7 @@ export function progressText(data) {
   if (!data || typeof data !== "object") return String(data ?? "");
   if (typeof data.message === "string") return data.message;
   if (typeof data.text === "string") return data.text;
+  if (deepLine(data)) return deepLine(data);
   return Object.entries(data)
     .filter(([, value]) => typeof value !== "object")
     .map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)
