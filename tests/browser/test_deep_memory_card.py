@@ -1,10 +1,13 @@
 """Deep memory on its tool card: three steps while it runs, and what was found afterwards."""
 
 import json
+from collections.abc import Callable
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, StorageState, expect
 
+from tests.browser.chat import Chat
 from tests.browser.recorded import Frame, Recording
+from tests.browser.server import Server
 from tests.browser.test_recorded_events import Stage, stage  # noqa: F401  a fixture
 
 QUERY = "What do I like to eat?"
@@ -64,3 +67,17 @@ def test_nothing_found_and_odd_events_leave_the_card_whole(stage: Stage) -> None
     expect(stage.chat.last.locator(".deep-line")).to_have_text(["Searching from 0 angles", "Found nothing"])
     stage.play(end(record, "Searching the memory took too long.", is_error=True))
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searching deep memory: failed")
+
+
+def test_the_offline_model_thinks_hard_on_the_real_page(
+    server: Server, owner: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=owner)
+    chat = Chat(page)
+    chat.say("remember that shellfish sends me to hospital")
+    chat.say("think hard about what I like to eat")
+    assert chat.tools() == ["Searched deep memory"]
+    assert "ends you to hospital" in chat.answer()
+    expect(chat.tool("Searched deep memory").locator(".deep-line")).to_have_count(3)
+    page.reload()
+    expect(chat.tool("Searched deep memory").locator(".deep-found li")).not_to_have_count(0)
