@@ -1,5 +1,7 @@
 """The rule about memory files."""
 
+import re
+
 from apps.agent.offline import phrases
 from apps.agent.offline.dialogue import Dialogue
 from apps.agent.offline.file_words import file_command
@@ -15,4 +17,5 @@ def file_work(dialogue: Dialogue, intent: Intent) -> Blocks:
         return use(dialogue, "memory", fields) if "memory" in dialogue.tools else say(phrases.NO_TOOL)
     result = latest.result if latest is not None else ""
     first, _, rest = result.partition("\n")
-    return say(f"{first}\n\n```text\n{rest}\n```" if rest else first)
+    fence = "`" * (2 + max(map(len, re.findall("`+", rest)), default=1))
+    return say(f"{first}\n\n{fence}text\n{rest}\n{fence}" if rest else first)

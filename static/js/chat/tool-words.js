@@ -18,11 +18,20 @@ const WORDS = {
   conversation_list: (call) => [ing(call, "Listing conversations", "Listed conversations"), ""],
   conversation_read: (call) => [ing(call, "Reading a conversation", "Read a conversation"), ""],
   conversation_delete: (call) => [ing(call, "Deleting a conversation", "Deleted a conversation"), ""],
+  memory: (call) => [fileWords(call), call.input.path ?? call.input.old_path],
   think: (call) => [ing(call, "Thinking", "Thought"), call.input.thought ?? call.input.text],
   ask_user: (call) => ["Asked you", call.question || call.input.question],
 };
 
+const FILE_WORDS = {
+  view: ["Reading memory files", "Read memory files"],
+  create: ["Writing a memory file", "Wrote a memory file"],
+  delete: ["Deleting a memory file", "Deleted a memory file"],
+  rename: ["Renaming a memory file", "Renamed a memory file"],
+};
+
 const WISHES = {
+  memory: "read or change your memory files",
   conversation_delete: "delete a conversation",
   memory_save: "save a memory",
   memory_update: "change a memory",
@@ -41,6 +50,11 @@ const WISHES = {
 /** What the reader is asked to allow, as the end of "Izzy would like to …". */
 export function wishOf(name) {
   return WISHES[name] ?? `use “${humanName(name)}”`;
+}
+
+function fileWords(call) {
+  const [running, done] = FILE_WORDS[call.input.command] ?? ["Changing a memory file", "Changed a memory file"];
+  return ing(call, running, done);
 }
 
 function ing(call, running, done) {
@@ -66,7 +80,7 @@ export function noteOf(call) {
 
 function iconOf(call) {
   if (call.name === "ask_user") return "question";
-  if (NOTE_TOOLS.has(call.name)) return "memory";
+  if (NOTE_TOOLS.has(call.name) || call.name === "memory") return "memory";
   if (call.name === "deep_memory" || call.name.endsWith("_memories")) return "memory";
   if (call.name.includes("search") || call.name.startsWith("recall")) return "search";
   if (call.name.startsWith("conversation")) return "chat";
