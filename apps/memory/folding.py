@@ -18,7 +18,14 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold().translate(_DOTS))
+    folded = _composed(_composed(text).casefold())
+    if "\u0131" in folded or "\u0307" in folded:
+        return _composed(folded.translate(_DOTS))
+    return folded
+
+
+def _composed(text: str) -> str:
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
 def fold_in_sqlite() -> None:
