@@ -197,7 +197,11 @@ def stored(user: User) -> dict[str, str]:
     return dict(MemoryFile.objects.for_user(user).values_list("path", "content"))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(commands=st.lists(COMMANDS, min_size=8, max_size=20))
 def test_the_files_are_those_of_a_plain_directory_tree(alice: User, commands: list[dict[str, Any]]) -> None:
     for file in MemoryFile.objects.for_user(alice):
