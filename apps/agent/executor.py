@@ -14,7 +14,7 @@ from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
 from apps.agent.client import INCOMPLETE_INPUT
 from apps.agent.outcome import Outcome
-from apps.agent.protocols import ConversationTools, MemoryTools
+from apps.agent.protocols import ConversationTools, FileTools, MemoryTools
 from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
@@ -43,6 +43,7 @@ class ToolExecutor:
     secrets: tuple[str, ...] = ()
     memory: MemoryTools | None = None
     conversations: ConversationTools | None = None
+    files: FileTools | None = None
     tools: Mapping[str, Tool] = field(default_factory=dict)
 
     @cached_property
@@ -87,6 +88,7 @@ class ToolExecutor:
             emit=emit,
             memory=self.memory,
             conversations=self.conversations,
+            files=self.files,
         )
         started = time.monotonic()
         output, error_code = await self._handled(tool, context, arguments)

@@ -5,7 +5,12 @@ asynchronous, belongs to one user (the implementation is made for that user), an
 with a message that the model can act on.
 """
 
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeAlias
+from uuid import UUID
+
+Progress: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+"""Sends a `tool_progress` event with the given data."""
 
 
 class MemoryTools(Protocol):
@@ -32,6 +37,27 @@ class MemoryTools(Protocol):
 
     async def delete(self, note_id: str) -> dict[str, Any]:
         """Takes the note out of search at once."""
+
+    async def recall(
+        self, keywords: list[str], *, tier: str | None, tags: list[str] | None
+    ) -> dict[str, Any]:
+        """`{count, memories}`: the notes that contain a keyword, highest priority first, at most ten."""
+
+    async def link(self, source_id: str, target_id: str, *, relation: str, weight: float) -> dict[str, Any]:
+        """Links two notes; again with the same relation sets the weight."""
+
+    async def related(self, note_id: str, *, depth: int, limit: int) -> dict[str, Any]:
+        """`{count, memories}`: the notes within `depth` links, nearest first."""
+
+    async def deep(self, query: str, *, progress: Progress, turn_id: UUID | None) -> dict[str, Any]:
+        """`{searches, count, memories, summary?}`: what many searches side by side find about a question."""
+
+
+class FileTools(Protocol):
+    """One user's memory files."""
+
+    async def run(self, fields: dict[str, Any]) -> str:
+        """The answer to one command of the memory tool, given its fields."""
 
 
 class ConversationTools(Protocol):

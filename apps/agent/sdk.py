@@ -23,6 +23,7 @@ from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelRespons
 from apps.agent.endpoint import Endpoint, current_endpoint
 from apps.agent.ledger import CallRecord, modelcall_record
 from apps.agent.pricing import priced
+from apps.agent.tools.registry import typed_definitions
 from apps.core.database import in_db
 
 if TYPE_CHECKING:
@@ -168,14 +169,15 @@ class _Call:
 
 
 def _parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
-    """The request as the SDK sends it: canonical, and with cache markers toward Anthropic's own endpoint alone.
+    """The request as the SDK sends it: canonical; toward Anthropic's own endpoint alone with cache markers and typed tools.
 
     The marker on the last system block (or tool) keeps what never changes; the top-level one lets the endpoint mark
     the last block of the conversation, so that no message changes from one request to the next.
     """
     system = [{"type": "text", "text": request.system}] if isinstance(request.system, str) else request.system
+    tools = typed_definitions(request.tools) if endpoint.is_anthropic else request.tools
     fixed: dict[str, Any] = {
-        "tools": canonical(request.tools),
+        "tools": canonical(tools),
         "system": canonical([block for block in system if block["text"].strip()]),
     }
     fixed = {name: value for name, value in fixed.items() if value}

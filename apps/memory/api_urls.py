@@ -1,6 +1,6 @@
 from django.urls import path
 
-from . import api, api_search
+from . import api, api_files, api_search
 
 urlpatterns = [
     path("memories/", api.MemoriesView.as_view(), name="memories"),
@@ -11,6 +11,7 @@ urlpatterns = [
     path("memories/<str:memory_id>/related/", api.RelatedView.as_view(), name="memory-related"),
     path("memories/<str:memory_id>/links/", api.LinksView.as_view(), name="memory-links"),
     path("memories/<str:memory_id>/links/<str:edge_id>/", api.LinkView.as_view(), name="memory-link"),
+    path("memory-files/", api_files.FilesView.as_view(), name="memory-files"),
     path("search/", api_search.SearchView.as_view(), name="search"),
     path("context/", api_search.ContextView.as_view(), name="context"),
     path("stats/", api_search.StatsView.as_view(), name="stats"),

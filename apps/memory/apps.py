@@ -13,16 +13,28 @@ class MemoryConfig(AppConfig):
         from apps.core.sweeps import register_sweep
 
         from . import selectors, services
+        from .file_tool import MEMORY_FILES
+        from .folding import fold_in_sqlite
+        from .services.file_history import user_files_forget
         from .tools import NOTE_TOOLS
+        from .tools_classic import CLASSIC_TOOLS
+        from .tools_deep import DEEP_TOOLS
+        from .tools_graph import GRAPH_TOOLS
 
+        fold_in_sqlite()
         register_tools(NOTE_TOOLS)
+        register_tools([MEMORY_FILES])
+        register_tools([*CLASSIC_TOOLS, *GRAPH_TOOLS, *DEEP_TOOLS])
         register_sweep("memory_deleted_purge", sweep, every=timedelta(hours=1))
+        purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
 
 
 def sweep() -> None:
-    """Erase the notes whose 30 days after deletion are over."""
+    """Erase the notes and files whose 30 days after deletion are over."""
     from . import services
+    from .services.file_history import files_deleted_purge
 
     services.deleted_purge()
+    files_deleted_purge()

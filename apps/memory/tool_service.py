@@ -4,23 +4,37 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from apps.agent.protocols import Progress
 from apps.core.database import in_db
 from apps.core.errors import NotFound
-from apps.core.ids import parse_id
+from apps.core.ids import note_id, parse_id
 from apps.core.text import clean_text
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 
 from . import services
+from .deep import Asked, deep_memory
 from .fields import clean_category, clean_time
-from .models import Memory, Origin, Trust
+from .fragments import fragment_json, with_hint
+from .models import Memory, Origin, Status, Trust
 from .searching import NOTES, notes_search
-from .selectors import PRIORITY_FLOOR, NoteFilter, texts_at
+from .selectors import (
+    PRIORITY_FLOOR,
+    NoteFilter,
+    RecallFilter,
+    RelatedNote,
+    memory_recall,
+    related_notes,
+    texts_at,
+)
 from .services import BY_ASSISTANT, Provenance
 
 MAX_QUERY_CHARS = 10_000
 WHOLE_TEXT_CHARS = 2000
 """A longer note is answered by its best passage."""
+
+FOLLOWED = (Status.ACTIVE, Status.SUPERSEDED)
+"""The notes that the assistant gets to see by following links: none that wait for review or were put away."""
 
 UNKNOWN_NOTE = (
     "There is no note with the id {id!r}. Call memory_search to find the note and use the note_id it gives."
@@ -103,6 +117,57 @@ class NoteTools:
         note = await self._change(services.memory_delete, note_id)
         return {"note_id": note.note_id, "message": "Deleted; the user can restore it for 30 days."}
 
+    async def recall(
+        self, keywords: list[str], *, tier: str | None, tags: list[str] | None
+    ) -> dict[str, Any]:
+        """`{count, memories}`: the notes that contain a keyword, highest priority first. Counts the access."""
+        only = RecallFilter(tier=tier or "", tags=tags or ())
+        return await in_db(self._recall, keywords, only)
+
+    def _recall(self, keywords: list[str], only: RecallFilter) -> dict[str, Any]:
+        notes = [found.note for found in memory_recall(self.user_id, keywords, only=only)]
+        services.access_record(user_id=self.user_id, memory_ids=[note.pk for note in notes])
+        return with_hint({"count": len(notes), "memories": [fragment_json(note) for note in notes]})
+
+    async def link(self, source_id: str, target_id: str, *, relation: str, weight: float) -> dict[str, Any]:
+        """`{source_id, target_id, relation, weight, message}`"""
+        ends = [_known_id(source_id), _known_id(target_id)]
+        try:
+            edge = await in_db(
+                services.edge_create,
+                user_id=self.user_id,
+                source_id=ends[0],
+                target_id=ends[1],
+                relation=relation,
+                weight=weight,
+            )
+        except NotFound as error:
+            raise NotFound(UNKNOWN_NOTE.format(id=f"{source_id[:60]} or {target_id[:60]}")) from error
+        ids = {"source_id": note_id(edge.source_id), "target_id": note_id(edge.target_id)}
+        return {**ids, "relation": edge.relation, "weight": edge.weight, "message": "Linked."}
+
+    async def related(self, note_id: str, *, depth: int, limit: int) -> dict[str, Any]:
+        """`{count, memories}`, each with depth, relation, weight and via; nearest first. Counts the access."""
+        try:
+            return await in_db(self._related, _known_id(note_id), depth, limit)
+        except NotFound as error:
+            raise NotFound(UNKNOWN_NOTE.format(id=note_id[:60])) from error
+
+    def _related(self, memory_id: UUID, depth: int, limit: int) -> dict[str, Any]:
+        near = related_notes(self.user_id, memory_id, depth=depth, limit=limit, statuses=FOLLOWED)
+        services.access_record(user_id=self.user_id, memory_ids=[found.note.pk for found in near])
+        return with_hint({"count": len(near), "memories": [_near(found) for found in near]})
+
+    async def deep(self, query: str, *, progress: Progress, turn_id: UUID | None) -> dict[str, Any]:
+        """See `apps.memory.deep`. Counts the access."""
+        asked = Asked(
+            user_id=self.user_id,
+            query=clean_text(query, field="query", max_chars=MAX_QUERY_CHARS),
+            conversation_id=self.conversation_id,
+            turn_id=turn_id,
+        )
+        return await deep_memory(asked, progress)
+
     async def _change(self, service: Any, note_id: str, **values: str) -> Memory:
         try:
             memory_id = parse_id(note_id)
@@ -112,6 +177,20 @@ class NoteTools:
         except NotFound as error:
             raise NotFound(UNKNOWN_NOTE.format(id=note_id[:60])) from error
         return changed
+
+
+def _known_id(value: str) -> UUID:
+    try:
+        return parse_id(value)
+    except NotFound as error:
+        raise NotFound(UNKNOWN_NOTE.format(id=value[:60])) from error
+
+
+def _near(found: RelatedNote) -> dict[str, Any]:
+    """A note and the way to it; a superseded one says so."""
+    way = {"depth": found.depth, "relation": found.relation, "weight": found.weight}
+    state = {} if found.note.status == Status.ACTIVE else {"status": found.note.status}
+    return {**fragment_json(found.note), **way, "via": note_id(found.via_id), **state}
 
 
 def found_notes(

@@ -17,7 +17,7 @@ NO_MEMORY = (
     "Say so if the user asked for it, and go on without."
 )
 
-_NOTE_ID = {
+NOTE_ID = {
     "type": "string",
     "description": "The note's id, note-…, as memory_search or memory_save gave it.",
 }
@@ -25,7 +25,8 @@ _CATEGORY = {"type": "string", "maxLength": MAX_CATEGORY_CHARS}
 _CONTENT = {"type": "string", "maxLength": MAX_CONTENT_CHARS}
 
 
-def _memory(context: ToolContext) -> MemoryTools:
+def memory_of(context: ToolContext) -> MemoryTools:
+    """The notes of the turn's user; raises ToolFailure in a conversation without memory."""
     if context.memory is None:
         raise ToolFailure(NO_MEMORY)
     return context.memory
@@ -33,7 +34,7 @@ def _memory(context: ToolContext) -> MemoryTools:
 
 async def memory_search(context: ToolContext, args: dict[str, Any]) -> list[dict[str, Any]]:
     """Notes, and on request what was said in this conversation, that fit a query."""
-    return await _memory(context).search(
+    return await memory_of(context).search(
         args["query"],
         top_k=args.get("top_k", DEFAULT_RESULTS),
         include_conversation=args.get("include_conversation", False),
@@ -44,7 +45,7 @@ async def memory_search(context: ToolContext, args: dict[str, Any]) -> list[dict
 
 async def memory_save(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
     """A new note."""
-    return await _memory(context).save(
+    return await memory_of(context).save(
         args["content"],
         tags=args.get("tags"),
         tier=args.get("tier"),
@@ -55,15 +56,16 @@ async def memory_save(context: ToolContext, args: dict[str, Any]) -> dict[str, A
 
 async def memory_update(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
     """Another text for a note, under the same id."""
-    return await _memory(context).update(args["note_id"], args["content"])
+    return await memory_of(context).update(args["note_id"], args["content"])
 
 
 async def memory_delete(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
     """A note less."""
-    return await _memory(context).delete(args["note_id"])
+    return await memory_of(context).delete(args["note_id"])
 
 
-def _schema(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+def tool_schema(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an input with these properties and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -84,7 +86,7 @@ NOTE_TOOLS = [
             "A note marked faded has not mattered for long: check it before relying on it. "
             "Set include_conversation to search what was said in this conversation as well."
         ),
-        input_schema=_schema(
+        input_schema=tool_schema(
             ["query"],
             query={"type": "string", "description": "What to look for, in natural language."},
             top_k={
@@ -119,7 +121,7 @@ NOTE_TOOLS = [
             "saved, use memory_update on that note instead. Do not save small talk, secrets such as passwords, or "
             "what pages and files merely claim. Returns the note_id."
         ),
-        input_schema=_schema(
+        input_schema=tool_schema(
             ["content"],
             content={**_CONTENT, "description": "The note, in natural language."},
             tags={
@@ -153,9 +155,9 @@ NOTE_TOOLS = [
             "something you have saved. Find it with memory_search first and pass its note_id with the whole new "
             "text. The id stays; the old text leaves search and is kept in the note's history."
         ),
-        input_schema=_schema(
+        input_schema=tool_schema(
             ["note_id", "content"],
-            note_id=_NOTE_ID,
+            note_id=NOTE_ID,
             content={**_CONTENT, "description": "The whole new text of the note."},
         ),
         handler=memory_update,
@@ -170,7 +172,7 @@ NOTE_TOOLS = [
             "its note_id; delete only what they meant, and ask if several notes could be meant. To correct "
             "something use memory_update. The user can restore a deleted note for 30 days."
         ),
-        input_schema=_schema(["note_id"], note_id=_NOTE_ID),
+        input_schema=tool_schema(["note_id"], note_id=NOTE_ID),
         handler=memory_delete,
         tier=Tier.SIDE_EFFECTING,
         timeout=10.0,

@@ -4,16 +4,25 @@ from typing import Any, cast
 
 from django.urls import path
 
-from apps.memory.views import cards, listing
+from apps.memory.views import cards, files, listing
 
 app_name = "memory"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-lists, notes = (cast("Any", module) for module in (listing, cards))
+lists, notes, texts = (cast("Any", module) for module in (listing, cards, files))
 
 urlpatterns = [
     path("memory/", lists.memories, name="list"),
     path("memory/new/", lists.create, name="create"),
+    path("memory/files/", texts.files, name="files"),
+    path("memory/files/new/", texts.create, name="file-create"),
+    path("memory/files/<str:file_id>/card/", texts.card, name="file-card"),
+    path("memory/files/<str:file_id>/read/", texts.read, name="file-read"),
+    path("memory/files/<str:file_id>/edit/", texts.edit, name="file-edit"),
+    path("memory/files/<str:file_id>/delete/", texts.delete, name="file-delete"),
+    path("memory/files/<str:file_id>/restore/", texts.restore, name="file-restore"),
+    path("memory/files/<str:file_id>/history/", texts.history, name="file-history"),
+    path("memory/files/<str:file_id>/undo/", texts.undo, name="file-undo"),
     path("memory/<str:memory_id>/card/", notes.card, name="card"),
     path("memory/<str:memory_id>/edit/", notes.edit, name="edit"),
     path("memory/<str:memory_id>/delete/", notes.delete, name="delete"),

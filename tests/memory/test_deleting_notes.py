@@ -197,6 +197,7 @@ def test_deleting_an_account_clears_its_memory_and_no_other(alice: User, bob: Us
 
 
 def test_no_table_of_memory_is_forgotten_by_the_purger() -> None:
-    """A new table of the app must be thought of in `user_forget`."""
+    """A new table of the app must be thought of in `user_forget` or `user_files_forget`."""
     names = {model.__name__ for model in apps.get_app_config("memory").get_models()}
-    assert names == {"Memory", "MemoryRevision", "MemoryEdge", "DecayCycle"}
+    files = {"MemoryFile", "MemoryFileRevision"}
+    assert names == {"Memory", "MemoryRevision", "MemoryEdge", "DecayCycle", *files}

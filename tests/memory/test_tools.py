@@ -61,8 +61,9 @@ async def call(name: str, memory: Any, **args: Any) -> Any:
     return await tool.handler(context(memory), args)
 
 
-def test_the_four_tools_are_registered_in_the_toolset_notes() -> None:
-    assert [tool.name for tool in tools_for(["notes"]) if tool.toolset == "notes"] == NAMES
+def test_the_four_tools_are_registered_in_the_toolset_notes_beside_links_and_deep_memory() -> None:
+    offered = [tool.name for tool in tools_for(["notes"]) if tool.toolset == "notes"]
+    assert offered == sorted([*NAMES, "deep_memory", "link_memories", "related_memories"])
     assert not any(tool.toolset == "notes" for tool in tools_for(["web"]))
 
 

@@ -14,8 +14,10 @@ from apps.chat.models import Conversation, Message, Turn
 from apps.chat.services import messages_ingest
 from apps.memory.models import MemoryEdge
 from apps.memory.services import edge_create, memory_create, memory_delete, memory_update
+from apps.memory.services.files import file_delete, file_write
 
 MARK = "xylographicwalrus"
+FILE, GONE = "/memories/hers/allergies.txt", "/memories/hers/gone.txt"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Belongings:
     turn: UUID
     tool_call: UUID
     token: UUID
+    file: UUID
+    deleted_file: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -66,9 +70,19 @@ def make_belongings(owner: User) -> Belongings:
     token, _ = token_create(user=owner, name=MARK, scopes=["read"])
     preferences_update(user_id=owner.pk, display_name=MARK, instructions=f"Mention the {MARK}")
     message = Message.objects.for_user(owner).get()
+    file, deleted_file = make_files(owner)
     return Belongings(
-        owner, note.pk, deleted.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk
-    )
+        owner, note.pk, deleted.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
+        file, deleted_file,
+    )  # fmt: skip
+
+
+def make_files(owner: User) -> tuple[UUID, UUID]:
+    """A file with a past and a deleted one."""
+    gone = file_write(user_id=owner.pk, path=GONE, text=f"The {MARK} was deleted")
+    file_delete(user_id=owner.pk, path=GONE)
+    file_write(user_id=owner.pk, path=FILE, text=f"Allergic to shellfish, wrote the {MARK}")
+    return file_write(user_id=owner.pk, path=FILE, text=f"Prawns, wrote the {MARK}").pk, gone.pk
 
 
 def rows_of(owner: User) -> dict[str, list[dict[str, Any]]]:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.client import MULTIPART_CONTENT
 
 from apps.accounts.models import User
-from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
+from tests.site.belongings import FILE, MARK, Belongings, make_belongings, rows_of
 from tests.site.routes import Route, all_routes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +54,13 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
         "api/v1/conversations/<str:conversation_id>/approve/": [
             {"id": str(hers.tool_call), "decision": "allow"}
         ],
+        "api/v1/memory-files/": [
+            {"command": "view", "path": FILE},
+            {"command": "view", "path": "/memories"},
+            {"command": "str_replace", "path": FILE, "old_str": "Prawns", "new_str": "bob was here"},
+            {"command": "delete", "path": FILE},
+            {"command": "rename", "old_path": FILE, "new_path": "/memories/bob.txt"},
+        ],
         "api/v1/memories/<str:memory_id>/links/": [
             {"target": note, "target_id": note, "relation": "related"}
         ],
@@ -78,6 +85,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "message_id": [str(hers.message)],
         "pk": [str(hers.token), str(hers.owner.pk)],
         "name": ["model"],
+        "file_id": [str(hers.file), str(hers.deleted_file)],
     }
 
 
@@ -167,6 +175,9 @@ def test_alice_herself_finds_what_is_hers(alice: User, api: Callable[[User], Cli
         assert MARK in content_of(client.get(url)), url
     found = client.post("/api/v1/search/", {"query": "shellfish allergy"}, content_type="application/json")
     assert MARK in content_of(found)
+    view = {"command": "view", "path": FILE}
+    shown = client.post("/api/v1/memory-files/", view, content_type="application/json")
+    assert MARK in content_of(shown)
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))

@@ -12,8 +12,9 @@ from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.core.errors import IzzyError
 from apps.core.ids import uuid7
+from apps.memory.file_tool import MemoryFiles
 from apps.memory.tool_service import NoteTools
-from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
+from tests.site.belongings import FILE, MARK, Belongings, make_belongings, rows_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,10 +26,16 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
     return {
         "ask_user": {"question": "?", "answer": "x"},
         "think": {"thought": "x"},
+        "memory": {"command": "str_replace", "path": FILE, "old_str": "Prawns", "new_str": "bob was here"},
         "memory_search": {"query": QUESTION, "top_k": 20, "include_conversation": True},
         "memory_save": {"content": "bob was here"},
         "memory_update": {"note_id": note, "content": "bob was here"},
         "memory_delete": {"note_id": note},
+        "store_memory": {"content": "bob was here"},
+        "recall_memory": {"keywords": ["shellfish", "prawns", MARK, "chess"]},
+        "link_memories": {"source_id": note, "target_id": f"note-{hers.deleted_note}"},
+        "related_memories": {"note_id": note},
+        "deep_memory": {"query": "What does she eat, and what does she play?"},
         "conversation_list": {"limit": 50},
         "conversation_read": {"conversation_id": conversation},
         "conversation_delete": {"conversation_id": conversation},
@@ -38,8 +45,10 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
 async def call(name: str, user: User, hers: Belongings) -> str:
     """What the model would get, be it result or failure. Even the turn's conversation is alice's."""
 
+    progress: list[dict[str, Any]] = []
+
     async def emit(data: dict[str, Any]) -> None:
-        raise AssertionError("no tool of this test reports progress")
+        progress.append(data)
 
     tool = find_tool(name)
     assert tool is not None
@@ -51,12 +60,13 @@ async def call(name: str, user: User, hers: Belongings) -> str:
         emit=emit,
         memory=NoteTools(user_id=user.pk, conversation_id=hers.conversation),
         conversations=PastConversations(user_id=user.pk),
+        files=MemoryFiles(user_id=user.pk),
     )
     try:
         result = await tool.handler(context, inputs(hers)[name])
     except (ToolFailure, IzzyError) as failure:
         return str(failure)
-    return json.dumps(result.data if isinstance(result, ToolOutput) else result)
+    return json.dumps([result.data if isinstance(result, ToolOutput) else result, progress])
 
 
 @pytest.mark.parametrize("name", [tool.name for tool in all_tools()])
@@ -72,5 +82,5 @@ async def test_in_bobs_name_a_tool_reaches_nothing_of_alices(name: str, alice: U
 
 async def test_in_alices_name_they_find_what_is_hers(alice: User) -> None:
     hers = await in_db(make_belongings, alice)
-    for name in ("memory_search", "conversation_list", "conversation_read"):
+    for name in ("memory_search", "recall_memory", "deep_memory", "conversation_list", "conversation_read"):
         assert MARK in await call(name, alice, hers), name

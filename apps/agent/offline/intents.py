@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from apps.agent.offline.file_words import file_command
+
 
 class Kind(StrEnum):
     """Each is answered by the function of that name in `responder`."""
@@ -22,8 +24,10 @@ class Kind(StrEnum):
     CHANGE = "change"
     CORRECT = "correct"
     LOOK_UP = "look_up"
+    DEEP = "deep"
     QUESTION = "question"
     FACT = "fact"
+    FILE = "file"
     TOO_LONG = "too_long"
     UNKNOWN = "unknown"
 
@@ -48,6 +52,8 @@ OPENING = re.compile(
 NOTES = r"(?:memories|memory|notes?|things you (?:know|remember)(?: about me)?|saved (?:things|notes))"
 TALKS = r"(?:conversations?|chats?|history|(?:past |old |previous )?messages)"
 
+KNOW = r"(?:(?:what|everything|all)(?: that)?(?: do)? you (?:know|remember|have saved)|your (?:memory|memories|notes))"
+
 PATTERNS: list[tuple[Kind, str]] = [
     (Kind.HELP, r"(?:help(?: me)?|\?|commands|what can (?:you|i) (?:do|say|ask)|what do you understand|who are you|how do(?:es)? (?:you|this) work)"),
     (Kind.GREETING, r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|greetings)(?: there)?(?:,? izzy)?"),
@@ -56,6 +62,9 @@ PATTERNS: list[tuple[Kind, str]] = [
     (Kind.CONVERSATION_DELETE, r"(?:delete|remove|forget) (?:the|my|our|that) (?:conversation|chat)(?: (?:about|on|called|titled|named))? (?P<topic>.+)"),
     (Kind.CONVERSATION_SEARCH, rf"(?:search|look (?:in|through)|go through|find in)(?: (?:in|through))? (?:my|our|the|all|past)(?: past| old| previous)? {TALKS}(?: (?:for|about))? (?P<topic>.+)"),
     (Kind.CONVERSATION_SEARCH, r"(?:what|when) did (?:we|i|you) (?:say|said|talk|discuss|speak|write|chat)(?: about)? (?P<topic>.+)"),
+    (Kind.DEEP, rf"(?:think|search|look|dig) (?:(?:really|very) )?(?:hard|deep|deeply)\b[\s,:–-]*(?:(?:about|on|for|in|into|through)\b\s*)?(?:{KNOW}\s*)?(?:(?:about|of|on|for)\b\s*)?(?P<topic>.+)"),
+    (Kind.DEEP, r"(?:tell me )?what do you (?:know|remember) (?:deep|deeply)(?: down)?(?: (?:about|of|on))? (?P<topic>.+)"),
+    (Kind.DEEP, r"(?:tell me )?what do you (?:know|remember) (?:about|of|on) (?P<topic>.+?),? deep down"),
     (Kind.NOTE_LIST, rf"(?:list|show|what are|read)(?: me)? (?:all )?(?:of )?(?:my|the|your) {NOTES}"),
     (Kind.NOTE_LIST, r"(?:what|tell me what|list what|show(?: me)? what|everything)(?: (?:all|else))? (?:do )?you (?:know|remember|have saved)(?: about me| of me)?"),
     (Kind.REMEMBER, r"(?:do not|don'?t|never) forget(?: that|:)?\s+(?P<topic>.+)"),
@@ -85,6 +94,8 @@ def intent_of(words: str) -> Intent:
     if len(said) > MAX_CHARS:
         return Intent(Kind.TOO_LONG)
     for candidate in dict.fromkeys((OPENING.sub("", said, count=1).strip() or said, said)):
+        if file_command(candidate):
+            return Intent(Kind.FILE, candidate)
         for kind, pattern in COMPILED:
             if match := pattern.fullmatch(candidate):
                 return _intent(kind, match)

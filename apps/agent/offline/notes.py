@@ -14,6 +14,7 @@ LISTED = 20
 CERTAIN = 0.45
 POSSIBLE = 0.3
 NEAREST = 3
+UNTRUSTED = " *(from an untrusted source)*"
 
 
 def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
@@ -30,6 +31,19 @@ def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
     if not found:
         return say(_nothing_found(dialogue, intent.topic))
     return say(f"This is what I know about {short(intent.topic)}:\n\n{bullets(found)}")
+
+
+def deep(dialogue: Dialogue, intent: Intent) -> Blocks:
+    latest = dialogue.latest
+    if latest is None:
+        return use(dialogue, "deep_memory", {"query": intent.topic})
+    found = latest.json()
+    memories = found.get("memories", []) if isinstance(found, dict) else []
+    if not memories:
+        return say(phrases.NOTHING_FOUND.format(topic=f"“{short(intent.topic)}”"))
+    lines = [f"- {to_you(item['text'])}{UNTRUSTED if item.get('untrusted') else ''}" for item in memories]
+    listed = "\n".join(lines)
+    return say(f"This is what I know deep down:\n\n{listed}")
 
 
 def question(dialogue: Dialogue, intent: Intent) -> Blocks:

@@ -3,10 +3,12 @@
 HELP = """I am in **offline mode**: no language model is connected, so I follow simple rules. I understand, in English:
 
 - *remember that I'm allergic to shellfish*
-- *what do you know about food?* · *list my memories*
+- *what do you know about food?* · *think hard about what I like to eat* · *list my memories*
 - *actually I'm only allergic to prawns* · *change my favourite colour to green*
 - *forget my allergy*
 - *search our conversations for Lisbon* · *list our conversations*
+- *view /memories* · *create /memories/todo.txt with Buy milk* · *replace milk with tea in /memories/todo.txt* · \
+*rename /memories/todo.txt to /memories/done.txt* · *delete /memories/done.txt*
 
 For real conversations, set `ANTHROPIC_API_KEY` (or `ANTHROPIC_BASE_URL` for a server of your own, such as Ollama) \
 and restart, or enter it on the instance page."""

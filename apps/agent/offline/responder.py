@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from apps.agent.offline import notes, phrases, talks
+from apps.agent.offline import files, notes, phrases, talks
 from apps.agent.offline.dialogue import Dialogue, read_dialogue
 from apps.agent.offline.intents import Intent, Kind, intent_of
 from apps.agent.offline.speech import Blocks, say
@@ -46,5 +46,7 @@ RULES: dict[Kind, Callable[[Dialogue, Intent], Blocks]] = {
     Kind.CHANGE: notes.change,
     Kind.CORRECT: notes.correct,
     Kind.LOOK_UP: notes.look_up,
+    Kind.DEEP: notes.deep,
     Kind.QUESTION: notes.question,
+    Kind.FILE: files.file_work,
 }

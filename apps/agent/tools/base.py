@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-from apps.agent.protocols import ConversationTools, MemoryTools
+from apps.agent.protocols import ConversationTools, FileTools, MemoryTools
 
 Approval: TypeAlias = Literal["allow", "ask", "never"]
 Emit: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
@@ -50,6 +50,7 @@ class ToolContext:
     emit: Emit
     memory: MemoryTools | None = None
     conversations: ConversationTools | None = None
+    files: FileTools | None = None
 
 
 Handler: TypeAlias = Callable[
@@ -65,6 +66,8 @@ class Tool:
     where the user has set none. `untrusted` marks results that quote other people's text (pages, files): the
     model is told not to follow instructions in them. `waits_for` is `ANSWER` for a tool whose result is what the
     user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
+    `shown_schema` is what the model sees where that is narrower than what is accepted. `typed` is the type under
+    which Anthropic's own endpoint knows the tool: sent there instead of description and schema.
     """
 
     name: str
@@ -78,7 +81,10 @@ class Tool:
     approval: Approval = "allow"
     untrusted: bool = False
     waits_for: WaitsFor = WaitsFor.NOTHING
+    shown_schema: dict[str, Any] | None = None
+    typed: str = ""
 
     def definition(self) -> dict[str, Any]:
         """The entry of the Messages API's `tools` list."""
-        return {"name": self.name, "description": self.description, "input_schema": self.input_schema}
+        schema = self.shown_schema or self.input_schema
+        return {"name": self.name, "description": self.description, "input_schema": schema}

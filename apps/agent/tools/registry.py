@@ -1,6 +1,7 @@
 """Where every app registers its tools, from its `AppConfig.ready`."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from apps.agent.tools.base import Tool
 
@@ -35,4 +36,13 @@ def tools_for(toolsets: Collection[str]) -> list[Tool]:
         _tools[name]
         for name in sorted(_tools)
         if not _tools[name].toolset or _tools[name].toolset in toolsets
+    ]
+
+
+def typed_definitions(definitions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries of a `tools` list, those that Anthropic's own endpoint knows by type as it wants them."""
+    known = ((definition, _tools.get(definition["name"])) for definition in definitions)
+    return [
+        {"type": tool.typed, "name": tool.name} if tool is not None and tool.typed else definition
+        for definition, tool in known
     ]

@@ -17,6 +17,8 @@ def _prompt(name: str) -> str:
 def system_blocks(preferences: Preferences, *, use_memory: bool) -> list[dict[str, Any]]:
     """The `system` of a request: text blocks that depend on the preferences and the memory flag alone."""
     parts = [_prompt("system"), _prompt("memory" if use_memory else "no_memory")]
+    if use_memory and "files" in preferences.toolsets:
+        parts.append(_prompt("files"))
     if preferences.display_name:
         parts.append(f"The user's name is {preferences.display_name}.")
     if preferences.instructions:

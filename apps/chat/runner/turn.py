@@ -28,6 +28,7 @@ from apps.chat.runner.rows import Outcome, stopped
 from apps.chat.services.messages import FAILED, INTERRUPTED
 from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
+from apps.memory.file_tool import MemoryFiles
 from apps.memory.tool_service import NoteTools
 
 logger = logging.getLogger(__name__)
@@ -108,5 +109,7 @@ async def _executor(prepared: Prepared) -> ToolExecutor:
         memory=memory,
         conversations=conversations,
     )
+    if prepared.use_memory:
+        executor.files = MemoryFiles(user_id=state.user_id)
     executor.tools = {tool.name: tool for tool in state.tools if find_tool(tool.name) is None}
     return executor

@@ -11,6 +11,7 @@ from .notes import (
     present_priority,
     with_present_priority,
 )
+from .relevant import RecallFilter, RelevantNote, memory_matching, memory_recall, memory_relevant
 from .stats import memory_stats
 
 __all__ = [
@@ -19,12 +20,17 @@ __all__ = [
     "PRIORITY_FLOOR",
     "NoteFilter",
     "NoteVersion",
+    "RecallFilter",
     "RelatedNote",
+    "RelevantNote",
     "current_cycle",
     "links_of",
     "memories_by_id",
     "memories_list",
     "memory_get",
+    "memory_matching",
+    "memory_recall",
+    "memory_relevant",
     "memory_stats",
     "note_history",
     "present_priority",

@@ -1,42 +1,55 @@
 """Notes that hang together."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from apps.memory.models import Memory, MemoryEdge
+from apps.memory.models import Memory, MemoryEdge, Status
 
 from .notes import current_cycle, memory_get
 
 MAX_DEPTH = 5
+NOT_DELETED = tuple(status for status in Status if status != Status.DELETED)
+
+MAX_STEPS = 10_000
+"""Places (a note at a distance) that one walk visits at most, nearest first; beyond that the far ones stay unseen."""
 
 _RELATED = """
-WITH RECURSIVE hop (id, depth, relation, weight, via_id) AS (
-    SELECT id, 0, '', 1.0, id FROM memory_memory WHERE id = %(start)s
+WITH RECURSIVE hop (id, depth) AS (
+    SELECT id, 0 FROM memory_memory WHERE id = %(start)s
     UNION
-    SELECT note.id, hop.depth + 1, edge.relation, edge.weight, hop.id
+    SELECT note.id, hop.depth + 1
     FROM hop
     JOIN memory_memoryedge edge ON edge.source_id = hop.id OR edge.target_id = hop.id
     JOIN memory_memory note
       ON note.id = CASE WHEN edge.source_id = hop.id THEN edge.target_id ELSE edge.source_id END
-    WHERE hop.depth < %(depth)s AND note.user_id = %(user)s AND note.status <> 'deleted'
+    WHERE hop.depth < %(depth)s AND note.user_id = %(user)s AND note.status IN ({statuses})
       AND note.id <> %(start)s
+    {steps}
 ),
-nearest AS (
-    SELECT id, depth, relation, weight, via_id,
-           ROW_NUMBER() OVER (PARTITION BY id ORDER BY depth, weight DESC, relation, via_id) AS place
-    FROM hop WHERE depth > 0
+reached AS MATERIALIZED (SELECT id, MIN(depth) AS depth FROM hop GROUP BY id),
+way AS (
+    SELECT near.id, near.depth, edge.relation, edge.weight, came.id AS via_id,
+           ROW_NUMBER() OVER (PARTITION BY near.id ORDER BY edge.weight DESC, edge.relation, came.id) AS place
+    FROM (SELECT id, depth FROM reached WHERE depth > 0 AND depth <= {far_enough}) near
+    JOIN memory_memoryedge edge ON edge.source_id = near.id OR edge.target_id = near.id
+    JOIN reached came
+      ON came.id = CASE WHEN edge.source_id = near.id THEN edge.target_id ELSE edge.source_id END
+     AND came.depth = near.depth - 1
 )
-SELECT note.*, nearest.depth, nearest.relation, nearest.weight, nearest.via_id,
+SELECT note.*, way.depth, way.relation, way.weight, way.via_id,
        CASE WHEN note.priority > note.decay_rate * (%(cycle)s - note.priority_cycle)
             THEN note.priority - note.decay_rate * (%(cycle)s - note.priority_cycle) ELSE 0.0 END AS priority_now
-FROM nearest JOIN memory_memory note ON note.id = nearest.id
-WHERE nearest.place = 1
-ORDER BY nearest.depth, nearest.weight DESC, note.created_at DESC, note.id
+FROM way JOIN memory_memory note ON note.id = way.id
+WHERE way.place = 1
+ORDER BY way.depth, way.weight DESC, note.created_at DESC, note.id
 LIMIT %(limit)s
 """
+_FAR_ENOUGH = "COALESCE((SELECT depth FROM reached WHERE depth > 0 ORDER BY depth LIMIT 1 OFFSET %(limit)s - 1), %(depth)s)"
+"""The distance within which the limit is already reached: what lies beyond need not be described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +63,18 @@ class RelatedNote:
     via_id: UUID
 
 
-def related_notes(user_id: UUID, memory_id: UUID, *, depth: int = 2, limit: int = 200) -> list[RelatedNote]:
+def related_notes(
+    user_id: UUID,
+    memory_id: UUID,
+    *,
+    depth: int = 2,
+    limit: int = 200,
+    statuses: Collection[str] = NOT_DELETED,
+) -> list[RelatedNote]:
     """The notes within `depth` (1 to MAX_DEPTH) links of a note, in either direction, nearest first.
 
-    One recursive query finds them all. A deleted note is not passed through, a cycle ends where it began.
+    One recursive query finds them all; it touches the links of what it reaches and no others. A note of another
+    status, such as a deleted one, is neither shown nor passed through; a cycle ends where it began.
     """
     start = memory_get(user_id, memory_id)
     key = Memory._meta.pk.get_db_prep_value
@@ -62,10 +83,15 @@ def related_notes(user_id: UUID, memory_id: UUID, *, depth: int = 2, limit: int 
         "user": key(user_id, connection),
         "depth": min(max(depth, 1), MAX_DEPTH),
         "cycle": current_cycle(user_id),
-        "limit": limit,
-    }
-    rows = Memory.objects.unscoped().raw(_RELATED, parameters)
-    return [_related(row) for row in rows]
+        "limit": max(limit, 1),
+        "steps": MAX_STEPS,
+    } | {f"status{number}": str(status) for number, status in enumerate(statuses)}
+    sql = _RELATED.format(
+        statuses=", ".join(f"%(status{number})s" for number in range(len(statuses))),
+        steps="LIMIT %(steps)s" if connection.vendor == "sqlite" else "",
+        far_enough=_FAR_ENOUGH,
+    )
+    return [_related(row) for row in Memory.objects.unscoped().raw(sql, parameters)]
 
 
 def _related(row: Memory) -> RelatedNote:

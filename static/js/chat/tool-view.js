@@ -3,6 +3,7 @@ import { h, icon } from "../core/dom.js";
 import { duration, pretty, shorten } from "./format.js";
 import { inputRows, section } from "./tool-parts.js";
 import { describeCall, noteOf, progressText } from "./tool-words.js";
+import { deepSteps, isDeep } from "./deep-memory.js";
 import { askCard } from "./ask-cards.js";
 import { MemoryCard } from "./memory-card.js";
 
@@ -58,14 +59,16 @@ export class ToolView {
 
   #renderProgress(call) {
     const newest = call.state === "running" ? call.progress.at(-1) : null;
-    this.progress.textContent = newest ? progressText(newest) : "";
+    if (newest && isDeep(call)) this.progress.replaceChildren(deepSteps(call));
+    else this.progress.textContent = newest ? progressText(newest) : "";
     this.progress.hidden = !newest;
   }
 
   #renderBody() {
     const call = this.#call;
     const parts = [h("p", { class: "tool-name" }, h("code", {}, call.name)), ...inputRows(call.input)];
-    if (call.progress.length > 0) parts.push(section("Progress", call.progress.map(progressText).join("\n")));
+    if (isDeep(call)) parts.push(deepSteps(call));
+    else if (call.progress.length > 0) parts.push(section("Progress", call.progress.map(progressText).join("\n")));
     if (call.result) parts.push(section(call.isError ? "Error" : "Result", pretty(call.result), call.isError));
     const note = noteOf(call);
     if (note && !this.#note) {

@@ -1,4 +1,5 @@
 // What a tool call is called on its card: a sentence about this call rather than the function's name.
+import { deepLine } from "./deep-memory.js";
 import { humanName, parsed, shorten } from "./format.js";
 
 const NOTE_TOOLS = new Set(["memory_save", "memory_update", "memory_delete", "store_memory"]);
@@ -10,20 +11,37 @@ const WORDS = {
   store_memory: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
   memory_update: (call) => [ing(call, "Correcting a memory", "Corrected a memory"), call.input.content],
   memory_delete: (call) => [ing(call, "Forgetting a memory", "Forgot a memory"), ""],
+  deep_memory: (call) => [ing(call, "Searching deep memory", "Searched deep memory"), call.input.query],
+  link_memories: (call) => [ing(call, "Linking memories", "Linked memories"), call.input.relation],
+  related_memories: (call) => [ing(call, "Following links", "Followed links"), ""],
   conversation_search: (call) => [ing(call, "Searching conversations", "Searched conversations"), call.input.query],
   conversation_list: (call) => [ing(call, "Listing conversations", "Listed conversations"), ""],
   conversation_read: (call) => [ing(call, "Reading a conversation", "Read a conversation"), ""],
   conversation_delete: (call) => [ing(call, "Deleting a conversation", "Deleted a conversation"), ""],
+  memory: (call) => [fileWords(call), call.input.path ?? call.input.old_path],
   think: (call) => [ing(call, "Thinking", "Thought"), call.input.thought ?? call.input.text],
   ask_user: (call) => ["Asked you", call.question || call.input.question],
 };
 
+const FILE_WORDS = {
+  view: ["Reading memory files", "Read memory files"],
+  create: ["Writing a memory file", "Wrote a memory file"],
+  delete: ["Deleting a memory file", "Deleted a memory file"],
+  rename: ["Renaming a memory file", "Renamed a memory file"],
+};
+
 const WISHES = {
+  memory: "read or change your memory files",
   conversation_delete: "delete a conversation",
   memory_save: "save a memory",
   memory_update: "change a memory",
   memory_delete: "delete a memory",
   memory_search: "search your memories",
+  store_memory: "save a memory",
+  recall_memory: "search your memories",
+  deep_memory: "search your memories",
+  link_memories: "link two memories",
+  related_memories: "look at linked memories",
   conversation_search: "search your conversations",
   conversation_read: "read a conversation",
   conversation_list: "list your conversations",
@@ -32,6 +50,11 @@ const WISHES = {
 /** What the reader is asked to allow, as the end of "Izzy would like to …". */
 export function wishOf(name) {
   return WISHES[name] ?? `use “${humanName(name)}”`;
+}
+
+function fileWords(call) {
+  const [running, done] = FILE_WORDS[call.input.command] ?? ["Changing a memory file", "Changed a memory file"];
+  return ing(call, running, done);
 }
 
 function ing(call, running, done) {
@@ -57,7 +80,8 @@ export function noteOf(call) {
 
 function iconOf(call) {
   if (call.name === "ask_user") return "question";
-  if (NOTE_TOOLS.has(call.name)) return "memory";
+  if (NOTE_TOOLS.has(call.name) || call.name === "memory") return "memory";
+  if (call.name === "deep_memory" || call.name.endsWith("_memories")) return "memory";
   if (call.name.includes("search") || call.name.startsWith("recall")) return "search";
   if (call.name.startsWith("conversation")) return "chat";
   return call.name === "think" ? "info" : "tool";
@@ -97,6 +121,7 @@ export function progressText(data) {
   if (!data || typeof data !== "object") return String(data ?? "");
   if (typeof data.message === "string") return data.message;
   if (typeof data.text === "string") return data.text;
+  if (deepLine(data)) return deepLine(data);
   return Object.entries(data)
     .filter(([, value]) => typeof value !== "object")
     .map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)

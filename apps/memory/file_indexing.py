@@ -1,0 +1,29 @@
+"""What of a file is searchable: its path, the words of which count as text, and its content."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from apps.search.documents import Document, Source
+from apps.search.services import documents_index, documents_remove
+
+from .models import MemoryFile
+
+
+def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
+    """Bring the search index in step with the files' present state, inside the caller's transaction."""
+    shown = [_document(file) for file in files if file.deleted_at is None]
+    hidden = [file.pk for file in files if file.deleted_at is not None]
+    if shown:
+        documents_index(user_id=user_id, documents=shown)
+    if hidden:
+        documents_remove(user_id=user_id, source=Source.FILE, source_ids=hidden)
+
+
+def _document(file: MemoryFile) -> Document:
+    return Document(
+        source=Source.FILE,
+        source_id=file.pk,
+        text=f"{file.path}\n\n{file.content}",
+        happened_at=file.updated_at,
+        external_id=file.path,
+    )

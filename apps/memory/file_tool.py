@@ -1,0 +1,95 @@
+"""The tool `memory`: files under /memories, for the model."""
+
+from typing import Any
+from uuid import UUID
+
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from apps.core.database import in_db
+
+from .files.commands import COMMANDS, command_run
+from .services import BY_ASSISTANT, Change
+
+TOOLSET = "files"
+RESULT_CHARS = 16_000
+"""What the model is told that a view shows at most."""
+
+NO_FILES = (
+    "No memory is configured for this conversation, so no file can be read or written. Say so if the user asked for "
+    "it, and go on without."
+)
+
+
+class MemoryFiles:
+    """The memory files of one user: implements `apps.agent.protocols.FileTools`."""
+
+    def __init__(self, *, user_id: UUID, change: Change = BY_ASSISTANT) -> None:
+        self.user_id = user_id
+        self.change = change
+
+    async def run(self, fields: dict[str, Any]) -> str:
+        """The answer to one command."""
+        return await in_db(command_run, user_id=self.user_id, fields=fields, change=self.change)
+
+
+async def memory(context: ToolContext, args: dict[str, Any]) -> str:
+    """One command."""
+    if context.files is None:
+        raise ToolFailure(NO_FILES)
+    return await context.files.run(args)
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+MEMORY_FILES = Tool(
+    name="memory",
+    description=(
+        "Keep text files about the user and your work for them in the directory /memories, which lasts across all "
+        "conversations. View /memories before you rely on it or write to it, and read a file before you change it. "
+        "Commands: view (path, view_range?) lists a directory two levels deep or shows a file with line numbers, up to "
+        f"{RESULT_CHARS:,} characters; create (path, file_text) creates or overwrites a file; str_replace (path, "
+        "old_str, new_str) replaces text that occurs exactly once; insert (path, insert_line, insert_text) puts text "
+        "after a line, 0 for the top; delete (path) removes a file or a directory with all in it; rename (old_path, "
+        "new_path) renames or moves. Paths begin with /memories. Use files for what has a structure and grows, such as "
+        "a project with its to-do list; single facts belong in notes. The user can undo every change."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {"command": {"type": "string"}},
+        "required": ["command"],
+    },
+    shown_schema={
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "enum": list(COMMANDS), "description": "What to do."},
+            "path": _text("File or directory, for all commands but rename, such as /memories/projects.md."),
+            "view_range": {
+                "type": "array",
+                "items": {"type": "integer"},
+                "minItems": 2,
+                "maxItems": 2,
+                "description": "For view of a file: first and last line; -1 as the last means to the end.",
+            },
+            "file_text": _text("For create: the whole content."),
+            "old_str": _text("For str_replace: the text to replace, exactly as it stands in the file."),
+            "new_str": _text("For str_replace: the new text; leave it out to delete the old one."),
+            "insert_line": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "For insert: the line after which the text goes, 0 for the top.",
+            },
+            "insert_text": _text("For insert: the text."),
+            "old_path": _text("For rename: what is renamed or moved."),
+            "new_path": _text("For rename: its new path; it must not exist."),
+        },
+        "required": ["command"],
+        "additionalProperties": False,
+    },
+    handler=memory,
+    tier=Tier.SIDE_EFFECTING,
+    timeout=15.0,
+    result_limit=RESULT_CHARS,
+    toolset=TOOLSET,
+    typed="memory_20250818",
+)

@@ -1,0 +1,104 @@
+"""Reads of the file memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.db.models.functions import Substr
+
+from apps.core.errors import NotFound
+from apps.memory.files.paths import ROOT, inside
+from apps.memory.files.texts import Entry
+from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
+
+CREATED = "created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion:
+    """One state of a file: what it held from `at` on, and who made it so. `current` is the file itself."""
+
+    version: int
+    path: str
+    content: str
+    action: str
+    actor: str
+    reason: str
+    at: datetime
+    current: bool
+
+    @property
+    def actor_label(self) -> str:
+        """The actor in words: You, Izzy, API …"""
+        return str(Origin(self.actor).label)
+
+
+def files_in(user_id: UUID, directory: str = ROOT) -> QuerySet[MemoryFile]:
+    """The files in a directory and all below it, by path. Case counts, whatever the database thinks of LIKE."""
+    start = inside(directory)
+    files = MemoryFile.objects.for_user(user_id).order_by("path")
+    if directory == ROOT:
+        return files
+    return files.alias(beginning=Substr("path", 1, len(start))).filter(beginning=start)
+
+
+def file_at(user_id: UUID, path: str, *, lock: bool = False) -> MemoryFile | None:
+    """The file with this (clean) path."""
+    files = MemoryFile.objects.for_user(user_id).filter(path=path)
+    return (files.select_for_update() if lock else files).first()
+
+
+def file_get(user_id: UUID, file_id: UUID, *, lock: bool = False) -> MemoryFile:
+    """The file with this id, deleted in the last 30 days or not. Raises NotFound, also for somebody else's."""
+    files = MemoryFile.objects.with_deleted(user_id).filter(pk=file_id)
+    file = (files.select_for_update() if lock else files).first()
+    if file is None or not (
+        file.deleted_at is None or MemoryFile.objects.restorable(user_id).filter(pk=file_id).exists()
+    ):
+        raise NotFound("There is no file with this id.")
+    return file
+
+
+def entries(user_id: UUID, directory: str = ROOT) -> list[Entry]:
+    """Path and size of everything in a directory; empty where there is no such directory."""
+    return [Entry(path, size) for path, size in files_in(user_id, directory).values_list("path", "size")]
+
+
+def is_directory(user_id: UUID, path: str, *, without: UUID | None = None) -> bool:
+    """Whether a file other than `without` lies in it; the root is always there."""
+    others = files_in(user_id, path)
+    if without is not None:
+        others = others.exclude(pk=without)
+    return path == ROOT or others.exists()
+
+
+def file_history(user_id: UUID, file_id: UUID) -> list[FileVersion]:
+    """The versions of a file that are kept, newest first."""
+    file = file_get(user_id, file_id)
+    revisions = list(MemoryFileRevision.objects.for_user(user_id).filter(file_id=file_id).order_by("version"))
+    return _versions(file, revisions)[::-1]
+
+
+def _versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> list[FileVersion]:
+    """Each revision tells which change ended it: that change made the version after it."""
+    first = revisions[0].version if revisions else 1
+    states = [(row.path, row.content) for row in revisions] + [(file.path, file.content)]
+    origin = (CREATED, file.origin, "", file.created_at) if first == 1 else ("kept", file.origin, "", None)
+    made = [origin, *((row.action, row.actor, row.reason, row.created_at) for row in revisions)]
+    return [
+        FileVersion(
+            version=number,
+            path=path,
+            content=content,
+            action=action,
+            actor=actor,
+            reason=reason,
+            at=at or file.created_at,
+            current=number == first + len(revisions),
+        )
+        for number, ((path, content), (action, actor, reason, at)) in enumerate(
+            zip(states, made, strict=True), start=first
+        )
+    ]

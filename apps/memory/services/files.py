@@ -1,0 +1,205 @@
+"""Writes of the file memory. Every change keeps the state it replaces and brings search in step at once.
+
+All take paths as they come and raise `apps.core.errors`: InvalidInput and TooLarge for a path or text that cannot be,
+NotFound and Conflict with the sentences of the memory tool's documentation.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.utils import timezone
+
+from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
+from apps.memory.file_indexing import files_index
+from apps.memory.files.paths import ROOT, clean_path, inside, parents
+from apps.memory.files.texts import check_size, clean_file_text, inserted, replaced
+from apps.memory.models import MAX_PATH_CHARS, FileAction, MemoryFile
+from apps.memory.selectors.files import file_at, files_in, is_directory
+
+from .file_revisions import file_revision_keep
+from .provenance import BY_USER, Change
+
+MAX_FILES = 5_000
+"""Files of one user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A file after `file_replace`: the change begins at `line` (from 0) and has `count` lines."""
+
+    file: MemoryFile
+    line: int
+    count: int
+
+
+@transaction.atomic
+def file_write(*, user_id: UUID, path: object, text: object, change: Change = BY_USER) -> MemoryFile:
+    """Create a file, its directories included, or give an existing one another content."""
+    place = clean_path(path)
+    content = clean_file_text(text, field="file_text")
+    owner_lock(user_id)
+    file = file_at(user_id, place, lock=True)
+    return _new(user_id, place, content, change) if file is None else _edit(file, content, change)
+
+
+@transaction.atomic
+def file_create(*, user_id: UUID, path: object, text: object, change: Change = BY_USER) -> MemoryFile:
+    """Create a file where there is none yet; one that exists is a Conflict."""
+    place = clean_path(path)
+    content = clean_file_text(text, field="file_text")
+    owner_lock(user_id)
+    if file_at(user_id, place) is not None:
+        raise Conflict(f"Error: File {place} already exists", code="exists", field="path")
+    return _new(user_id, place, content, change)
+
+
+@transaction.atomic
+def file_replace(
+    *, user_id: UUID, path: object, old: object, new: object, change: Change = BY_USER
+) -> Replacement:
+    """Replace the one place where `old` stands in a file; an empty `new` deletes it."""
+    place = clean_path(path)
+    wanted, other = clean_file_text(old, field="old_str"), clean_file_text(new, field="new_str")
+    if not wanted:
+        raise InvalidInput("old_str must not be empty.", code="empty_text", field="old_str")
+    owner_lock(user_id)
+    file = file_at(user_id, place, lock=True)
+    if file is None:
+        raise NotFound(f"Error: The path {place} does not exist. Please provide a valid path.")
+    content, line = replaced(place, file.content, wanted, other)
+    check_size(content, field="new_str")
+    return Replacement(_edit(file, content, change), line, other.count("\n") + 1)
+
+
+@transaction.atomic
+def file_insert(
+    *, user_id: UUID, path: object, line: int, text: object, change: Change = BY_USER
+) -> MemoryFile:
+    """Insert lines after line `line` of a file; 0 is the top."""
+    place = clean_path(path)
+    addition = clean_file_text(text, field="insert_text")
+    owner_lock(user_id)
+    file = file_at(user_id, place, lock=True)
+    if file is None:
+        raise NotFound(f"Error: The path {place} does not exist")
+    content = inserted(file.content, line, addition)
+    check_size(content, field="insert_text")
+    return _edit(file, content, change)
+
+
+@transaction.atomic
+def file_delete(*, user_id: UUID, path: object, change: Change = BY_USER) -> list[MemoryFile]:
+    """Delete a file, or a directory with all in it: out of sight and search at once, restorable for 30 days."""
+    place = clean_path(path)
+    if place == ROOT:
+        raise InvalidInput(f"Cannot delete the {ROOT} directory itself", code="is_root", field="path")
+    owner_lock(user_id)
+    files = _at_or_in(user_id, place)
+    if not files:
+        raise NotFound(f"Error: The path {place} does not exist")
+    now = timezone.now()
+    for file in files:
+        file_revision_keep(file, action=FileAction.DELETED, change=change)
+        file.deleted_at = file.updated_at = now
+        file.save(update_fields=["deleted_at", "updated_at"])
+    files_index(user_id, files)
+    return files
+
+
+@transaction.atomic
+def file_rename(
+    *, user_id: UUID, old_path: object, new_path: object, change: Change = BY_USER
+) -> list[MemoryFile]:
+    """Rename or move a file, or a directory with all in it. Nothing is overwritten."""
+    old, new = clean_path(old_path, field="old_path"), clean_path(new_path, field="new_path")
+    if old == ROOT:
+        raise InvalidInput(f"Cannot rename the {ROOT} directory itself", code="is_root", field="old_path")
+    owner_lock(user_id)
+    files = _at_or_in(user_id, old)
+    if not files:
+        raise NotFound(f"Error: The path {old} does not exist")
+    if new == old or file_at(user_id, new) is not None or is_directory(user_id, new):
+        raise Conflict(f"Error: The destination {new} already exists", code="exists", field="new_path")
+    if new.startswith(inside(old)):
+        raise Conflict(f"Error: {old} cannot be moved into itself", code="into_itself", field="new_path")
+    check_free(user_id, new, field="new_path")
+    now = timezone.now()
+    for file in files:
+        file_revision_keep(file, action=FileAction.RENAMED, change=change)
+        file.path, file.updated_at = _checked(new + file.path[len(old) :]), now
+        file.save(update_fields=["path", "updated_at"])
+    files_index(user_id, files)
+    return files
+
+
+@transaction.atomic
+def file_update(
+    *, user_id: UUID, file_id: UUID, path: object, text: object, change: Change = BY_USER
+) -> MemoryFile:
+    """Give a file another path and content at once. A new path that is taken is a Conflict."""
+    owner_lock(user_id)
+    file = MemoryFile.objects.for_user(user_id).select_for_update().filter(pk=file_id).first()
+    if file is None:
+        raise NotFound("There is no file with this id.")
+    place = clean_path(path)
+    if place != file.path:
+        file = file_rename(user_id=user_id, old_path=file.path, new_path=place, change=change)[0]
+    return _edit(file, clean_file_text(text, field="file_text"), change)
+
+
+def owner_lock(user_id: UUID) -> None:
+    """Let one change of a user's tree come after the other: a path is free or not for the whole transaction."""
+    get_user_model().objects.select_for_update().values_list("pk").get(pk=user_id)
+
+
+def check_free(user_id: UUID, path: str, *, field: str = "path", moving: UUID | None = None) -> None:
+    """Raises Conflict where a file cannot be: at a directory, or beneath a file; the one `moving` does not count."""
+    if is_directory(user_id, path, without=moving):
+        message = f"Error: {path} is a directory. Choose the path of a file in it."
+        raise Conflict(message, code="is_directory", field=field)
+    above = MemoryFile.objects.for_user(user_id).filter(path__in=parents(path)).first()
+    if above is not None and above.pk != moving:
+        message = f"Error: {above.path} is a file, so nothing can lie in it."
+        raise Conflict(message, code="not_a_directory", field=field)
+
+
+def check_room(user_id: UUID, more: int) -> None:
+    """Raises Conflict where the user would have more than MAX_FILES files."""
+    if MemoryFile.objects.for_user(user_id).count() + more > MAX_FILES:
+        message = f"Error: There are {MAX_FILES:,} files already. Delete some, or join several into one."
+        raise Conflict(message, code="too_many_files", limit=MAX_FILES)
+
+
+def _new(user_id: UUID, path: str, content: str, change: Change) -> MemoryFile:
+    check_free(user_id, path)
+    check_room(user_id, 1)
+    size = len(content.encode())
+    file = MemoryFile(user_id=user_id, path=path, content=content, size=size, origin=change.actor)
+    file.save(force_insert=True)
+    files_index(user_id, [file])
+    return file
+
+
+def _edit(file: MemoryFile, content: str, change: Change) -> MemoryFile:
+    if content == file.content:
+        return file
+    file_revision_keep(file, action=FileAction.EDITED, change=change)
+    file.content, file.size, file.updated_at = content, len(content.encode()), timezone.now()
+    file.save(update_fields=["content", "size", "updated_at"])
+    files_index(file.user_id, [file])
+    return file
+
+
+def _at_or_in(user_id: UUID, path: str) -> list[MemoryFile]:
+    file = file_at(user_id, path, lock=True)
+    return [file] if file is not None else list(files_in(user_id, path).select_for_update())
+
+
+def _checked(path: str) -> str:
+    """A path that a moved directory gives one of its files; the name may have become too long a path."""
+    if len(path) > MAX_PATH_CHARS:
+        message = f"Error: The path {path[:100]}… would be longer than {MAX_PATH_CHARS} characters."
+        raise TooLarge(message, field="new_path", limit=MAX_PATH_CHARS)
+    return clean_path(path, field="new_path")

@@ -1,0 +1,57 @@
+"""How near single words are in meaning, by the bundled vectors: for what has to do without a language model."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from apps.search.embedders import EmbedderMissing, embedder_for
+from apps.search.embedders.base import Matrix
+from apps.search.embedders.static import StaticEmbedder
+
+COMMON_WORDS = 6000
+"""Of the vocabulary's words the so many most frequent are offered as neighbours."""
+
+
+def nearness(words: Sequence[str], others: Sequence[str]) -> Matrix:
+    """Cosines (len(words), len(others)) of words or short phrases; zeros where the bundled vectors are missing."""
+    embedder = _static()
+    if embedder is None or not words or not others:
+        return np.zeros((len(words), len(others)), dtype=np.float32)
+    both = embedder.embed_documents([*words, *others])
+    return np.asarray(both[: len(words)] @ both[len(words) :].T, dtype=np.float32)
+
+
+def neighbours(words: Sequence[str], *, least: float, limit: int) -> list[str]:
+    """Common English words whose cosine with one of these is at least `least`, nearest first, themselves left out."""
+    if _static() is None or not words:
+        return []
+    known, vectors = _vocabulary()
+    best = (nearness_to(words, vectors)).max(axis=0)
+    order = np.argsort(-best, kind="stable")[: limit + len(words)]
+    found = [known[place] for place in order if best[place] >= least and known[place] not in words]
+    return found[:limit]
+
+
+def nearness_to(words: Sequence[str], vectors: Matrix) -> Matrix:
+    """Cosines of words with rows made before."""
+    embedder = _static()
+    assert embedder is not None  # noqa: S101 - `neighbours` has seen to it
+    return np.asarray(embedder.embed_documents(list(words)) @ vectors.T, dtype=np.float32)
+
+
+@cache
+def _vocabulary() -> tuple[list[str], Matrix]:
+    """Words and their unit vectors, 6 MB, made at first use."""
+    embedder = _static()
+    assert embedder is not None  # noqa: S101 - `neighbours` has seen to it
+    words = [word for word in embedder.vocabulary_words() if word.isascii()][:COMMON_WORDS]
+    return words, embedder.embed_documents(words)
+
+
+def _static() -> StaticEmbedder | None:
+    try:
+        embedder = embedder_for(StaticEmbedder.name)
+    except EmbedderMissing:
+        return None
+    return embedder if isinstance(embedder, StaticEmbedder) else None

@@ -1,0 +1,205 @@
+"""Chat's decay step, search and recall of a user with many notes: alone, and beside a million notes of others.
+
+Two databases of the benchmark's own, measured by turns in one run; the aim is a ratio of at most 1.3 between them.
+"""
+
+import shutil
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, connections, transaction
+
+from apps.memory.deep.angles import rule_angles
+from apps.memory.deep.gathering import angle_search, gathered
+from apps.memory.fields import MemoryDraft
+from apps.memory.injection import surface
+from apps.memory.selectors import memory_recall, memory_relevant
+from apps.memory.services import cycle_advance, memory_bulk_create
+from apps.search.index import cache
+from apps.search.selectors import search
+from benchmarks._corpus import Corpus
+from benchmarks._floors import measure
+from benchmarks._scratch import make_user, scratch_database
+from benchmarks.report import Report
+
+OWN = 10_000
+OTHERS = 100_000
+BATCH = 1000
+SHARES = 10
+"""Pieces in which the user's notes are written between those of others."""
+ROUNDS = 4
+CALLS = 25
+TEMPLATE = 10_000
+"""Notes of one of the others; the rest are copies of these under other owners."""
+LIMIT = 1.3
+
+
+@dataclass
+class World:
+    """One database with the user in it. `times` holds the median of each round, in milliseconds."""
+
+    path: Path
+    user_id: UUID
+    times: dict[str, list[float]] = field(default_factory=dict)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--own", type=int, default=OWN, metavar="NOTES", help="notes of the user")
+    parser.add_argument("--others", type=int, default=OTHERS, metavar="NOTES", help="notes of others beside")
+
+
+def run(options: dict[str, Any]) -> Report:
+    own, others = options["own"], options["others"]
+    report = Report("decay", settings={"own": own, "others": others, "embedder": "static"})
+    with scratch_database() as path:
+        empty = path.with_name("empty.sqlite3")
+        _checkpoint()
+        shutil.copy(path, empty)
+        began = time.perf_counter()
+        beside = World(path, _fill(own, others))
+        report.settings["seconds to build"] = round(time.perf_counter() - began)
+        _checkpoint()
+        report.settings["megabytes"] = path.stat().st_size // 1_000_000
+        with _opened(empty):
+            alone = World(empty, _fill(own, 0))
+        questions = Corpus(seed=2).questions(CALLS)
+        for _ in range(ROUNDS):
+            for world in (alone, beside):
+                with _opened(world.path):
+                    _measure(world, questions)
+    _table(report, alone, beside)
+    return report
+
+
+def _fill(own: int, others: int) -> UUID:
+    """The user's notes, saved as the API's bulk path does, between the notes of others. The user's id."""
+    corpus = Corpus()
+    user, texts = make_user("alice"), corpus.notes(own)
+    template = make_user("template") if others else None
+    if template is not None:
+        _save(template.pk, Corpus(seed=3).notes(min(TEMPLATE, others)))
+    copied = min(TEMPLATE, others)
+    for share in range(SHARES):
+        _save(user.pk, texts[share * own // SHARES : (share + 1) * own // SHARES])
+        while template is not None and copied < others * (share + 1) // SHARES:
+            number = min(TEMPLATE, others - copied)
+            _copy(template.pk, make_user(f"other{copied}").pk, number)
+            copied += number
+    cache.forget()
+    return UUID(str(user.pk))
+
+
+def _save(user_id: UUID, texts: list[str]) -> None:
+    for start in range(0, len(texts), BATCH):
+        drafts: list[MemoryDraft] = [
+            {"content": text, "tags": text.split()[:2]} for text in texts[start : start + BATCH]
+        ]
+        memory_bulk_create(user_id=user_id, drafts=drafts)
+
+
+@transaction.atomic
+def _copy(template: UUID, user_id: UUID, number: int) -> None:
+    """The template's newest notes once more under another owner: rows, passages with their vectors, postings."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO search_indexowner(user_id, change, tombstones_from) VALUES (%s, 1, 0)", [user_id.hex]
+        )
+        cursor.execute("SELECT number FROM search_indexowner WHERE user_id = %s", [user_id.hex])
+        owner = int(cursor.fetchone()[0])
+        names = {"user_id": "%(user)s", "id": "printf('%%08x', %(owner)s) || substr(id, 9)"}
+        _copy_rows(
+            cursor, "memory_memory", names, template, {"user": user_id.hex, "owner": owner, "number": number}
+        )
+        names = {
+            "user_id": "%(user)s",
+            "id": "NULL",
+            "change": "1",
+            "source_id": "printf('%%08x', %(owner)s) || substr(source_id, 9)",
+        }
+        _copy_rows(
+            cursor, "search_passage", names, template, {"user": user_id.hex, "owner": owner, "number": number}
+        )
+        cursor.execute(
+            "INSERT INTO search_terms(rowid, terms) "
+            "SELECT id, replace(' ' || terms, ' ', %s) FROM search_passage WHERE user_id = %s",
+            [f" {owner}x", user_id.hex],
+        )
+
+
+def _copy_rows(
+    cursor: Any, table: str, changed: dict[str, str], template: UUID, parameters: dict[str, Any]
+) -> None:
+    columns = [column.name for column in connection.introspection.get_table_description(cursor, table)]
+    values = ", ".join(changed.get(name, f'"{name}"') for name in columns)
+    named = ", ".join(f'"{name}"' for name in columns)
+    cursor.execute(
+        f"INSERT INTO {table}({named}) SELECT {values} FROM {table} WHERE user_id = %(template)s LIMIT %(number)s",
+        parameters | {"template": template.hex},
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[None]:
+    """All work inside goes to this database."""
+    kept = connection.settings_dict["NAME"]
+    connections.close_all()
+    connection.settings_dict["NAME"] = path
+    cache.forget()
+    try:
+        yield
+    finally:
+        connections.close_all()
+        connection.settings_dict["NAME"] = kept
+        cache.forget()
+
+
+def _checkpoint() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _measure(world: World, questions: list[str]) -> None:
+    user_id = world.user_id
+    words = [question.split()[-3:] for question in questions]
+    steps: dict[str, Callable[[int], object]] = {
+        "decay step of a chat turn": lambda _: cycle_advance(user_id=user_id),
+        "search": lambda n: search(user_id, questions[n]),
+        "notes surfaced for a chat turn": lambda n: surface(user_id, [questions[n]]),
+        "keyword score, 3 keywords": lambda n: memory_relevant(user_id, words[n]),
+        "recall_memory, 3 keywords": lambda n: memory_recall(user_id, words[n]),
+        "deep memory without a model, one search after the other": lambda n: _deep(user_id, questions[n]),
+    }
+    search(user_id, "warm the index")
+    for name, step in steps.items():
+        calls = CALLS if not name.startswith("deep") else 5
+        step(0)
+        world.times.setdefault(name, []).append(measure(step, calls).p50)
+    loads = measure(lambda n: _search_cold(user_id, questions[n]), 3)
+    world.times.setdefault("search by a process that has not loaded the user yet", []).append(loads.p50)
+
+
+def _deep(user_id: UUID, question: str) -> None:
+    gathered(user_id, [angle_search(user_id, angle) for angle in rule_angles(user_id, question)])
+
+
+def _search_cold(user_id: UUID, question: str) -> None:
+    cache.forget()
+    search(user_id, question)
+
+
+def _table(report: Report, alone: World, beside: World) -> None:
+    own, others = report.settings["own"], report.settings["others"]
+    section = report.section(
+        f"{own:,} notes of the user (milliseconds, the quietest of {ROUNDS} rounds' medians)",
+        ["what", "alone", f"beside {others:,}", "ratio"],
+    )
+    for name, times in alone.times.items():
+        first, second = min(times), min(beside.times[name])
+        section.add(name, first, second, second / first)
+        report.aims[f"{name}: at most {LIMIT} × ({second / first:.2f} ×)"] = second <= LIMIT * first

@@ -1,0 +1,70 @@
+"""A conversation that is deleted while Izzy answers in it: whoever waits is told, and nothing is left or logged."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from django.db.models import Model
+
+from apps.accounts.models import User
+from apps.agent.models import ToolCall
+from apps.chat.models import Conversation, Message, Turn
+from apps.chat.runner.registry import registry
+from apps.core.database import in_db
+from apps.search.models import Passage
+from tests.chat.client import connected, program_of
+from tests.chat.rows import conversation
+from tests.peers.anthropic_server import AnthropicServer, Reply, reply
+
+
+def rows_left() -> int:
+    models: list[type[Model]] = [Conversation, Message, Turn, ToolCall, Passage]
+    return sum(model._base_manager.count() for model in models)
+
+
+@pytest.mark.parametrize("held", [0, 4], ids=["before its first word", "in the middle"])
+async def test_the_request_that_waits_for_the_answer_is_told(
+    alice: User, model: AnthropicServer, caplog: pytest.LogCaptureFixture, held: int
+) -> None:
+    caplog.set_level(logging.ERROR)
+    answer, asked = reply("One two three four five", hold_after=held), asyncio.Event()
+
+    def answering(request: dict[str, Any]) -> Reply:
+        asked.set()
+        return answer
+
+    model.add(answering)
+    program, place = await program_of(alice), await conversation(alice)
+
+    async def talk() -> tuple[int, str]:
+        body = {"message": "Count", "conversation": place, "stream": True}
+        response = await program.post("chat/", body)
+        parts = [part async for part in response.streaming_content]
+        return response.status_code, b"".join(parts).decode()
+
+    talking = asyncio.ensure_future(talk())
+    await asyncio.wait_for(asked.wait(), 10)
+    assert (await program.send("delete", f"conversations/{place}/")).status_code == 204
+    answer.release.set()
+    status, text = await asyncio.wait_for(talking, 15)
+    await registry().idle()
+    assert (status, "deleted" in text) == (200, True), text
+    assert await in_db(rows_left) == 0
+    assert caplog.text == ""
+
+
+async def test_pages_that_watch_it_go_on_with_others(alice: User, model: AnthropicServer) -> None:
+    answer = reply("One two three four five", hold_after=4)
+    model.add(answer, reply("Hello again."))
+    program = await program_of(alice)
+    async with connected(alice) as page:
+        place = (await page.say("Count"))["conversation"]
+        await page.until("text_delta")
+        assert (await program.send("delete", f"conversations/{place}/")).status_code == 204
+        answer.release.set()
+        end = await page.until("error")
+        assert (end["conversation"], end["code"]) == (place, "not_found")
+        await page.say("Hello")
+        assert (await page.ended())["text"] == "Hello again."
+    await registry().idle()

@@ -1,0 +1,282 @@
+"""Deep memory without a language model: several angles, one answer."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.agent.models import ModelCall
+from apps.core.database import in_db
+from apps.core.errors import IzzyError, Unavailable
+from apps.memory.deep import Asked, asking, deep_memory, gathering
+from apps.memory.deep.angles import MAX_SETS, completed, question_words, rule_angles
+from apps.memory.fragments import UNTRUSTED_HINT
+from apps.memory.models import Memory, MemoryEdge, Origin, Trust
+from apps.memory.searching import NOTES
+from apps.memory.selectors import memory_recall
+from apps.memory.services import (
+    Provenance,
+    cycle_advance,
+    edge_create,
+    memory_archive,
+    memory_create,
+    memory_delete,
+)
+from apps.memory.tool_service import NoteTools
+from apps.search import vocabulary
+from apps.search.selectors import search
+from tests.memory.conftest import MakeNote
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+EAT = "what does the user like to eat?"
+FOOD = {
+    "The hotter the Thai curry the better, says the user.": ["cuisine"],
+    "Shellfish sends the user to hospital.": ["allergy"],
+    "On Sundays it is always lasagne.": ["dinner"],
+}
+OTHER = {
+    "The user works at Siemens.": ["work"],
+    "The user plays chess with Tom.": ["hobby"],
+    "The lift is noisy.": [],
+}
+
+
+@pytest.fixture
+def events() -> list[dict[str, Any]]:
+    return []
+
+
+@pytest.fixture
+def kitchen(alice: User, note: MakeNote) -> dict[str, Memory]:
+    """Notes about food that do not say so, among others."""
+    return {text: note(alice, text, tags=tags) for text, tags in (FOOD | OTHER).items()}
+
+
+async def ask(user: User, query: str, events: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    async def progress(data: dict[str, Any]) -> None:
+        if events is not None:
+            events.append(data)
+
+    return await deep_memory(Asked(user_id=user.pk, query=query), progress)
+
+
+def certain(user: User, query: str) -> list[str]:
+    """What one search is sure of."""
+    hits = search(user.pk, query, top_k=20, scope=NOTES)
+    return [hit.text for hit in hits if hit.relevance >= 0.45]
+
+
+def texts(result: dict[str, Any]) -> list[str]:
+    return [memory["text"] for memory in result["memories"]]
+
+
+async def test_it_finds_what_a_search_for_the_word_misses(alice: User, kitchen: dict[str, Memory]) -> None:
+    assert await in_db(memory_recall, alice.pk, ["eat"]) == []
+    assert await in_db(certain, alice, "eat") == []
+    result = await ask(alice, EAT)
+    assert set(texts(result)[:3]) == FOOD.keys()
+    assert result["count"] == len(result["memories"])
+    assert "The user works at Siemens." not in texts(result)
+
+
+async def test_the_three_events_come_in_order(
+    alice: User, kitchen: dict[str, Memory], events: list[dict[str, Any]]
+) -> None:
+    result = await ask(alice, EAT, events)
+    assert [event["status"] for event in events] == ["expanding", "searching", "found"]
+    assert events[0] == {"status": "expanding", "query": EAT}
+    assert events[1] == {"status": "searching", "searches": result["searches"]}
+    assert 3 <= len(result["searches"]) <= 5
+    assert events[2]["count"] == result["count"]
+    assert [shown["text"] for shown in events[2]["memories"]] == texts(result)
+
+
+async def test_no_model_is_asked_in_offline_mode(alice: User, kitchen: dict[str, Memory]) -> None:
+    result = await ask(alice, EAT)
+    assert "summary" not in result
+    assert not await in_db(ModelCall.objects.for_user(alice).exists)
+
+
+async def test_nothing_known_is_nothing_found(alice: User, events: list[dict[str, Any]]) -> None:
+    result = await ask(alice, EAT, events)
+    assert (result["count"], result["memories"]) == (0, [])
+    assert events[2] == {"status": "found", "count": 0, "memories": []}
+
+
+async def test_each_note_once_and_at_most_ten(alice: User, note: MakeNote) -> None:
+    for number in range(15):
+        await in_db(note, alice, f"Dinner idea {number}: pasta.", tags=["dinner", "food", "recipe"])
+    result = await ask(alice, EAT)
+    assert result["count"] == 10
+    assert len({memory["note_id"] for memory in result["memories"]}) == 10
+
+
+async def test_priority_and_relevance_decide_the_order(alice: User, note: MakeNote) -> None:
+    for priority in (0.3, 0.9, 0.6):
+        await in_db(note, alice, f"Likes restaurants, {priority}.", tags=["food"], priority=priority)
+    result = await ask(alice, EAT)
+    assert [memory["priority"] for memory in result["memories"]] == [0.9, 0.6, 0.3]
+
+
+async def test_what_faded_waits_or_is_gone_is_left_out(alice: User, bob: User, note: MakeNote) -> None:
+    await in_db(note, bob, "bob's dinner", tags=["dinner"])
+    await in_db(note, alice, "pending dinner", tags=["dinner"], status="pending")
+    await in_db(note, alice, "dinner of yore", tags=["dinner"], valid_to=timezone.now() - timedelta(days=1))
+    faded = await in_db(note, alice, "faded dinner", tags=["dinner"], tier="short_term")
+    gone = await in_db(note, alice, "deleted dinner", tags=["dinner"])
+    away = await in_db(note, alice, "archived dinner", tags=["dinner"])
+    await in_db(memory_delete, user_id=alice.pk, memory_id=gone.pk)
+    await in_db(memory_archive, user_id=alice.pk, memory_id=away.pk)
+    for _ in range(28):
+        await in_db(cycle_advance, user_id=alice.pk)
+    kept = await in_db(note, alice, "pasta for dinner", tags=["dinner"])
+    for other in (faded, gone, away):
+        await in_db(_edge_past_checks, alice, kept, other)
+    assert texts(await ask(alice, EAT)) == ["pasta for dinner"]
+
+
+def _edge_past_checks(user: User, source: Memory, target: Memory) -> None:
+    MemoryEdge.objects.create(user=user, source=source, target=target)
+
+
+async def test_links_are_followed_one_hop_from_the_best(
+    alice: User, note: MakeNote, kitchen: dict[str, Memory]
+) -> None:
+    curry = kitchen["The hotter the Thai curry the better, says the user."]
+    shop = await in_db(note, alice, "Mr Somchai closes at nine.")
+    his_car = await in_db(note, alice, "His van is blue.")
+    await in_db(edge_create, user_id=alice.pk, source_id=shop.pk, target_id=curry.pk)
+    await in_db(edge_create, user_id=alice.pk, source_id=shop.pk, target_id=his_car.pk)
+    result = await ask(alice, EAT)
+    (linked,) = [memory for memory in result["memories"] if memory["text"] == "Mr Somchai closes at nine."]
+    assert linked["via"] == curry.note_id
+    assert "His van is blue." not in texts(result)
+
+
+async def test_a_weak_link_leads_nowhere(alice: User, note: MakeNote, kitchen: dict[str, Memory]) -> None:
+    curry = kitchen["The hotter the Thai curry the better, says the user."]
+    shop = await in_db(note, alice, "Mr Somchai closes at nine.")
+    await in_db(edge_create, user_id=alice.pk, source_id=curry.pk, target_id=shop.pk, weight=0.1)
+    assert "Mr Somchai closes at nine." not in texts(await ask(alice, EAT))
+
+
+async def test_untrusted_notes_are_marked(alice: User) -> None:
+    page = Provenance(origin=Origin.IMPORT, trust=Trust.UNTRUSTED)
+
+    content = "Dinner is at evil.example."
+    await in_db(memory_create, user_id=alice.pk, content=content, tags=["dinner"], provenance=page)
+    result = await ask(alice, EAT)
+    assert result["memories"][0]["untrusted"] is True
+    assert result["note"] == UNTRUSTED_HINT
+    recalled = await NoteTools(user_id=alice.pk).recall(["dinner"], tier=None, tags=None)
+    assert recalled["memories"][0]["untrusted"] is True
+
+
+async def test_what_it_returns_counts_as_read(alice: User, kitchen: dict[str, Memory]) -> None:
+    result = await ask(alice, EAT)
+
+    def read() -> set[str]:
+        return {row.content for row in Memory.objects.for_user(alice).filter(access_count=1)}
+
+    assert await in_db(read) == set(texts(result))
+
+
+async def test_a_search_that_hangs_does_not_hold_up_the_others(
+    alice: User, kitchen: dict[str, Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, searched = threading.Event(), gathering.angle_search
+
+    def slow(user_id: Any, angle: Any) -> Any:
+        if "eat" in angle.words:
+            release.wait(10)
+        return searched(user_id, angle)
+
+    monkeypatch.setattr(asking, "angle_search", slow)
+    monkeypatch.setattr(asking, "SEARCH_SECONDS", 3.0)
+    try:
+        assert set(texts(await ask(alice, EAT))[:3]) == FOOD.keys()
+    finally:
+        release.set()
+
+
+async def test_when_no_search_ends_in_time_it_says_so(
+    alice: User, kitchen: dict[str, Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "SEARCH_SECONDS", 0.0)
+    with pytest.raises(Unavailable, match="memory_search"):
+        await ask(alice, EAT)
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\ud800", "a\x00b", "x" * 10_001])
+async def test_what_is_no_question_is_refused(alice: User, query: str) -> None:
+    async def progress(data: dict[str, Any]) -> None:
+        raise AssertionError("nothing has begun")
+
+    with pytest.raises(IzzyError):
+        await NoteTools(user_id=alice.pk).deep(query, progress=progress, turn_id=None)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("what does the user like to eat?", {"cuisine", "allergy", "dinner"}),
+        ("where do I live?", {"home", "address", "city"}),
+        ("Am I allowed to drive a vehicle?", {"licence", "car"}),
+        ("who are my parents?", {"mother", "father"}),
+        ("is my landlord difficult?", {"rent", "landlord"}),
+        ("what do you know about me?", {"preference", "family", "work", "health"}),
+    ],
+)
+def test_a_question_is_looked_at_from_its_topics_angles(alice: User, query: str, expected: set[str]) -> None:
+    angles = rule_angles(alice.pk, query)
+    assert 3 <= len(angles) <= MAX_SETS
+    assert expected <= {word for angle in angles for word in angle.words}
+
+
+def test_the_owners_own_tags_near_the_question_are_an_angle(alice: User, bob: User, note: MakeNote) -> None:
+    note(alice, "a", tags=["Seafood", "taxes"])
+    note(bob, "b", tags=["bakery"])
+    words = {word for angle in rule_angles(alice.pk, EAT) for word in angle.words}
+    assert "seafood" in words
+    assert not {"taxes", "bakery"} & words
+
+
+@pytest.mark.parametrize(
+    "query", ["Was weißt du über Marta?", "寿司について", "…?!", "zxqv", "the of and", "a" * 5000]
+)
+def test_any_question_has_three_to_five_angles(alice: User, query: str) -> None:
+    angles = rule_angles(alice.pk, query)
+    assert 3 <= len(angles) <= MAX_SETS
+    assert all(angle.words for angle in angles)
+
+
+def test_a_name_is_kept_and_what_fills_up_weighs_less(alice: User) -> None:
+    first, *fillers = rule_angles(alice.pk, "tell me about Marta")
+    assert (first.words, first.weight) == (("marta",), 1.0)
+    assert all(filler.weight < 1 and "marta" in filler.words for filler in fillers)
+
+
+def test_sets_are_not_repeated_nor_more_than_five() -> None:
+    angles = completed([["Food", "meal"], ["meal", "food"], [], *([word] for word in "abcdefg")], "food?")
+    assert [angle.words for angle in angles] == [("Food", "meal"), ("a",), ("b",), ("c",), ("d",)]
+
+
+def test_question_words_are_what_is_asked_about() -> None:
+    assert question_words("Please tell me everything you know about my sister's wedding in Rome!") == [
+        "sister",
+        "wedding",
+        "rome",
+    ]
+
+
+def test_without_the_bundled_vectors_the_words_themselves_still_lead_to_the_topic(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vocabulary, "_static", lambda: None)
+    words = {word for angle in rule_angles(alice.pk, EAT) for word in angle.words}
+    assert {"cuisine", "allergy", "dinner"} <= words
+    assert len(rule_angles(alice.pk, "zebra crossing")) == 3
