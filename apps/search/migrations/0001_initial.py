@@ -5,6 +5,24 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+# The full-text table; its rows are written by `apps.search.fulltext`, never by triggers. Contentless: the text stands in the passage, the table keeps the postings alone. `ascii` takes every sign
+# beyond ASCII as part of a term, so that what the analyser made stays one term in every script.
+CREATE = (
+    "CREATE VIRTUAL TABLE search_terms USING fts5("
+    "terms, content='', detail=none, columnsize=0, tokenize='ascii')"
+)
+
+
+def create(apps, schema_editor):
+    if schema_editor.connection.vendor == "sqlite":
+        schema_editor.execute(CREATE)
+
+
+def drop(apps, schema_editor):
+    if schema_editor.connection.vendor == "sqlite":
+        schema_editor.execute("DROP TABLE search_terms")
+
+
 class Migration(migrations.Migration):
 
     initial = True
@@ -83,4 +101,5 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['user', 'change'], name='tombstone_user_change'), models.Index(fields=['created_at'], name='tombstone_created')],
             },
         ),
+        migrations.RunPython(create, drop),
     ]
