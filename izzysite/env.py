@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
@@ -56,6 +57,21 @@ def _number(name: str, default: float, minimum: float, kind: type[int] | type[fl
 def env_list(name: str, default: str = "") -> list[str]:
     """Comma-separated values."""
     return [part.strip() for part in env_str(name, default).split(",") if part.strip()]
+
+
+def env_url(name: str, default: str = "") -> str:
+    """An http or https address without a slash at its end. What is refused is not repeated: it may hold a password."""
+    text = env_str(name, default).rstrip("/")
+    try:
+        parts = urlsplit(text)
+        good = not text or (
+            parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+        )
+    except ValueError:
+        good = False
+    if not good:
+        raise ImproperlyConfigured(f"{name} must look like https://api.example.org or http://127.0.0.1:11434")
+    return text
 
 
 def env_path(name: str, default: str) -> Path:

@@ -13,6 +13,7 @@ from izzysite.env import (
     env_path,
     env_secret,
     env_str,
+    env_url,
     fernet_key,
     load_env_file,
 )
@@ -303,7 +304,7 @@ UNFOLD = {
 # --- The assistant ---------------------------------------------------------------------------------------------
 
 ANTHROPIC_API_KEY = env_str("ANTHROPIC_API_KEY")
-ANTHROPIC_BASE_URL = env_str("ANTHROPIC_BASE_URL")
+ANTHROPIC_BASE_URL = env_url("ANTHROPIC_BASE_URL")
 IZZY_CHAT_MODEL = env_str("IZZY_CHAT_MODEL", "claude-sonnet-5-5")
 IZZY_BUILDER_MODEL = env_str("IZZY_BUILDER_MODEL", IZZY_CHAT_MODEL)
 IZZY_EXTRACT_MODEL = env_str("IZZY_EXTRACT_MODEL", IZZY_CHAT_MODEL)
@@ -320,5 +321,5 @@ IZZY_ARCHIVE_DAYS = env_int("IZZY_ARCHIVE_DAYS", 90, minimum=1)
 IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 # Weights of the search signals that differ from `apps.search.ranking.WEIGHTS`, for example {"date": 1.0}.
 IZZY_SEARCH_WEIGHTS: dict[str, float] = {}
-OLLAMA_URL = env_str("OLLAMA_URL", "http://127.0.0.1:11434")
+OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)

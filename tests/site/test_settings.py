@@ -130,3 +130,22 @@ def test_finding_the_own_address_fails_quietly(monkeypatch: pytest.MonkeyPatch) 
 def test_a_public_address_is_scheme_and_host(url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="IZZY_PUBLIC_URL"):
         public_host(url)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[", "ftp://example.org", "http://a:99999", "example.org", "http://me:hunter2@["]
+)
+def test_a_malformed_address_of_a_server_is_told_at_the_start_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("IZZY_X", address)
+    with pytest.raises(ImproperlyConfigured, match="IZZY_X") as told:
+        env.env_url("IZZY_X")
+    assert "hunter2" not in str(told.value)
+
+
+def test_an_address_of_a_server_loses_the_slash_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IZZY_X", "http://127.0.0.1:11434/")
+    assert env.env_url("IZZY_X") == "http://127.0.0.1:11434"
+    monkeypatch.setenv("IZZY_X", "")
+    assert env.env_url("IZZY_X") == ""
