@@ -1,13 +1,7 @@
 """Two web processes with Redis between them: what runs in one is seen in the other as it happens."""
 
 import asyncio
-import contextlib
-import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -23,45 +17,19 @@ from tests.chat.client import connected
 from tests.chat.rows import conversation, turn
 from tests.peers.anthropic_server import AnthropicServer, reply
 
-pytestmark = pytest.mark.skipif(shutil.which("redis-server") is None, reason="needs redis-server")
-
 
 @pytest.fixture
-def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A Redis of our own as channel layer; the rows are not looked at, so that only Redis can deliver."""
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        "redis-server",
-        "--port",
-        str(port),
-        "--bind",
-        "127.0.0.1",
-        "--save",
-        "",
-        "--dir",
-        str(tmp_path),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        time.sleep(0.02)
+def redis(redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redis as channel layer; the rows are not looked at, so that only Redis can deliver."""
     settings.CHANNEL_LAYERS = {
         "default": {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [f"redis://127.0.0.1:{port}"], "prefix": "izzy-test"},
+            "CONFIG": {"hosts": [redis_url], "prefix": "izzy-test"},
         }
     }
     monkeypatch.setattr(hub, "POLL_SECONDS", 3600)
     monkeypatch.setattr(runner, "LOOK_SECONDS", 3600)
     monkeypatch.setattr(runner, "RESCUE_SECONDS", 3600)
-    yield
-    process.terminate()
-    process.wait(10)
 
 
 def elsewhere(
