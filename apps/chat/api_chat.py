@@ -12,16 +12,18 @@ from rest_framework.response import Response
 
 from apps.agent.models import ToolCall
 from apps.chat import services
-from apps.chat.frames import DECISIONS
+from apps.chat.frames import decided
 from apps.chat.inputs import body_of, flag
 from apps.chat.live.follow import turn_end, turn_stream
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.registry import kick_soon
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.serializers import AnswerInput, ApproveInput, ChatInput, StopOutput, TurnOutput
+from apps.chat.services.turns import MAX_MESSAGE_CHARS
 from apps.chat.views_base import UserView
-from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
+from apps.core.text import clean_text
 
 FAILED_STATUS = {TurnState.FAILED: 502, TurnState.INTERRUPTED: 503}
 
@@ -90,7 +92,7 @@ class ChatView(TurnView):
     def post(self, request: Request) -> HttpResponseBase:
         body = body_of(request)
         message = services.UserMessage(
-            text=body.get("message"),
+            text=clean_text(body.get("message"), field="message", max_chars=MAX_MESSAGE_CHARS),
             conversation=body.get("conversation"),
             client_id=body.get("client_id"),
             replaces=body.get("replaces"),
@@ -158,10 +160,8 @@ class ApproveView(AnswerView):
         body = body_of(request)
         stream = bool(flag(body, "stream", False))
         call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
-        decision = body.get("decision")
-        if not isinstance(decision, str | bool) or decision not in DECISIONS:
-            raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
-        services.approval_decide(user_id=self.user_id, tool_call_id=call.id, approved=DECISIONS[decision])
+        approved = decided(body.get("decision"))
+        services.approval_decide(user_id=self.user_id, tool_call_id=call.id, approved=approved)
         return self.resume(call, seq, stream=stream)
 
 

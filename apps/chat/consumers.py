@@ -169,14 +169,14 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             if queued is not None:
                 await self._send(queued.frame(conversation_id))
             if conversation_id not in self.following:
-                await self._follow(conversation_id, 0)
+                await self._follow(conversation_id, None)
         elif conversation_id not in self.following:
             watcher = self._join(conversation_id)
             await self.registry.flush(conversation_id)
             self.registry.hub.begin(watcher, await in_db(start_now, self.user.id, conversation_id))
         await self.registry.kick(conversation_id)
 
-    async def _follow(self, conversation_id: UUID, seq: int) -> None:
+    async def _follow(self, conversation_id: UUID, seq: int | None) -> None:
         await in_db(conversation_get, self.user.id, conversation_id)
         self._unfollow(conversation_id)
         watcher = self._join(conversation_id)

@@ -11,14 +11,18 @@ from apps.core.ids import parse_id
 MAX_FRAME_CHARS = 500_000
 """A message may have 100,000 characters, each up to six in JSON's escapes, and this leaves room for most of them."""
 
-DECISIONS: dict[object, bool] = {
-    "allow": True,
-    "approve": True,
-    True: True,
-    "decline": False,
-    "deny": False,
-    False: False,
-}
+_YES = ("allow", "approve", "approved", "accept", "yes", "true")
+_NO = ("decline", "declined", "deny", "denied", "reject", "no", "false")
+
+
+def decided(value: object) -> bool:
+    """Whether a decision is a yes: true or false, or one of the usual words. InvalidInput for anything else."""
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in _YES and word not in _NO:
+        raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
+    return word in _YES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,12 @@ class ClientFrame:
         return parse_id(self.values.get("conversation"))
 
     @property
-    def seq(self) -> int:
-        """The newest event the client knows; 0 for none. InvalidInput for what is no whole number."""
+    def seq(self) -> int | None:
+        """The newest event the client knows, 0 for none; None where it wants a snapshot. InvalidInput for what is
+        no whole number."""
         value = self.values.get("seq")
         if value is None:
-            return 0
+            return None
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInput("seq must be a whole number.", code="wrong_type", field="seq")
         return max(0, min(value, 2**62))
@@ -60,10 +65,7 @@ class ClientFrame:
     @property
     def approved(self) -> bool:
         """The decision of an `approve` frame."""
-        value = self.values.get("decision")
-        if not isinstance(value, str | bool) or value not in DECISIONS:
-            raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
-        return DECISIONS[value]
+        return decided(self.values.get("decision"))
 
 
 def parse_frame(text: str | None) -> ClientFrame:

@@ -37,6 +37,7 @@ from .serializers import (
 from .services import Change, Provenance
 
 FIELDS = frozenset(MemoryInput().fields)
+READ_ONLY = frozenset(MemoryOutput().fields) - FIELDS
 
 
 class NotesView(APIView):
@@ -149,10 +150,16 @@ class MemoryView(NotesView):
 
     @extend_schema(operation_id="memories_update", request=MemoryInput(partial=True), responses=MemoryOutput)
     def patch(self, request: Request, memory_id: str) -> Response:
-        """Change fields of a note; its former state is kept in its history."""
+        """Change fields of a note; its former state is kept in its history.
+
+        A note may come back as it was read: what cannot be written is let pass where it is unchanged.
+        """
         key = parse_id(memory_id)
-        selectors.memory_get(self.user_id, key)
-        changes = cast("MemoryChanges", body_object(request.data, FIELDS))
+        present = self.note(key)
+        given = body_object(request.data, FIELDS | READ_ONLY)
+        same = {name for name in READ_ONLY & given.keys() if given[name] == present[name]}
+        written = {name: value for name, value in given.items() if name not in same}
+        changes = cast("MemoryChanges", body_object(written, FIELDS))
         services.memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)
         return Response(self.note(key))
 

@@ -14,7 +14,7 @@ from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import context, search
 
 from .api import NotesView
-from .inputs import body_object, context_query, search_query, search_scope, whole_number
+from .inputs import body_object, context_query, optional_number, search_query, search_scope
 from .output import time_json
 from .selectors import texts_at
 from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput
@@ -35,7 +35,7 @@ class SearchView(NotesView):
         started = time.perf_counter()
         body = body_object(request.data, SearchInput().fields)
         query = search_query(body)
-        top_k = whole_number(body.get("top_k", 10), field="top_k", low=1, high=MAX_RESULTS)
+        top_k = optional_number(body, "top_k", 10, high=MAX_RESULTS)
         scope = search_scope(self.user_id, body)
         hits = search(self.user_id, query, top_k=top_k, scope=scope)
         texts = _former_texts(self.user_id, hits, scope)
@@ -55,7 +55,7 @@ class ContextView(NotesView):
         """What a model should read before it answers, within a token budget; empty when nothing fits."""
         body = body_object(request.data, ContextInput().fields)
         query = context_query(body)
-        budget = whole_number(body.get("budget_tokens", 500), field="budget_tokens", low=1, high=MAX_BUDGET)
+        budget = optional_number(body, "budget_tokens", 500, high=MAX_BUDGET)
         packed = context(self.user_id, query, budget_tokens=budget, scope=search_scope(self.user_id, body))
         items = [
             {

@@ -42,6 +42,12 @@ def number_in_url(value: str, *, field: str, low: int, high: int) -> int:
     return whole_number(int(digits), field=field, low=low, high=high)
 
 
+def optional_number(body: Mapping[str, Any], field: str, default: int, *, high: int) -> int:
+    """An integer from 1 to `high`; `default` where it is missing or null."""
+    value = body.get(field)
+    return default if value is None else whole_number(value, field=field, low=1, high=high)
+
+
 def search_query(body: Mapping[str, Any]) -> str:
     """The `query` of a search."""
     return clean_text(body.get("query"), field="query", max_chars=MAX_QUERY_CHARS)
@@ -49,11 +55,13 @@ def search_query(body: Mapping[str, Any]) -> str:
 
 def context_query(body: Mapping[str, Any]) -> str:
     """What `/context/` looks for: `query`, or the text of the last three `messages`."""
-    if ("query" in body) == ("messages" in body):
+    query, messages = body.get("query"), body.get("messages")
+    if query is not None and messages:
         raise InvalidInput("Send either query or messages.", field="query")
-    if "query" in body:
+    if query is not None:
         return search_query(body)
-    messages = body["messages"]
+    if messages is None:
+        raise InvalidInput("Send either query or messages.", field="query")
     if not isinstance(messages, list) or not messages:
         raise InvalidInput("messages must be a list with at least one message.", field="messages")
     texts = [_message_text(message)[:MAX_QUERY_CHARS] for message in messages[-MESSAGES_USED:]]

@@ -238,3 +238,9 @@ async def test_messages_come_in_pages_and_before_one(
     before = (await program.get(f"{path}?before={last[0]['id']}&page_size=2")).json()["results"]
     assert before[0]["text"] == "m1"
     assert (await program.get(f"{path}?before=nonsense")).status_code == 404
+
+
+async def test_a_missing_message_is_named_by_its_field(program: Program, model: AnthropicServer) -> None:
+    for body in ({}, {"message": ""}, {"message": 7}):
+        refused = await program.post("chat/", body)
+        assert (refused.status_code, refused.json()["extra"]["field"]) == (400, "message")

@@ -127,6 +127,22 @@ async def test_every_place_in_the_log_can_be_come_back_to(alice: User, model: An
     assert page.text(queued["turn"]) == "Look: one two three four"
 
 
+async def test_zero_replays_everything_where_something_happened(alice: User, model: AnthropicServer) -> None:
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await page.send("open", conversation=place, seq=0)
+        assert (await page.next())["type"] == "snapshot"
+        await page.say("Hello", conversation=place)
+        await page.ended()
+        await registry().idle()
+    async with connected(alice) as back:
+        await back.send("open", conversation=place, seq=0)
+        await back.ended()
+    whole = [frame for frame in page.seen if frame["type"] not in {"html", "snapshot"}]
+    assert [frame for frame in back.seen if frame["type"] != "html"] == whole
+    assert whole[0]["seq"] == 1
+
+
 async def test_a_number_from_the_future_or_before_what_was_pruned_gives_a_snapshot(
     alice: User, model: AnthropicServer
 ) -> None:

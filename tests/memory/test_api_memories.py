@@ -95,6 +95,15 @@ def test_a_change_keeps_the_id_and_the_rest(alice: User, alices: Client) -> None
     assert [str(pk) for pk in found(alice, "prawns")] == [made["id"]]
 
 
+def test_a_note_is_sent_back_whole_as_it_was_read(alices: Client) -> None:
+    made = post(alices, BASE, {"content": "Likes tea."}).json()
+    url = f"{BASE}{made['id']}/"
+    changed = send(alices, "PATCH", url, {**made, "content": "Likes green tea."})
+    assert (changed.status_code, changed.json()["content"]) == (200, "Likes green tea.")
+    raised = send(alices, "PATCH", url, {"trust": "assistant"})
+    assert (raised.status_code, raised.json()["extra"]) == (400, {"field": "trust"})
+
+
 def test_a_deleted_note_is_gone_and_comes_back(alice: User, alices: Client) -> None:
     made = post(alices, BASE, {"content": "Likes green tea."}).json()
     answer = alices.delete(f"{BASE}{made['id']}/")
@@ -428,7 +437,7 @@ def test_a_bad_bulk_is_refused(alices: Client, body: Any) -> None:
 
 def test_a_thousand_and_one_notes_are_too_many(alices: Client) -> None:
     answer = post(alices, f"{BASE}bulk/", {"memories": [{"content": "x"}] * 1001})
-    assert (answer.status_code, answer.json()["code"]) == (400, "too_many")
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_many")
 
 
 @pytest.mark.parametrize(

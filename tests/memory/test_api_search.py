@@ -307,3 +307,20 @@ def test_figures_are_those_of_the_caller(alice: User, bob: User, api: Api, note:
     assert api(alice, "read").get(STATS).json()["memory"]["by_kind"] == {"fact": 1}
     assert api(bob, "read").get(STATS).json()["memory"]["total"] == 0
     assert Client().get(STATS).status_code == 401
+
+
+def test_null_is_the_same_as_absent(alices: Client, note: MakeNote, alice: User) -> None:
+    note(alice, content="Likes green tea.")
+    nothing = {"sources": None, "conversation": None}
+    found = ask(alices, SEARCH, {"query": "tea", "top_k": None, "as_of": None, "tags": None, **nothing})
+    assert [hit["text"] for hit in found.json()["results"]] == ["Likes green tea."]
+    for body in (
+        {"query": "tea", "messages": None, "budget_tokens": None},
+        {"query": "tea", "messages": []},
+        {"query": None, "messages": [{"role": "user", "content": "tea"}]},
+    ):
+        packed = ask(alices, CONTEXT, {**body, **nothing})
+        assert packed.status_code == 200
+        assert "Likes green tea." in packed.json()["text"]
+    refused = ask(alices, CONTEXT, {"query": None, "messages": None})
+    assert refused.status_code == 400

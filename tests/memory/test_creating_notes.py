@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import User
-from apps.core.errors import InvalidInput, TooLarge
+from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.ids import uuid7
 from apps.memory.fields import MemoryDraft
 from apps.memory.models import Memory, MemoryRevision, Origin, Trust
@@ -131,9 +131,9 @@ def test_a_draft_that_is_no_object_is_refused(alice: User, draft: object) -> Non
     assert refused.value.extra["index"] == 0
 
 
-@pytest.mark.parametrize("count", [0, 1001])
-def test_bulk_takes_one_to_a_thousand_notes(alice: User, count: int) -> None:
-    with pytest.raises(InvalidInput):
+@pytest.mark.parametrize(("count", "error"), [(0, InvalidInput), (1001, TooLarge)])
+def test_bulk_takes_one_to_a_thousand_notes(alice: User, count: int, error: type[IzzyError]) -> None:
+    with pytest.raises(error):
         memory_bulk_create(user_id=alice.pk, drafts=[{"content": "x"}] * count)
 
 

@@ -136,14 +136,14 @@ class Start:
 
 
 @one_view()
-def start_for(user_id: UUID, conversation_id: UUID, seq: int, *, html: bool) -> Start:
+def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bool) -> Start:
     """What the user's client that knows everything up to `seq` needs: the events since, or a snapshot.
 
-    Synchronous. NotFound for another user's conversation.
+    Without `seq` it is a snapshot. Synchronous. NotFound for another user's conversation.
     """
     conversation = conversation_get(user_id, conversation_id)
-    missed = missed_events(conversation, seq) if seq > 0 else None
-    if missed is None:
+    missed = None if seq is None else missed_events(conversation, seq)
+    if seq is None or missed is None:
         whole = snapshot(conversation)
         return Start([whole.frame], whole.seq, whole.live)
     events: list[LoggedEvent] = []

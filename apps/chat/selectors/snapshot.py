@@ -104,7 +104,7 @@ def _queued(conversation: Conversation) -> list[dict[str, Any]]:
 def missed_events(conversation: Conversation, seq: int) -> list[LoggedEvent] | None:
     """The stored events above `seq`; None where some are gone, or too many, so that a snapshot is due."""
     conversation.refresh_from_db(fields=["stored_seq", "last_seq", "pruned_seq"])
-    if not max(conversation.pruned_seq, 1) <= seq <= conversation.last_seq:
+    if not conversation.pruned_seq <= seq <= conversation.last_seq or conversation.last_seq == 0:
         return None
     newer = TurnEvent.objects.filter(conversation=conversation, last_seq__gt=seq)
     if newer.count() > REPLAY_ROWS:

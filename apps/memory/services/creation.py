@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.core.errors import InvalidInput, IzzyError
+from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.ids import uuid7
 from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
 from apps.memory.indexing import notes_index
@@ -41,7 +41,7 @@ def memory_bulk_create(
     if not drafts:
         raise InvalidInput("There is no note in the list.", code="empty_list")
     if len(drafts) > BULK_LIMIT:
-        raise InvalidInput(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
+        raise TooLarge(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
     cleaned = [_clean_draft(index, draft) for index, draft in enumerate(drafts)]
     notes = _notes(user_id, cleaned, provenance, current_cycle(user_id))
     notes_insert(notes)
