@@ -1,5 +1,6 @@
 """The offline model at work: over the real SDK, the real loop and the real notes."""
 
+import json
 import re
 from typing import Any
 
@@ -258,3 +259,25 @@ def test_conversations_are_listed_searched_and_deleted() -> None:
     assert (call["name"], call["input"]) == ("conversation_delete", {"conversation_id": "c1"})
     (searched,) = respond(request("search our conversations for Lisbon", "memory_search"))
     assert searched["input"] == {"query": "Lisbon", "top_k": 10, "include_conversation": True}
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [
+        [("c1", "Trip to Lisbon", False), ("c2", "Delete the conversation about Lisbon", True)],
+        [("c1", "Lisbon", False), ("c2", "Lisbon by night", False)],
+    ],
+)
+def test_a_conversation_to_delete_is_told_from_the_one_under_way_and_from_longer_titles(
+    titles: list[tuple[str, str, bool]],
+) -> None:
+    listed = [
+        {"id": key, "title": title, **({"current": True} if now else {})}
+        for key, title, now in reversed(titles)
+    ]
+    found = json.dumps({"count": 2, "conversations": listed})
+    tools = ("conversation_list", "conversation_delete")
+    (call,) = respond(
+        request("delete the conversation about Lisbon", *tools, calls=[("conversation_list", found, False)])
+    )
+    assert (call["name"], call["input"]) == ("conversation_delete", {"conversation_id": "c1"})

@@ -43,14 +43,22 @@ def conversation_delete(dialogue: Dialogue, intent: Intent) -> Blocks:
         return use(dialogue, "conversation_list", {"limit": LISTED})
     if latest.name == "conversation_delete":
         return say("The conversation is deleted.")
-    known = [Note(str(item.get("id")), str(item.get("title") or ""), 0) for item in _conversations(latest)]
-    meant = best_matches(intent.topic, known)
+    meant = _meant(intent.topic, _conversations(latest))
     if len(meant) != 1:
         return say(
             f"I could not tell which conversation “{short(intent.topic)}” is. Give me more of its title."
         )
     arguments = {"conversation_id": meant[0].note_id}
     return use(dialogue, "conversation_delete", arguments)
+
+
+def _meant(topic: str, conversations: list[dict[str, Any]]) -> list[Note]:
+    """The conversations the words may mean: those called so, else those whose titles share most words. Never the one
+    under way, whose title may be these very words."""
+    others = [item for item in conversations if not item.get("current")]
+    known = [Note(str(item.get("id")), str(item.get("title") or ""), 0) for item in others]
+    called = [note for note in known if note.text.casefold() == topic.strip().casefold()]
+    return called or best_matches(topic, known)
 
 
 def _conversations(done: Done) -> list[dict[str, Any]]:
