@@ -177,7 +177,7 @@ class TokenForm(PlainForm):
     LIFETIMES = [("", "Never"), ("7", "In a week"), ("30", "In 30 days"), ("365", "In a year")]
 
     name = forms.CharField(label="Name", max_length=80, help_text="What it is for, for example “laptop”.")
-    scope = forms.ChoiceField(label="It may", choices=[])
+    scope = forms.ChoiceField(label="Access", choices=[])
     lifetime = forms.ChoiceField(label="Expires", choices=LIFETIMES, required=False)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
