@@ -40,7 +40,7 @@ def deep(dialogue: Dialogue, intent: Intent) -> Blocks:
     found = latest.json()
     memories = found.get("memories", []) if isinstance(found, dict) else []
     if not memories:
-        return say(phrases.NOTHING_FOUND.format(topic=f"“{short(intent.topic)}”"))
+        return say(phrases.NOTHING_FOUND.format(topic=_quoted(intent.topic)))
     lines = [f"- {to_you(item['text'])}{UNTRUSTED if item.get('untrusted') else ''}" for item in memories]
     listed = "\n".join(lines)
     return say(f"This is what I know deep down:\n\n{listed}")
@@ -74,7 +74,7 @@ def forget(dialogue: Dialogue, intent: Intent) -> Blocks:
     chosen = _choose(dialogue, intent.topic, "Which note shall I forget?")
     if isinstance(chosen, Note):
         return use(dialogue, "memory_delete", {"note_id": chosen.note_id})
-    return chosen or say(phrases.NOTHING_FOUND.format(topic=f"“{short(intent.topic)}”"))
+    return chosen or say(phrases.NOTHING_FOUND.format(topic=_quoted(intent.topic)))
 
 
 def forget_last(dialogue: Dialogue, intent: Intent) -> Blocks:
@@ -155,8 +155,13 @@ def _forgotten(dialogue: Dialogue) -> str:
     return f"I have forgotten this:\n\n{listed}\n\nIt can be restored on the memories page for 30 days."
 
 
+def _quoted(topic: str) -> str:
+    """The topic as Izzy names it: the user's own “me” is “you” to Izzy."""
+    return "you" if topic.casefold() in ("me", "myself") else f"“{short(topic)}”"
+
+
 def _nothing_found(dialogue: Dialogue, topic: str) -> str:
-    text = phrases.NOTHING_FOUND.format(topic=f"“{short(topic)}”")
+    text = phrases.NOTHING_FOUND.format(topic=_quoted(topic))
     nearest = dialogue.notes[:NEAREST]
     return f"{text} The nearest ones are:\n\n{bullets(nearest)}" if nearest else text
 

@@ -30,7 +30,7 @@ NOT_A_MODEL = (
 )
 FAILED = "That did not work: {reason}"
 FORGET_ALL = (
-    "I do not delete everything at once. On the memories page you can select notes and delete them, or tell me what to "
+    "I do not delete everything at once. On the memories page you can delete notes one by one, or tell me what to "
     "forget, for example *forget my allergy*."
 )
 NOTHING_TO_FORGET = (
