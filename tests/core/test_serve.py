@@ -95,6 +95,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def test_it_comes_up_restarts_its_worker_and_stops_cleanly(served: Served) -> None:
+    wait_until(lambda: "/setup/#" in served.log.read_text(), "the set-up link")
     link = re.search(r"http://127\.0\.0\.1:\d+/setup/#\S{20,}", served.log.read_text())
     assert link, "no set-up link was printed"
     assert served.get("/healthz").json() == {"status": "ok"}
