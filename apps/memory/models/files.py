@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.core.ids import uuid7
 from apps.core.models import OwnedManager, UserOwned
 
-from .models import KEEP_DELETED, Origin
+from .notes import KEEP_DELETED, Origin
 
 MAX_PATH_CHARS = 500
 

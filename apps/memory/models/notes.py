@@ -242,10 +242,3 @@ class DecayCycle(models.Model):
 
     def __str__(self) -> str:
         return f"cycle {self.cycle} of {self.pk}"
-
-
-# Rows of files stand in a module of their own, which needs the names above.
-from .file_models import MAX_PATH_CHARS as MAX_PATH_CHARS  # noqa: E402
-from .file_models import FileAction as FileAction  # noqa: E402
-from .file_models import MemoryFile as MemoryFile  # noqa: E402
-from .file_models import MemoryFileRevision as MemoryFileRevision  # noqa: E402
