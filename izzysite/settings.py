@@ -30,6 +30,7 @@ IZZY_PORT = env_int("IZZY_PORT", 8000, minimum=1)
 IZZY_PUBLIC_URL = env_str("IZZY_PUBLIC_URL").rstrip("/")
 IZZY_BEHIND_PROXY = env_bool("IZZY_BEHIND_PROXY", False)
 IZZY_THROTTLE = env_bool("IZZY_THROTTLE", True)
+IZZY_PRIVATE_HOSTS = env_list("IZZY_PRIVATE_HOSTS")
 IZZY_DB_THREADS = env_int("IZZY_DB_THREADS", 8, minimum=1)
 IZZY_UPLOAD_LIMIT = env_int("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
 SECRET_KEY = env_secret("IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48))
@@ -322,4 +323,5 @@ IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 # Weights of the search signals that differ from `apps.search.ranking.WEIGHTS`, for example {"date": 1.0}.
 IZZY_SEARCH_WEIGHTS: dict[str, float] = {}
 OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
+IZZY_HISTORY_TOKENS = env_int("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)

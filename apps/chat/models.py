@@ -17,6 +17,10 @@ class Conversation(UserOwned):
     One process at a time writes a conversation's event log and runs its turns: `runner` names it until
     `lease_until`. `last_seq` is the highest sequence number handed out or reserved, `stored_seq` the highest
     whose event is in the table, `pruned_seq` the highest that has been removed from it.
+
+    `summary` stands in the prompt for the messages up to position `summary_until` (0: none are folded), which stay
+    in their rows. `summary_by` is the model that wrote it, or `extract` where none did; `summary_untrusted` says that
+    other people's text (a page, a file) was read in what it sums up.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -26,6 +30,10 @@ class Conversation(UserOwned):
     channel = models.CharField(max_length=64, default="chat")
     session = models.CharField(max_length=200, blank=True, default="")
     summary = models.TextField(blank=True, default="")
+    summary_until = models.PositiveIntegerField(default=0)
+    summary_untrusted = models.BooleanField(default=False)
+    summary_by = models.CharField(max_length=100, blank=True, default="")
+    summary_at = models.DateTimeField(null=True, blank=True)
     tools = models.TextField(blank=True, default="[]")
     last_position = models.PositiveIntegerField(default=0)
     last_seq = models.PositiveBigIntegerField(default=0)
