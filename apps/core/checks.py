@@ -7,10 +7,11 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Warning, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from apps.core.addresses import AddressRefused, private_hosts
 from apps.core.health import CheckResult
 
 LOCAL_HOSTS = {"127.0.0.1", "::1", "localhost"}
@@ -80,3 +81,14 @@ def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
         hint = "Set the address under which the proxy is reached."
         found.append(Warning(message, hint=hint, id="izzy.W004"))
     return found
+
+
+@register
+def malformed_private_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An entry that is not understood would leave a host closed, or the wrong one open."""
+    try:
+        private_hosts()
+    except AddressRefused as error:
+        hint = "Write host, host:port or host:port=address, separated by commas."
+        return [Error(f"IZZY_PRIVATE_HOSTS: {error.message}", hint=hint, id="izzy.E001")]
+    return []
