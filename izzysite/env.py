@@ -54,6 +54,13 @@ def _number(name: str, default: float, minimum: float, kind: type[int] | type[fl
     return value
 
 
+def env_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
+    value = env_str(name, default).lower()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    return value
+
+
 def env_list(name: str, default: str = "") -> list[str]:
     """Comma-separated values."""
     return [part.strip() for part in env_str(name, default).split(",") if part.strip()]

@@ -7,6 +7,7 @@ from pathlib import Path
 from izzysite.env import (
     BASE_DIR,
     env_bool,
+    env_choice,
     env_float,
     env_int,
     env_list,
@@ -61,6 +62,7 @@ INSTALLED_APPS = [
     "apps.agent",
     "apps.search",
     "apps.memory",
+    "apps.capabilities",
     "apps.chat",
 ]
 
@@ -325,3 +327,14 @@ IZZY_SEARCH_WEIGHTS: dict[str, float] = {}
 OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_HISTORY_TOKENS = env_int("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
+
+# --- Capabilities ----------------------------------------------------------------------------------------------
+
+IZZY_SANDBOX = env_choice("IZZY_SANDBOX", "auto", ("auto", "e2b", "bubblewrap", "none"))
+IZZY_SANDBOXES = env_int("IZZY_SANDBOXES", 0)
+IZZY_SANDBOX_DIR = env_str("IZZY_SANDBOX_DIR")
+IZZY_SANDBOX_UID = env_int("IZZY_SANDBOX_UID", 64123, minimum=1)
+IZZY_LAYER_MB = env_int("IZZY_LAYER_MB", 1000, minimum=10)
+IZZY_LAYER_DAYS = env_int("IZZY_LAYER_DAYS", 30, minimum=1)
+IZZY_PACKAGE_HOSTS = env_list("IZZY_PACKAGE_HOSTS")
+E2B_API_KEY = env_str("E2B_API_KEY")

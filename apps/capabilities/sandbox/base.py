@@ -1,0 +1,189 @@
+"""What every sandbox backend offers, and the words in which it answers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+from uuid import UUID
+
+from apps.core.errors import IzzyError, Unavailable
+from apps.core.health import CheckResult
+
+MEGABYTE = 1_000_000
+
+
+class Purpose(StrEnum):
+    RUN = "run"
+    BUILD = "build"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one sandbox may use. A backend that cannot enforce one of them itself documents who does.
+
+    `wall_seconds` counts for the whole life of the sandbox, the installation of requirements not included; `memory_bytes`
+    for all its processes together; `stdout_bytes` is what is kept of standard output and of standard error each, and
+    `flood_bytes` how much may be written before the run is ended.
+    """
+
+    wall_seconds: float
+    cpu_seconds: int
+    memory_bytes: int
+    processes: int
+    file_bytes: int
+    files: int = 20_000
+    stdout_bytes: int = MEGABYTE
+    flood_bytes: int = 64 * MEGABYTE
+    result_bytes: int = MEGABYTE
+    transfer_bytes: int = 200 * MEGABYTE
+
+
+RUN_LIMITS = Limits(
+    wall_seconds=180, cpu_seconds=60, memory_bytes=512 * MEGABYTE, processes=64, file_bytes=64 * MEGABYTE
+)
+BUILD_LIMITS = Limits(
+    wall_seconds=600, cpu_seconds=300, memory_bytes=1024 * MEGABYTE, processes=128, file_bytes=256 * MEGABYTE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """Whose sandbox, what for, and what it may reach.
+
+    `hosts` are the approved names, each `name` or `name:port`; without a port 80 and 443 are meant. Empty: no network.
+    `env` are secrets and the like, by name. `requirements` is the text of a requirements.txt.
+    """
+
+    user_id: UUID
+    purpose: Purpose = Purpose.RUN
+    hosts: frozenset[str] = frozenset()
+    env: Mapping[str, str] = field(default_factory=dict)
+    requirements: str = ""
+    limits: Limits = RUN_LIMITS
+
+
+class ErrorCode(StrEnum):
+    INSTALL_FAILED = "install_failed"
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    RAISED = "raised"
+    BAD_RESULT = "bad_result"
+    TOO_MUCH_OUTPUT = "too_much_output"
+    CANCELLED = "cancelled"
+    SANDBOX_FAILED = "sandbox_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """`message` is for people and for the model; of `raised` it is the end of the traceback."""
+
+    code: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How `run(args)` of a capability ended. `result` is its text where `ok`, else None and `error` says why.
+
+    Everything in it is text of the tool: untrusted, and not yet scrubbed of secrets.
+    """
+
+    ok: bool
+    result: str | None = None
+    error: RunError | None = None
+    stdout: str = ""
+    stderr: str = ""
+    duration_ms: int = 0
+    hosts_used: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeResult:
+    """One execution in the stateful kernel. `value` is the repr of a last expression, "" where there is none."""
+
+    ok: bool
+    value: str = ""
+    error: RunError | None = None
+    stdout: str = ""
+    stderr: str = ""
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """`exit_code` is -N where signal N ended it. `error` is set where the sandbox ended the command (timed out, …)."""
+
+    exit_code: int
+    stdout: str = ""
+    stderr: str = ""
+    error: RunError | None = None
+    duration_ms: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and self.error is None
+
+
+Progress = Callable[[dict[str, Any]], Awaitable[None]]
+"""Told `{"status": "queued"|"preparing"|"installing"|"running"}` and
+`{"status": "output", "stream": "stdout"|"stderr", "text": lines}`."""
+
+
+class SandboxUnavailable(Unavailable):
+    """There is no sandbox; the message says what to install or to set. Nothing was run."""
+
+    default_code = "sandbox_unavailable"
+    default_message = "There is no sandbox to run tools in."
+
+
+class InstallFailed(IzzyError):
+    """The requirements could not be installed; the message names the line or quotes the installer."""
+
+    default_code = ErrorCode.INSTALL_FAILED.value
+    default_message = "The requirements could not be installed."
+    status = 422
+
+
+class SandboxGone(IzzyError):
+    """The sandbox ended: closed, or killed for `error`'s reason. No further call of it succeeds."""
+
+    default_code = ErrorCode.SANDBOX_FAILED.value
+    default_message = "The sandbox has ended."
+
+    def __init__(self, error: RunError) -> None:
+        super().__init__(error.message, code=error.code.value)
+        self.error = error
+
+
+class Sandbox(Protocol):
+    """One fresh, isolated machine of one user. Paths are relative to its home directory, or absolute in /tmp.
+
+    Calls are made one after the other. What a *tool* does wrong comes back in the result (`error`); `SandboxGone` is
+    raised where an earlier call ended the sandbox. Cancelling a call kills the sandbox at once.
+    """
+
+    async def write_file(self, path: str, content: str | bytes) -> None:
+        """Makes folders as needed. Raises InvalidInput for a path outside and for content beyond the limits."""
+
+    async def run_code(self, code: str, *, seconds: float | None = None) -> CodeResult:
+        """In a kernel that keeps its variables. A time-out interrupts it (KeyboardInterrupt), and where that does not help
+        ends the sandbox."""
+
+    async def run_command(self, command: str, *, seconds: float | None = None) -> CommandResult:
+        """By /bin/sh in the home directory. A time-out kills the command and all it started."""
+
+    async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> Outcome:
+        """Writes the files and calls `run(args)` of main.py in a process of its own."""
+
+    async def close(self) -> None:
+        """Kills what runs and leaves nothing. May be called again, and whatever happened before."""
+
+
+class Backend(Protocol):
+    name: str
+
+    async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> Sandbox:
+        """A sandbox with the requirements installed. Raises SandboxUnavailable, InstallFailed."""
+
+    def probe(self) -> CheckResult:
+        """Whether sandboxes can be made here, and if not the cause and what to do. Synchronous, about a second at most."""
