@@ -36,6 +36,14 @@ def default_toolsets() -> list[str]:
     return ["notes", "files", "web", "capabilities"]
 
 
+class Review(models.TextChoices):
+    """Which new memories wait for the user's review; what comes from untrusted sources always does."""
+
+    EVERYTHING = "everything", "Everything that Izzy wants to remember"
+    SENSITIVE = "sensitive", "Only what is sensitive or comes from elsewhere"
+    NOTHING = "nothing", "Only what comes from elsewhere"
+
+
 class Preferences(models.Model):
     """How Izzy treats one user. `tool_approval` maps a tool's name to allow, ask or never; an empty `model` or
     `language` leaves the choice to the instance or to detection."""
@@ -49,6 +57,8 @@ class Preferences(models.Model):
     tool_approval = models.JSONField(default=dict, blank=True, validators=[validate_approvals])
     model = models.CharField(max_length=120, blank=True, default="")
     use_memory = models.BooleanField(default=True)
+    capture = models.BooleanField(default=True)
+    review = models.CharField(max_length=16, choices=Review, default="sensitive")
 
     class Meta:
         verbose_name_plural = "preferences"

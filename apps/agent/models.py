@@ -86,6 +86,7 @@ class ToolCall(UserOwned):
     answer = models.TextField(blank=True)
     result = models.TextField(blank=True)
     is_error = models.BooleanField(default=False)
+    untrusted = models.BooleanField(default=False, help_text="The result quotes what others wrote.")
     error_code = models.CharField(max_length=48, blank=True)
     build_id = models.CharField(max_length=64, blank=True)
     duration_ms = models.PositiveIntegerField(default=0)

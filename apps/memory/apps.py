@@ -32,9 +32,10 @@ class MemoryConfig(AppConfig):
 
 
 def sweep() -> None:
-    """Erase the notes and files whose 30 days after deletion are over."""
+    """Erase the notes and files whose 30 days after deletion are over; end what is replaced by now."""
     from . import services
     from .services.file_history import files_deleted_purge
 
     services.deleted_purge()
+    services.superseded_due()
     files_deleted_purge()

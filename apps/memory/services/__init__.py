@@ -7,9 +7,13 @@ unknown, deleted or somebody else's.
 from .changes import memory_archive, memory_undo, memory_update
 from .creation import memory_bulk_create, memory_create
 from .decay import access_record, cycle_advance, decay_apply
-from .deletion import deleted_purge, memories_erase, memory_delete, memory_restore, user_forget
+from .deletion import deleted_purge, memories_erase, memory_delete, user_forget
 from .edges import edge_create, edge_delete
+from .merging import memory_absorb, memory_merge
+from .proposals import memory_submit
 from .provenance import BY_API, BY_ASSISTANT, BY_USER, Change, Provenance
+from .restoring import memory_restore
+from .superseding import memory_supersede, superseded_due
 
 __all__ = [
     "BY_API",
@@ -24,12 +28,17 @@ __all__ = [
     "edge_create",
     "edge_delete",
     "memories_erase",
+    "memory_absorb",
     "memory_archive",
     "memory_bulk_create",
     "memory_create",
     "memory_delete",
+    "memory_merge",
     "memory_restore",
+    "memory_submit",
+    "memory_supersede",
     "memory_undo",
     "memory_update",
+    "superseded_due",
     "user_forget",
 ]

@@ -1,4 +1,4 @@
-"""Deleting notes: out of sight at once, gone for good after 30 days, back again in between."""
+"""Deleting notes: out of sight at once, gone for good after 30 days."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -6,11 +6,9 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.core.errors import NotFound
-from apps.memory.indexing import notes_index
+from apps.memory.indexing import notes_reindex
 from apps.memory.models import KEEP_DELETED, Action, DecayCycle, Memory, MemoryEdge, MemoryRevision, Status
 from apps.memory.selectors import current_cycle, memory_get
-from apps.memory.states import state_values
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -28,39 +26,8 @@ def memory_delete(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -
     note.status = Status.DELETED
     note.deleted_at = note.updated_at = timezone.now()
     note.save(update_fields=["status", "deleted_at", "updated_at"])
-    notes_index(user_id, [note])
+    notes_reindex(user_id, [note])
     return note
-
-
-@transaction.atomic
-def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
-    """Bring back a deleted or archived note as it was before; one that is neither is returned unchanged.
-
-    Raises NotFound for a note deleted more than 30 days ago, swept or not.
-    """
-    note = Memory.objects.with_deleted(user_id).select_for_update().filter(pk=memory_id).first()
-    if note is None or _is_past(note):
-        raise NotFound("There is no note with this id that could be restored.")
-    if note.status not in {Status.DELETED, Status.ARCHIVED}:
-        return note
-    former = _state_before(note)
-    revision_keep(note, action=Action.RESTORED, change=change, cycle=current_cycle(user_id))
-    note.status, note.deleted_at, note.updated_at = former, None, timezone.now()
-    note.save(update_fields=["status", "deleted_at", "updated_at"])
-    notes_index(user_id, [note])
-    return note
-
-
-def _is_past(note: Memory) -> bool:
-    return note.deleted_at is not None and note.deleted_at <= timezone.now() - KEEP_DELETED
-
-
-def _state_before(note: Memory) -> str:
-    """The status that the deletion or archiving of `note` ended."""
-    action = Action.DELETED if note.status == Status.DELETED else Action.ARCHIVED
-    kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk, action=action)
-    revision = kept.order_by("-version").first()
-    return str(state_values(revision)["status"]) if revision else Status.ACTIVE
 
 
 def deleted_purge() -> int:
