@@ -17,6 +17,7 @@ from apps.chat.selectors.conversations import (
 )
 from apps.chat.selectors.messages import messages_json, readable_messages
 from apps.chat.serializers import (
+    ConversationDetailOutput,
     ConversationInput,
     ConversationOutput,
     IngestInput,
@@ -77,14 +78,14 @@ class ConversationsView(UserView):
 class ConversationView(UserView):
     """`GET PATCH DELETE /conversations/{id}/`."""
 
-    @extend_schema(operation_id="conversations_get", responses=ConversationOutput)
+    @extend_schema(operation_id="conversations_get", responses=ConversationDetailOutput)
     def get(self, request: Request, conversation_id: str) -> Response:
         found = conversation_get(self.user_id, conversation_id)
         rows = conversations_for(self.user_id, channel=None).filter(id=found.id)
-        return Response(conversation_json(with_counts(rows).get()))
+        return Response(conversation_json(with_counts(rows).get()) | {"summary": found.summary})
 
     @extend_schema(
-        operation_id="conversations_rename", request=ConversationInput, responses=ConversationOutput
+        operation_id="conversations_rename", request=ConversationInput, responses=ConversationDetailOutput
     )
     def patch(self, request: Request, conversation_id: str) -> Response:
         services.conversation_rename(

@@ -139,7 +139,7 @@ class Message(UserOwned):
     in the model's history where a turn ended without an answer. `position` orders a conversation;
     `round` is the round of its turn, 0 for the user's message; `seq` the last event before it was stored. A message
     that an edit or a retry replaced carries the turn that replaced it in `superseded_by` and is out of history,
-    pages and search.
+    pages and search. `indexed` and `captured` say that search, and the windows of capture, have taken it in.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -161,12 +161,14 @@ class Message(UserOwned):
         Turn, on_delete=models.CASCADE, null=True, blank=True, related_name="supersedes"
     )
     indexed = models.BooleanField(default=False)
+    captured = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["position"]
         indexes = [
             models.Index(fields=["indexed"], name="message_to_index", condition=Q(indexed=False)),
+            models.Index(fields=["captured"], name="message_to_capture", condition=Q(captured=False)),
         ]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "position"], name="message_position"),

@@ -84,6 +84,12 @@ class ConversationOutput(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField()
 
 
+class ConversationDetailOutput(ConversationOutput):
+    summary = serializers.CharField(
+        help_text="What stands in the prompt for the messages that were summed up; empty where none were."
+    )
+
+
 class MessageOutput(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     role = serializers.ChoiceField(Role.choices)

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from apps.chat.models import Message, MessageKind, TurnState
+from apps.chat.models import Conversation, Message, MessageKind, TurnState
+from apps.chat.prompt.summary_block import summary_block
 
 
 def messages_in_force(conversation_id: UUID) -> QuerySet[Message]:
@@ -19,15 +20,26 @@ def messages_in_force(conversation_id: UUID) -> QuerySet[Message]:
     )
 
 
-def history(conversation_id: UUID) -> list[dict[str, Any]]:
-    """`[{role, content}]` of the messages in force; neighbours of one role become one message."""
+def messages_sent(conversation: Conversation) -> QuerySet[Message]:
+    """Those of them that go to the model word for word: what comes after the summary."""
+    return messages_in_force(conversation.id).filter(position__gt=conversation.summary_until)
+
+
+def history(conversation: Conversation) -> list[dict[str, Any]]:
+    """`[{role, content}]`: the summary, where there is one, in front of the first message after it.
+
+    Neighbours of one role become one message. The first one is the user's, since whole turns are summed up.
+    """
     messages: list[dict[str, Any]] = []
-    for role, blocks in messages_in_force(conversation_id).values_list("role", "blocks"):
+    for role, blocks in messages_sent(conversation).values_list("role", "blocks"):
         content = json.loads(blocks)
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] = messages[-1]["content"] + content
         elif content:
             messages.append({"role": role, "content": content})
+    if conversation.summary_until and messages:
+        block = summary_block(conversation.summary, untrusted=conversation.summary_untrusted)
+        messages[0]["content"] = [block, *messages[0]["content"]]
     return messages
 
 

@@ -17,6 +17,7 @@ from apps.chat.runner.rows import LogWrite, Outcome, log_write, message_save, st
 from apps.chat.runner.turn import RunningTurn
 from apps.chat.runner.work import INTERRUPTED_MESSAGE, Work, conversation_release, work_next
 from apps.chat.services.messages import STOPPED, Draft
+from apps.chat.summary.folding import conversation_fold_after
 from apps.core.database import in_db
 
 logger = logging.getLogger(__name__)
@@ -188,6 +189,7 @@ class Actor:
         except Exception:  # the answer stands, whatever is wrong with search; a sweep indexes it later
             logger.exception("the messages of turn %s were not indexed", turn_id)
         self._start(self._make_title(turn_id))
+        self._start(conversation_fold_after(self.conversation_id))
 
     async def _watch(self, task: "asyncio.Task[Outcome]", turn_id: UUID) -> None:
         """Until the turn has ended or was cancelled: takes up what is asked for meanwhile."""

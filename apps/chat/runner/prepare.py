@@ -19,15 +19,21 @@ from apps.chat.prompt.context_block import context_block
 from apps.chat.prompt.history import history, recent_texts
 from apps.chat.prompt.system import system_blocks
 from apps.chat.prompt.toolbox import conversation_tools
+from apps.chat.summary.budget import current_budget
+from apps.chat.summary.selectors import over, turns_shown
 from apps.memory.injection import Surfaced, still_shown, surface
 from apps.memory.services import cycle_advance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A turn ready to run. `memories` are the surfaced items of a fresh turn (`[]` when it is resumed)."""
+    """A turn ready to run. `memories` are the surfaced items of a fresh turn (`[]` when it is resumed).
+
+    `too_long` says that the conversation has to be summed up before it is sent; then `turn_reload` gives its state.
+    """
 
     state: TurnState
+    too_long: bool
     message_id: UUID
     use_memory: bool
     memories: list[dict[str, Any]]
@@ -51,6 +57,7 @@ def turn_prepare(turn_id: UUID) -> Prepared:
         _store_context(turn, message, preferences, surfaced)
     return Prepared(
         state=_loop_state(turn, preferences),
+        too_long=over(turn.conversation, current_budget().limit),
         message_id=message.id,
         use_memory=turn.conversation.use_memory,
         memories=turn.memories if fresh else [],
@@ -58,13 +65,16 @@ def turn_prepare(turn_id: UUID) -> Prepared:
     )
 
 
+def turn_reload(turn_id: UUID) -> TurnState:
+    """The turn as its rows say, after its conversation was summed up."""
+    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    return _loop_state(turn, preferences_for(turn.user_id))
+
+
 def _surface(turn: Turn) -> Surfaced:
-    """The notes worth bringing up that this conversation has not been shown yet, as they read now."""
+    """The notes worth bringing up that the model does not have before it already, as they read now."""
     texts = recent_texts(turn.conversation_id)
-    shown = Turn.objects.for_user(turn.user_id).filter(
-        conversation_id=turn.conversation_id, messages__role=Role.USER, messages__superseded_by=None
-    )
-    items = [item for memories in shown.values_list("memories", flat=True) for item in memories]
+    items = [item for shown in turns_shown(turn.conversation) for item in shown.memories]
     known = still_shown(turn.user_id, items)
     return surface(turn.user_id, texts, exclude_ids=known, now=timezone.now())
 
@@ -91,7 +101,7 @@ def _loop_state(turn: Turn, preferences: Preferences) -> TurnState:
         turn_id=turn.id,
         system=system_blocks(preferences, use_memory=conversation.use_memory),
         tools=tools,
-        messages=history(conversation.id),
+        messages=history(conversation),
         model=turn.model,
         rounds_done=newest.round if newest else 0,
         stop_reason=newest.stop_reason if newest else "",

@@ -1,12 +1,12 @@
 """One turn: from its rows through the agent's loop to its outcome."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from apps.agent.client import ModelClient
 from apps.agent.events import (
     ApprovalRequested,
     Event,
@@ -14,6 +14,7 @@ from apps.agent.events import (
     Question,
     Response,
     TurnFailed,
+    TurnResumed,
     TurnStarted,
     to_json,
 )
@@ -23,9 +24,11 @@ from apps.agent.loop import TurnStore, run_turn
 from apps.agent.sdk import default_client
 from apps.agent.tools.registry import find_tool
 from apps.chat.models import TurnState
-from apps.chat.runner.prepare import Prepared, turn_prepare
+from apps.chat.runner.prepare import Prepared, turn_prepare, turn_reload
 from apps.chat.runner.rows import Outcome, stopped
 from apps.chat.services.messages import FAILED, INTERRUPTED
+from apps.chat.summary.folding import conversation_fold
+from apps.chat.summary.selectors import Need
 from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.memory.file_tool import MemoryFiles
@@ -33,6 +36,7 @@ from apps.memory.tool_service import NoteTools
 
 logger = logging.getLogger(__name__)
 
+TOO_LONG = "context_too_long"
 INTERNAL_ERROR = TurnFailed("internal_error", "Something went wrong inside Izzy. The server's log says what.")
 
 
@@ -61,10 +65,10 @@ class RunningTurn:
         self.loop = prepared.state
         if prepared.memories:
             self.tell(MemoryContext(prepared.memories, prepared.memory_tokens))
+        if prepared.too_long:
+            self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
         last: Event = INTERNAL_ERROR
-        executor = await _executor(prepared)
-        client: ModelClient = default_client()
-        async for event in run_turn(prepared.state, client=client, executor=executor, store=self.store):
+        async for event in self._events(await _executor(prepared)):
             if isinstance(event, Response | TurnFailed):
                 last = event
                 continue
@@ -72,6 +76,31 @@ class RunningTurn:
                 self.waiting_for.append(to_json(event))
             self.tell(event)
         return self._outcome(last)
+
+    async def _events(self, executor: ToolExecutor) -> AsyncGenerator[Event, None]:
+        """What the loop tells. Where the model finds the conversation too long, it is summed up and asked once more."""
+        shortened = False
+        while self.loop is not None:
+            events = run_turn(self.loop, client=default_client(), executor=executor, store=self.store)
+            async with aclosing(events):
+                async for event in events:
+                    if isinstance(event, TurnFailed) and event.code == TOO_LONG and not shortened:
+                        shorter = await self._shorter(self.loop, Need.REFUSED)
+                        if shorter is not None:
+                            self.loop, shortened = shorter, True
+                            break
+                    if not (shortened and isinstance(event, TurnResumed)):
+                        yield event
+                else:
+                    return
+
+    async def _shorter(self, loop: LoopState, need: Need) -> LoopState | None:
+        """The turn's state once its conversation has been summed up; None where that made it no shorter."""
+        if not await conversation_fold(loop.conversation_id, need):
+            return None
+        shorter = await in_db(turn_reload, self.turn_id)
+        shorter.build_id = loop.build_id
+        return shorter
 
     def _outcome(self, event: Event) -> Outcome:
         if not isinstance(event, Response):

@@ -15,6 +15,7 @@ from apps.chat.selectors.messages import (
     newest_messages,
     toolcall_json,
 )
+from apps.chat.summary.selectors import SUMMARY_FIELDS, summary_json
 
 SNAPSHOT_MESSAGES = 200
 REPLAY_ROWS = 2000
@@ -42,7 +43,7 @@ class Snapshot:
 @one_view()
 def snapshot(conversation: Conversation) -> Snapshot:
     """The conversation as its rows say; `seq` is the newest event that is in it."""
-    conversation.refresh_from_db(fields=["stored_seq", "title"])
+    conversation.refresh_from_db(fields=["stored_seq", "title", *SUMMARY_FIELDS])
     turn = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).order_by("id").last()
     live = live_text(turn) if turn else None
     shown = newest_messages(conversation, limit=SNAPSHOT_MESSAGES)
@@ -53,6 +54,7 @@ def snapshot(conversation: Conversation) -> Snapshot:
         "title": conversation.title,
         "use_memory": conversation.use_memory,
         "messages": messages_json(conversation.user_id, shown),
+        "summary": summary_json(conversation),
         "turn": _turn_json(turn, live) if turn and live else None,
         "queued": _queued(conversation),
     }

@@ -24,6 +24,7 @@ from apps.chat.models import (
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.services.conversations import conversation_create
 from apps.chat.services.messages import STOPPED, position_next, turn_close
+from apps.chat.summary.services import summary_cut
 from apps.chat.titles import heuristic_title
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import parse_id
@@ -182,6 +183,7 @@ def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> N
     replaced = conversation.messages.filter(superseded_by=None, position__gte=first.position)
     ids = list(replaced.values_list("id", flat=True))
     replaced.update(superseded_by=turn)
+    summary_cut(conversation=conversation, position=first.position)
     documents_remove(user_id=conversation.user_id, source=Source.CONVERSATION, source_ids=ids)
 
 

@@ -1,0 +1,1 @@
+"""The rolling summary: what stands in the prompt for the beginning of a conversation that has outgrown its budget."""
