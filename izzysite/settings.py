@@ -241,6 +241,19 @@ SPECTACULAR_SETTINGS = {
 
 # --- Files, time, log ------------------------------------------------------------------------------------------
 
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": IZZY_DATA_DIR}},
+    # Only the user the server runs as reads the tools' files: sandboxes get copies of what they need.
+    "capabilities": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": IZZY_DATA_DIR,
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 USE_TZ = True
@@ -320,6 +333,8 @@ IZZY_MODEL_PRICES = {
     "claude-opus": (5.0, 25.0, 0.50, 6.25),
 }
 IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
+IZZY_CAPABILITY_LIMIT = env_int("IZZY_CAPABILITY_LIMIT", 2_000, minimum=1)
+IZZY_EXECUTION_DAYS = env_int("IZZY_EXECUTION_DAYS", 30, minimum=1)
 IZZY_ARCHIVE_DAYS = env_int("IZZY_ARCHIVE_DAYS", 90, minimum=1)
 IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 # Weights of the search signals that differ from `apps.search.ranking.WEIGHTS`, for example {"date": 1.0}.

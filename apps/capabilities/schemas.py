@@ -1,0 +1,190 @@
+"""JSON schemas of inputs: which ones a capability may have, and checking an input in bounded time."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from jsonschema.validators import extend
+from referencing.exceptions import Unresolvable
+
+from apps.agent.canonical import canonical_json
+from apps.core.errors import InvalidInput, TooLarge
+
+from .patterns import MATCHED_CHARS, pattern_problem
+
+MAX_SCHEMA_CHARS = 20_000
+MAX_SCHEMA_DEPTH = 12
+MAX_EXPANDED = 3_000
+MAX_PROPERTIES = 100
+MAX_INPUT_CHARS = 200_000
+MAX_INPUT_DEPTH = 32
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+COMBINATORS = ("oneOf", "allOf", "anyOf")
+FOREIGN = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$id", "$vocabulary")
+
+
+def clean_schema(value: object, *, field: str = "input_schema") -> dict[str, Any]:
+    """A schema that the Messages API takes for a tool. Raises InvalidInput (`invalid_schema`) or TooLarge."""
+    if not isinstance(value, dict):
+        raise _wrong("must be a JSON object", field)
+    if depth_of(value) > MAX_SCHEMA_DEPTH:
+        raise _wrong(f"is nested more than {MAX_SCHEMA_DEPTH} levels deep", field)
+    size = len(canonical_json(value))
+    if size > MAX_SCHEMA_CHARS:
+        message = f"{field} has {size:,} characters; at most {MAX_SCHEMA_CHARS:,} are accepted."
+        raise TooLarge(message, field=field, limit=MAX_SCHEMA_CHARS)
+    _check_top(value, field)
+    try:
+        Draft202012Validator.check_schema(value)
+    except SchemaError as error:
+        place = ".".join(str(part) for part in error.absolute_path)
+        raise _wrong(
+            f"is no valid schema: {f'{place}: ' if place else ''}{error.message[:300]}", field
+        ) from error
+    for node in _nodes(value):
+        _check_node(node, field)
+    _check_references(value, field)
+    return value
+
+
+def clean_output_schema(value: object) -> dict[str, Any]:
+    """Like an input's; {} where nothing is said about the result."""
+    return clean_schema(value, field="output_schema") if value else {}
+
+
+def input_error(schema: dict[str, Any], value: Any) -> str:
+    """What is wrong with an input in one sentence, "" where it fits. Bounded in time and size."""
+    if not isinstance(value, dict):
+        return "The input must be a JSON object."
+    if depth_of(value) > MAX_INPUT_DEPTH:
+        return f"The input is nested more than {MAX_INPUT_DEPTH} levels deep."
+    if len(canonical_json(value)) > MAX_INPUT_CHARS:
+        return f"The input has more than {MAX_INPUT_CHARS:,} characters."
+    try:
+        error = best_match(_validator(canonical_json(schema)).iter_errors(value))
+    except (RecursionError, Unresolvable):
+        return "The input cannot be checked against the schema: it refers to itself."
+    if error is None:
+        return ""
+    place = ".".join(str(part) for part in error.absolute_path)
+    message = str(error.message).split("\n")[0]
+    return (f"`{place}`: " if place else "") + (message if len(message) <= 300 else f"{message[:300]}…")
+
+
+def depth_of(value: Any) -> int:
+    """How deep lists and objects are nested; without recursion, since the nesting may be as deep as a parser allows."""
+    deepest, pending = 0, [(value, 1)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, dict | list):
+            deepest = max(deepest, depth)
+            inner = item.values() if isinstance(item, dict) else item
+            pending.extend((each, depth + 1) for each in inner)
+    return deepest
+
+
+def _wrong(what: str, field: str) -> InvalidInput:
+    return InvalidInput(f"{field} {what}.", code="invalid_schema", field=field)
+
+
+def _check_top(schema: dict[str, Any], field: str) -> None:
+    if schema.get("type") != "object":
+        raise _wrong('must have "type": "object" at its top', field)
+    if found := [name for name in (*COMBINATORS, "$ref", "enum", "not") if name in schema]:
+        raise _wrong(f"must not have {found[0]} at its top; describe one object with properties", field)
+    if schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
+        raise _wrong("must be of draft 2020-12", field)
+    if isinstance(properties := schema.get("properties"), dict):
+        if len(properties) > MAX_PROPERTIES:
+            raise _wrong(f"has more than {MAX_PROPERTIES} properties", field)
+        if odd := [name for name in properties if not PROPERTY.fullmatch(name)]:
+            raise _wrong(
+                f"has a property {odd[0][:80]!r}: names have up to 64 letters, digits, _, . and -", field
+            )
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    pending = [schema]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            yield item
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+
+
+def _check_node(node: dict[str, Any], field: str) -> None:
+    if found := [name for name in FOREIGN if isinstance(node.get(name), str)]:
+        raise _wrong(f"must not use {found[0]}", field)
+    reference = node.get("$ref")
+    if isinstance(reference, str) and not reference.startswith("#/$defs/"):
+        raise _wrong('may refer to its own "#/$defs/…" only', field)
+    patterns = [node["pattern"]] if isinstance(node.get("pattern"), str) else []
+    if isinstance(node.get("patternProperties"), dict):
+        patterns += list(node["patternProperties"])
+    for pattern in patterns:
+        if problem := pattern_problem(pattern):
+            raise _wrong(f"has the pattern {pattern[:80]!r}, which {problem}", field)
+
+
+def _check_references(schema: dict[str, Any], field: str) -> None:
+    """Refuses references that lead nowhere or in a circle, and such as multiply into a huge schema."""
+    sizes: dict[str, int] = {}
+
+    def size(node: Any, above: tuple[str, ...]) -> int:
+        if isinstance(node, list):
+            return 1 + sum(size(item, above) for item in node)
+        if not isinstance(node, dict):
+            return 1
+        total = 1 + sum(size(item, above) for name, item in node.items() if name != "$defs")
+        reference = node.get("$ref")
+        return total + referred(reference, above) if isinstance(reference, str) else total
+
+    def referred(reference: str, above: tuple[str, ...]) -> int:
+        if reference in above:
+            raise _wrong("refers to itself; describe nested values to a fixed depth", field)
+        if reference not in sizes:
+            name = reference.removeprefix("#/$defs/")
+            definitions = schema.get("$defs")
+            if not isinstance(definitions, dict) or name not in definitions:
+                raise _wrong(f"refers to {reference[:80]!r}, which is not there", field)
+            sizes[reference] = size(definitions[name], (*above, reference))
+        return sizes[reference]
+
+    if size(schema, ()) > MAX_EXPANDED:
+        raise _wrong("becomes too large when its references are followed", field)
+
+
+def _pattern(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    if not isinstance(value, str):
+        return
+    if len(value) > MATCHED_CHARS:
+        yield ValidationError(
+            f"has {len(value):,} characters; at most {MATCHED_CHARS} can be matched with a pattern"
+        )
+    elif not re.search(pattern, value):
+        yield ValidationError(f"{value[:100]!r} does not match {pattern!r}")
+
+
+def _unique(_: Any, wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
+    if (
+        wanted
+        and isinstance(value, list)
+        and len({json.dumps(item, sort_keys=True) for item in value}) < len(value)
+    ):
+        yield ValidationError("has an item twice")
+
+
+_Validator: Any = extend(Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique})
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Draft202012Validator:
+    validator: Draft202012Validator = _Validator(json.loads(schema))
+    return validator

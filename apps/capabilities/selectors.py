@@ -1,0 +1,153 @@
+"""Reads of the catalog."""
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+
+from apps.accounts.models import Secret
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
+
+from .models import Capability, CapabilityVersion, Execution, Status
+from .names import NAME
+
+UNUSED_FOR = timedelta(days=90)
+FAILING_RUNS = 3
+
+
+def capability_get(user_id: UUID, name: object) -> Capability:
+    """The capability of that name, or with that id. Raises NotFound for a foreign or unknown one."""
+    rows = Capability.objects.for_user(user_id).select_related("current")
+    if isinstance(name, str) and NAME.fullmatch(name):
+        found = rows.filter(name=name).first()
+    else:
+        found = rows.filter(pk=parse_id(name)).first()
+    if found is None:
+        raise NotFound("There is no capability of this name.")
+    return found
+
+
+def capabilities_for(user_id: UUID, *, status: str = "", q: str = "", tag: str = "") -> QuerySet[Capability]:
+    """The user's capabilities by name, those of a status, a tag, and with all words of `q` in name or description."""
+    rows = Capability.objects.for_user(user_id).select_related("current").order_by("name")
+    if status:
+        rows = rows.filter(status=status)
+    if tag:
+        rows = rows.filter(tags__icontains=f'"{tag.lower()}"')
+    for word in q.split()[:20]:
+        rows = rows.filter(Q(name__icontains=word) | Q(description__icontains=word) | Q(tags__icontains=word))
+    return rows
+
+
+def capabilities_active(user_id: UUID, *, limit: int | None = None) -> list[Capability]:
+    """The active ones by name; `limit` of them where given."""
+    rows = (
+        Capability.objects.for_user(user_id)
+        .filter(status=Status.ACTIVE)
+        .select_related("current")
+        .order_by("name")
+    )
+    return list(rows if limit is None else rows[:limit])
+
+
+def capabilities_by_id(user_id: UUID, ids: Iterable[UUID]) -> dict[UUID, Capability]:
+    rows = Capability.objects.for_user(user_id).filter(pk__in=list(ids)).select_related("current")
+    return {row.pk: row for row in rows}
+
+
+def capabilities_named(user_id: UUID, names: Collection[str]) -> dict[str, Capability]:
+    """Those of these names, whatever their status."""
+    rows = Capability.objects.for_user(user_id).filter(name__in=list(names)).select_related("current")
+    return {row.name: row for row in rows}
+
+
+def versions_of(capability: Capability) -> list[CapabilityVersion]:
+    """All versions, newest first."""
+    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
+    return list(rows.order_by("-number"))
+
+
+def version_get(capability: Capability, number: int) -> CapabilityVersion:
+    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability, number=number)
+    found = rows.first()
+    if found is None:
+        raise NotFound(f"{capability.name} has no version {number}.")
+    return found
+
+
+def executions_of(capability: Capability) -> QuerySet[Execution]:
+    """Its runs, newest first."""
+    return (
+        Execution.objects.for_user(capability.user_id).filter(capability=capability).order_by("-created_at")
+    )
+
+
+def execution_get(user_id: UUID, execution_id: object) -> Execution:
+    rows = Execution.objects.for_user(user_id).select_related("capability")
+    found = rows.filter(pk=parse_id(execution_id)).first()
+    if found is None:
+        raise NotFound("There is no run with this id.")
+    return found
+
+
+def success_rate(capability: Capability) -> float | None:
+    """The share of runs that gave a result, 0 to 1; None before the first."""
+    return capability.successes / capability.runs if capability.runs else None
+
+
+def retire_reason(capability: Capability) -> str:
+    """Why it may be time to let a capability go; "" where nothing speaks against it."""
+    if capability.status != Status.ACTIVE:
+        return ""
+    if capability.failures_in_row >= FAILING_RUNS:
+        return f"Its last {capability.failures_in_row} runs failed."
+    last = capability.last_run_at or capability.created_at
+    if timezone.now() - max(last, capability.updated_at) >= UNUSED_FOR:
+        return f"Not used for {(timezone.now() - last).days} days."
+    return ""
+
+
+def secrets_stored(user_id: UUID) -> list[Secret]:
+    """The user's secrets by name; their values stay where they are."""
+    return list(Secret.objects.filter(user_id=user_id).order_by("name"))
+
+
+def secrets_missing(user_id: UUID, names: Iterable[str]) -> list[str]:
+    """Those of these names for which the user has stored nothing."""
+    stored = set(Secret.objects.filter(user_id=user_id).values_list("name", flat=True))
+    return [name for name in names if name not in stored]
+
+
+def secret_users(user_id: UUID) -> dict[str, list[str]]:
+    """Which capabilities ask for each secret in their current version."""
+    users: dict[str, list[str]] = {}
+    for row in (
+        Capability.objects.for_user(user_id).exclude(current=None).select_related("current").order_by("name")
+    ):
+        for name in row.current.secrets if row.current else []:
+            users.setdefault(name, []).append(row.name)
+    return users
+
+
+def capability_stats(user_id: UUID) -> dict[str, Any]:
+    """`{total, by_status, waiting_for_approval, runs, failed_runs}`; runs are those of the last 30 days."""
+    rows = Capability.objects.for_user(user_id)
+    counts = dict(rows.order_by().values_list("status").annotate(number=Count("pk")))
+    since = timezone.now() - timedelta(days=30)
+    runs = Execution.objects.for_user(user_id).filter(created_at__gte=since)
+    waiting = sum(
+        not row.current.is_approved
+        for row in rows.exclude(current=None).select_related("current")
+        if row.current
+    )
+    return {
+        "total": sum(counts.values()),
+        "by_status": {status: counts.get(status, 0) for status in Status.values},
+        "waiting_for_approval": waiting,
+        "runs": runs.count(),
+        "failed_runs": runs.filter(state=Execution.State.FAILED).count(),
+    }

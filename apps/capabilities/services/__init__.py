@@ -1,0 +1,35 @@
+"""Writes of the catalog: each keyword-only, in one transaction."""
+
+from .approval import capability_approve
+from .creation import capability_begin, capability_create
+from .lifecycle import (
+    capability_delete,
+    capability_disable,
+    capability_enable,
+    capability_fail,
+    capability_rollback,
+    user_forget,
+)
+from .runs import execution_begin, execution_discard, execution_finish, executions_prune
+from .secrets import user_secret_delete, user_secret_set
+from .versions import capability_update, version_add
+
+__all__ = [
+    "capability_approve",
+    "capability_begin",
+    "capability_create",
+    "capability_delete",
+    "capability_disable",
+    "capability_enable",
+    "capability_fail",
+    "capability_rollback",
+    "capability_update",
+    "execution_begin",
+    "execution_discard",
+    "execution_finish",
+    "executions_prune",
+    "user_forget",
+    "user_secret_delete",
+    "user_secret_set",
+    "version_add",
+]

@@ -1,0 +1,105 @@
+"""Switching on and off, going back, deleting."""
+
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.capabilities.files import ROOT, files_verified, folder_remove
+from apps.capabilities.models import Capability, Status
+from apps.capabilities.refusals import refused
+from apps.capabilities.selectors import version_get, versions_of
+from apps.core.errors import Conflict
+from apps.search.documents import Source
+from apps.search.services import documents_remove
+
+from .creation import UNTRUSTED
+from .rows import capability_locked, capability_save, make_current
+
+MAX_REASON_CHARS = 2_000
+
+
+@transaction.atomic
+def capability_enable(*, user_id: UUID, capability_id: UUID) -> Capability:
+    """Active again. Conflict (`no_version`) where nothing was ever built, `building` while it is; one from an archive
+    has to be approved first (`not_approved`)."""
+    capability = capability_locked(user_id, capability_id)
+    if capability.status == Status.ACTIVE:
+        return capability
+    if capability.current is None:
+        if capability.status == Status.BUILDING:
+            raise refused("building", capability.name, f"{capability.name} is still being built.")
+        raise Conflict(f"{capability.name} has no version that could run.", code="no_version")
+    if capability.current.untrusted and not capability.current.is_approved:
+        raise refused(
+            "not_approved", capability.name, f"{capability.name} came from an archive. Approve it first."
+        )
+    capability.failures_in_row = 0
+    capability_save(capability, Status.ACTIVE)
+    return capability
+
+
+@transaction.atomic
+def capability_disable(*, user_id: UUID, capability_id: UUID, reason: str = "") -> Capability:
+    """Out of use until it is enabled again. Conflict (`building`) while its first version is being built."""
+    capability = capability_locked(user_id, capability_id)
+    if capability.status == Status.BUILDING:
+        raise refused("building", capability.name, f"{capability.name} is still being built.")
+    if capability.status != Status.DISABLED:
+        capability_save(capability, Status.DISABLED, reason[:MAX_REASON_CHARS])
+    return capability
+
+
+@transaction.atomic
+def capability_fail(*, user_id: UUID, capability_id: UUID, reason: str) -> Capability:
+    """Marks it as failed, with the reason that the page and the model are told."""
+    capability = capability_locked(user_id, capability_id)
+    capability_save(capability, Status.FAILED, reason[:MAX_REASON_CHARS])
+    return capability
+
+
+@transaction.atomic
+def capability_rollback(*, user_id: UUID, capability_id: UUID, number: int | None = None) -> Capability:
+    """Makes an earlier version the current one (without a number: the one before); newer ones stay beside it.
+
+    What that version was allowed holds still. Raises NotFound for an unknown number, Conflict where there is nothing
+    earlier (`no_version`) or its files were changed on disk (`tampered`).
+    """
+    capability = capability_locked(user_id, capability_id)
+    if number is None:
+        number = _number_before(capability)
+    version = version_get(capability, number)
+    files_verified(version, capability.name)
+    make_current(capability, version)
+    status, reason = Status(capability.status), capability.status_reason
+    if version.untrusted and not version.is_approved:
+        status, reason = Status.DISABLED, UNTRUSTED
+    elif status in {Status.FAILED, Status.BUILDING}:
+        status, reason = Status.ACTIVE, ""
+    capability_save(capability, status, reason)
+    return capability
+
+
+@transaction.atomic
+def capability_delete(*, user_id: UUID, capability_id: UUID) -> None:
+    """Removes it with its versions, files and runs, for good."""
+    capability = capability_locked(user_id, capability_id)
+    folder = f"{ROOT}/{capability.pk}"
+    documents_remove(user_id=user_id, source=Source.CAPABILITY, source_ids=[capability.pk])
+    Capability.objects.for_user(user_id).filter(pk=capability.pk).delete()
+    transaction.on_commit(lambda: folder_remove(folder))
+
+
+def user_forget(*, user_id: UUID) -> int:
+    """Removes the files of all capabilities before the account's rows go; returns how many capabilities."""
+    ids = list(Capability.objects.for_user(user_id).values_list("pk", flat=True))
+    folders = [f"{ROOT}/{each}" for each in ids]
+    transaction.on_commit(lambda: [folder_remove(folder) for folder in folders])
+    return len(ids)
+
+
+def _number_before(capability: Capability) -> int:
+    current = capability.current
+    earlier = [each.number for each in versions_of(capability) if current and each.number < current.number]
+    if not earlier:
+        raise Conflict(f"{capability.name} has no earlier version.", code="no_version")
+    return max(earlier)
