@@ -18,6 +18,7 @@ from apps.agent.protocols import ConversationTools, FileTools, MemoryTools
 from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
+from apps.agent.selectors import conversation_untrusted
 from apps.agent.tools.base import Approval, Emit, Tier, Tool, ToolContext, ToolFailure, ToolOutput
 from apps.agent.tools.registry import find_tool
 from apps.core.database import in_db
@@ -93,11 +94,22 @@ class ToolExecutor:
         started = time.monotonic()
         output, error_code = await self._handled(tool, context, arguments)
         data = output.data if isinstance(output, ToolOutput) else output
+        quotes = isinstance(output, ToolOutput) and output.untrusted
+        untrusted = quotes or (tool.untrusted and not error_code)
         text = result_text(
             data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=tool.untrusted and not error_code
         )
         build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
-        return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000))
+        return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
+
+    async def asks(self, tool: Tool, arguments: dict[str, Any]) -> bool:
+        """Whether this call needs the user's yes: by their settings, or since others' words may be behind it."""
+        approval = self.approval(tool)
+        if approval != "allow" or tool.asks_when_untrusted is None or tool.name in self.approvals:
+            return approval == "ask"
+        if self.conversation_id is None or not tool.asks_when_untrusted(arguments):
+            return False
+        return await in_db(conversation_untrusted, user_id=self.user_id, conversation_id=self.conversation_id)
 
     async def _handled(self, tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> tuple[Any, str]:
         try:
@@ -108,7 +120,7 @@ class ToolExecutor:
                 return _timed_out(tool), "timeout"
             return self._crashed(tool, error), "tool_crashed"
         except ToolFailure as error:
-            return str(error), "tool_failed"
+            return ToolOutput(str(error), untrusted=error.untrusted), "tool_failed"
         except IzzyError as error:
             return error.message, error.code
         except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn

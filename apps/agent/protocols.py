@@ -6,6 +6,7 @@ with a message that the model can act on.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
@@ -53,10 +54,18 @@ class MemoryTools(Protocol):
         """`{searches, count, memories, summary?}`: what many searches side by side find about a question."""
 
 
+@dataclass(frozen=True, slots=True)
+class FileAnswer:
+    """What a command of the memory tool answers; `untrusted` where that shows what others wrote."""
+
+    text: str
+    untrusted: bool = False
+
+
 class FileTools(Protocol):
     """One user's memory files."""
 
-    async def run(self, fields: dict[str, Any]) -> str:
+    async def run(self, fields: dict[str, Any]) -> FileAnswer:
         """The answer to one command of the memory tool, given its fields."""
 
 

@@ -129,17 +129,18 @@ class Round:
         if refusal is not None or call.tool is None:
             await self._end_unrun(call, refusal or Outcome("", "unknown_tool"))
             return False
-        waits_for = self._waits_for(call, call.tool)
+        waits_for = await self._waits_for(call, call.tool)
         if waits_for:
             await self._wait(call, waits_for)
         return not self.waiting
 
-    def _waits_for(self, call: Call, tool: Tool) -> WaitsFor:
+    async def _waits_for(self, call: Call, tool: Tool) -> WaitsFor:
         if call.row.decision:
             return WaitsFor.NOTHING
         if tool.waits_for != WaitsFor.NOTHING:
             return tool.waits_for
-        return WaitsFor.APPROVAL if self.executor.approval(tool) == "ask" else WaitsFor.NOTHING
+        asks = await self.executor.asks(tool, call.block["input"])
+        return WaitsFor.APPROVAL if asks else WaitsFor.NOTHING
 
     async def _wait(self, call: Call, waits_for: WaitsFor) -> None:
         user_id = self.executor.user_id
@@ -202,6 +203,5 @@ class Round:
 def _ended(row: ToolCall) -> Outcome | None:
     if row.is_open:
         return None
-    return Outcome(
-        row.result, row.error_code or ("failed" if row.is_error else ""), row.build_id, row.duration_ms
-    )
+    error_code = row.error_code or ("failed" if row.is_error else "")
+    return Outcome(row.result, error_code, row.build_id, row.duration_ms, row.untrusted)

@@ -37,6 +37,18 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
     )
 
 
+def untrusted_turns(*, user_id: UUID, turn_ids: Collection[UUID]) -> set[UUID]:
+    """Those of the turns in which the model read what others wrote: the result of a tool that quotes it."""
+    rows = ToolCall.objects.for_user(user_id).filter(turn_id__in=turn_ids, untrusted=True)
+    return {turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id is not None}
+
+
+def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
+    """Whether the model read in this conversation what others wrote. It stays so: later turns see it, or a summary."""
+    rows = ToolCall.objects.for_user(user_id).filter(conversation_id=conversation_id, untrusted=True)
+    return rows.exists()
+
+
 def turn_tool_calls(*, user_id: UUID, turn_id: UUID) -> list[dict[str, Any]]:
     """The calls of the turn that have ended, in order, as a `Response` names them."""
     ended = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, state=ToolCall.State.DONE)

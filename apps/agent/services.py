@@ -111,6 +111,7 @@ def toolcall_finish(*, user_id: UUID, id: UUID, outcome: Outcome) -> bool:
         state=State.DONE,
         result=outcome.result,
         is_error=outcome.is_error,
+        untrusted=outcome.untrusted,
         error_code=outcome.error_code[:48],
         duration_ms=outcome.duration_ms,
         build_id=outcome.build_id,

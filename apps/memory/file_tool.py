@@ -1,12 +1,30 @@
 """The tool `memory`: files under /memories, for the model."""
 
+from dataclasses import replace
+from posixpath import splitext
 from typing import Any
 from uuid import UUID
 
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from apps.agent.protocols import FileAnswer
+from apps.agent.results import UNTRUSTED
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
 from apps.core.database import in_db
 
-from .files.commands import COMMANDS, command_run
+from .files.commands import (
+    COMMANDS,
+    DELETE,
+    RENAME,
+    REPLACE,
+    SYNONYMS,
+    VIEW,
+    WRITTEN_FIELDS,
+    command_name,
+    command_run,
+)
+from .files.paths import ROOT, clean_path
+from .models import Trust
+from .reading import Reading
+from .selectors.files import file_at
 from .services import BY_ASSISTANT, Change
 
 TOOLSET = "files"
@@ -22,20 +40,49 @@ NO_FILES = (
 class MemoryFiles:
     """The memory files of one user: implements `apps.agent.protocols.FileTools`."""
 
-    def __init__(self, *, user_id: UUID, change: Change = BY_ASSISTANT) -> None:
+    def __init__(
+        self, *, user_id: UUID, change: Change = BY_ASSISTANT, reading: Reading | None = None
+    ) -> None:
         self.user_id = user_id
         self.change = change
+        self.reading = reading or Reading(user_id=user_id)
 
-    async def run(self, fields: dict[str, Any]) -> str:
-        """The answer to one command."""
-        return await in_db(command_run, user_id=self.user_id, fields=fields, change=self.change)
+    async def run(self, fields: dict[str, Any]) -> FileAnswer:
+        """The answer to one command, and whether it quotes what others wrote."""
+        return await in_db(self._run, fields)
+
+    def _run(self, fields: dict[str, Any]) -> FileAnswer:
+        name = command_name(fields)
+        written = "\n".join(str(fields[key]) for key in WRITTEN_FIELDS if fields.get(key) is not None)
+        if name == RENAME:
+            written = splitext(written.removeprefix(ROOT))[0]
+        change = self.change
+        if name not in (VIEW, DELETE) and written:
+            change = replace(change, trust=self.reading.trust_of(written))
+        text = command_run(user_id=self.user_id, fields=fields, change=change)
+        return FileAnswer(text, self._quotes(name, fields))
+
+    def _quotes(self, name: str, fields: dict[str, Any]) -> bool:
+        """Whether the answer shows lines of an untrusted file."""
+        if name not in (VIEW, REPLACE):
+            return False
+        file = file_at(self.user_id, clean_path(fields.get("path") or ROOT))
+        return file is not None and file.trust == Trust.UNTRUSTED
 
 
-async def memory(context: ToolContext, args: dict[str, Any]) -> str:
+async def memory(context: ToolContext, args: dict[str, Any]) -> ToolOutput | str:
     """One command."""
     if context.files is None:
         raise ToolFailure(NO_FILES)
-    return await context.files.run(args)
+    answer = await context.files.run(args)
+    return ToolOutput(UNTRUSTED + answer.text, untrusted=True) if answer.untrusted else answer.text
+
+
+def takes_away(args: dict[str, Any]) -> bool:
+    """Whether a command deletes: what others wrote may be behind it."""
+    return str(args.get("command")) in {
+        name for name in (DELETE, *SYNONYMS) if SYNONYMS.get(name, name) == DELETE
+    }
 
 
 def _text(description: str) -> dict[str, Any]:
@@ -88,6 +135,7 @@ MEMORY_FILES = Tool(
     },
     handler=memory,
     tier=Tier.SIDE_EFFECTING,
+    asks_when_untrusted=takes_away,
     timeout=15.0,
     result_limit=RESULT_CHARS,
     toolset=TOOLSET,

@@ -62,6 +62,7 @@ class SurfacedNote:
             "tags": self.note.tags,
             "importance": self.note.importance,
             "created_at": self.note.created_at.isoformat(),
+            **({"untrusted": True} if self.note.trust == Trust.UNTRUSTED else {}),
         }
 
 

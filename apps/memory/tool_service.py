@@ -1,5 +1,6 @@
 """The notes of one user as the tools see them: implements `apps.agent.protocols.MemoryTools`."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -16,18 +17,20 @@ from . import services
 from .deep import Asked, deep_memory
 from .fields import clean_category, clean_time
 from .fragments import fragment_json, with_hint
-from .models import Memory, Origin, Status, Trust
+from .models import Memory, Origin, ReviewReason, Status, Trust
+from .reading import Reading
 from .searching import NOTES, notes_search
 from .selectors import (
     PRIORITY_FLOOR,
     NoteFilter,
     RecallFilter,
     RelatedNote,
+    memory_get,
     memory_recall,
     related_notes,
     texts_at,
 )
-from .services import BY_ASSISTANT, Provenance
+from .services import BY_ASSISTANT, Change, Provenance
 
 MAX_QUERY_CHARS = 10_000
 WHOLE_TEXT_CHARS = 2000
@@ -35,6 +38,16 @@ WHOLE_TEXT_CHARS = 2000
 
 FOLLOWED = (Status.ACTIVE, Status.SUPERSEDED)
 """The notes that the assistant gets to see by following links: none that wait for review or were put away."""
+
+WAITING = {
+    ReviewReason.UNTRUSTED: "it may repeat what a page, a file or somebody else said",
+    ReviewReason.SENSITIVE: "it is sensitive",
+    ReviewReason.EVERYTHING: "they review everything you remember",
+}
+TO_REVIEW = (
+    "{what} waits for the user's review, because {why}. Until they accept it on the review page it is not remembered, "
+    "and you cannot accept it: tell them that it waits there."
+)
 
 UNKNOWN_NOTE = (
     "There is no note with the id {id!r}. Call memory_search to find the note and use the note_id it gives."
@@ -45,15 +58,21 @@ class NoteTools:
     """The note tools of one user in one turn.
 
     `conversation_id` is what `include_conversation` searches beside the notes, and with `message_id` (the
-    user's message of the turn) where new notes come from.
+    user's message of the turn) where new notes come from. `reading` says how far what is written is trusted.
     """
 
     def __init__(
-        self, *, user_id: UUID, conversation_id: UUID | None = None, message_id: UUID | None = None
+        self,
+        *,
+        user_id: UUID,
+        conversation_id: UUID | None = None,
+        message_id: UUID | None = None,
+        reading: Reading | None = None,
     ) -> None:
         self.user_id = user_id
         self.conversation_id = conversation_id
         self.message_id = message_id
+        self.reading = reading or Reading(user_id=user_id, conversation_id=conversation_id)
 
     async def search(
         self, query: str, *, top_k: int, include_conversation: bool, category: str | None, as_of: str | None
@@ -91,30 +110,48 @@ class NoteTools:
         importance: int | None,
         category: str | None,
     ) -> dict[str, Any]:
-        """`{note_id, message}` of the new note."""
+        """`{note_id, message}` of the new note; with `status: pending` where it waits for the user's review."""
         given = {"tags": tags, "tier": tier, "importance": importance, "category": category}
-        note = await in_db(
-            services.memory_create,
-            user_id=self.user_id,
-            content=content,
-            provenance=Provenance(
-                origin=Origin.ASSISTANT,
-                trust=Trust.ASSISTANT,
-                conversation_id=self.conversation_id,
-                message_id=self.message_id,
-            ),
-            **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+        return await in_db(self._save, content, {name: it for name, it in given.items() if it is not None})
+
+    def _save(self, content: str, fields: dict[str, Any]) -> dict[str, Any]:
+        provenance = Provenance(
+            origin=Origin.ASSISTANT,
+            trust=self.reading.trust_of(content),
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
         )
+        note = services.memory_submit(user_id=self.user_id, content=content, provenance=provenance, **fields)
+        if note.status == Status.PENDING:
+            return _waits(note, "The note")
         return {"note_id": note.note_id, "message": "Saved."}
 
     async def update(self, note_id: str, content: str) -> dict[str, Any]:
-        """`{note_id, message}`; the id stays."""
-        note = await self._change(services.memory_update, note_id, content=content)
+        """`{note_id, message}`; the id stays. With `status: pending` where the change waits for the user's review."""
+        return await self._change(self._update, note_id, content)
+
+    def _update(self, memory_id: UUID, content: str) -> dict[str, Any]:
+        present = memory_get(self.user_id, memory_id)
+        known = [] if present.trust == Trust.UNTRUSTED else [present.content]
+        change = Change(
+            actor=Origin.ASSISTANT,
+            trust=self.reading.trust_of(content, *known),
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+        note = services.memory_update(
+            user_id=self.user_id, memory_id=memory_id, change=change, content=content
+        )
+        if note.pk != memory_id:
+            return _waits(note, "The change") | {"note_id": present.note_id}
         return {"note_id": note.note_id, "message": "Updated; the old text is kept in the note's history."}
 
     async def delete(self, note_id: str) -> dict[str, Any]:
         """`{note_id, message}`"""
-        note = await self._change(services.memory_delete, note_id)
+        return await self._change(self._delete, note_id)
+
+    def _delete(self, memory_id: UUID) -> dict[str, Any]:
+        note = services.memory_delete(user_id=self.user_id, memory_id=memory_id, change=BY_ASSISTANT)
         return {"note_id": note.note_id, "message": "Deleted; the user can restore it for 30 days."}
 
     async def recall(
@@ -168,15 +205,19 @@ class NoteTools:
         )
         return await deep_memory(asked, progress)
 
-    async def _change(self, service: Any, note_id: str, **values: str) -> Memory:
+    async def _change(
+        self, work: Callable[..., dict[str, Any]], note_id: str, *values: str
+    ) -> dict[str, Any]:
         try:
-            memory_id = parse_id(note_id)
-            changed: Memory = await in_db(
-                service, user_id=self.user_id, memory_id=memory_id, change=BY_ASSISTANT, **values
-            )
+            return await in_db(work, parse_id(note_id), *values)
         except NotFound as error:
             raise NotFound(UNKNOWN_NOTE.format(id=note_id[:60])) from error
-        return changed
+
+
+def _waits(note: Memory, what: str) -> dict[str, Any]:
+    """What the model is told of a note that the user has to see first."""
+    why = WAITING[ReviewReason(note.review_reason)]
+    return {"note_id": note.note_id, "status": note.status, "message": TO_REVIEW.format(what=what, why=why)}
 
 
 def _known_id(value: str) -> UUID:
@@ -213,6 +254,8 @@ def _from_note(hit: Hit, note: Memory, former: str) -> dict[str, Any]:
     }
     if note.present < PRIORITY_FLOOR:
         found["faded"] = True
+    if note.trust == Trust.UNTRUSTED:
+        found["untrusted"] = True
     return found
 
 

@@ -7,7 +7,7 @@ from apps.agent.tools.base import Tier, Tool, ToolContext
 from .fields import MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS, TIER_DEFAULTS
 from .models import Tier as NoteTier
 from .selectors.relevant import MAX_KEYWORD_CHARS, MAX_KEYWORDS
-from .tools import memory_of, tool_schema
+from .tools import marked, memory_of, tool_schema
 
 TOOLSET = "classic"
 
@@ -34,9 +34,10 @@ async def store_memory(context: ToolContext, args: dict[str, Any]) -> dict[str, 
     )
 
 
-async def recall_memory(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
+async def recall_memory(context: ToolContext, args: dict[str, Any]) -> Any:
     """Notes that contain one of the keywords, highest priority first."""
-    return await memory_of(context).recall(args["keywords"], tier=args.get("tier"), tags=args.get("tags"))
+    found = await memory_of(context).recall(args["keywords"], tier=args.get("tier"), tags=args.get("tags"))
+    return marked(found, found["memories"])
 
 
 CLASSIC_TOOLS = [

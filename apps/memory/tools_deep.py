@@ -4,14 +4,15 @@ from typing import Any
 
 from apps.agent.tools.base import Tier, Tool, ToolContext
 
-from .tools import TOOLSET, memory_of, tool_schema
+from .tools import TOOLSET, marked, memory_of, tool_schema
 
 MAX_QUESTION_CHARS = 2000
 
 
-async def deep_memory(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
+async def deep_memory(context: ToolContext, args: dict[str, Any]) -> Any:
     """Everything the notes hold about a question, found from several angles, in at most ten memories."""
-    return await memory_of(context).deep(args["query"], progress=context.emit, turn_id=context.turn_id)
+    found = await memory_of(context).deep(args["query"], progress=context.emit, turn_id=context.turn_id)
+    return marked(found, found["memories"])
 
 
 DEEP_TOOLS = [

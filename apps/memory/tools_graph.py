@@ -7,7 +7,7 @@ from apps.agent.tools.base import Tier, Tool, ToolContext
 from .models import Relation
 from .selectors import MAX_DEPTH
 from .services.edges import MAX_RELATION_CHARS
-from .tools import NOTE_ID, TOOLSET, memory_of, tool_schema
+from .tools import NOTE_ID, TOOLSET, always, marked, memory_of, tool_schema
 
 DEFAULT_DEPTH = 2
 DEFAULT_RELATED = 20
@@ -24,11 +24,12 @@ async def link_memories(context: ToolContext, args: dict[str, Any]) -> dict[str,
     )
 
 
-async def related_memories(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
+async def related_memories(context: ToolContext, args: dict[str, Any]) -> Any:
     """The notes near a note."""
-    return await memory_of(context).related(
+    found = await memory_of(context).related(
         args["note_id"], depth=args.get("depth", DEFAULT_DEPTH), limit=args.get("limit", DEFAULT_RELATED)
     )
+    return marked(found, found["memories"])
 
 
 GRAPH_TOOLS = [
@@ -58,6 +59,7 @@ GRAPH_TOOLS = [
         ),
         handler=link_memories,
         tier=Tier.SIDE_EFFECTING,
+        asks_when_untrusted=always,
         timeout=10.0,
         toolset=TOOLSET,
     ),

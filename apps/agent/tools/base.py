@@ -28,15 +28,26 @@ class WaitsFor(StrEnum):
 
 
 class ToolFailure(Exception):
-    """The call failed in a way the model can act on; the message tells it what to do next."""
+    """The call failed in a way the model can act on; the message tells it what to do next.
+
+    `untrusted` says that the message quotes what others wrote.
+    """
+
+    def __init__(self, message: str, *, untrusted: bool = False) -> None:
+        super().__init__(message)
+        self.untrusted = untrusted
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """A result with more than text: `data` is JSON for the model, `build_id` starts a build card on the page."""
+    """A result with more than text: `data` is JSON for the model, `build_id` starts a build card on the page.
+
+    `untrusted` says that this result quotes what others wrote, of a tool whose results do not always.
+    """
 
     data: str | dict[str, Any] | list[Any]
     build_id: str | None = None
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +75,9 @@ class Tool:
 
     `timeout` is in seconds, `result_limit` in characters of the text the model gets. `approval` is the default
     where the user has set none. `untrusted` marks results that quote other people's text (pages, files): the
-    model is told not to follow instructions in them. `waits_for` is `ANSWER` for a tool whose result is what the
+    model is told not to follow instructions in them, and what it writes to memory afterwards waits for the user's
+    review. `asks_when_untrusted` names the calls, by their input, that wait for the user's yes once such a result
+    was read in the conversation, unless the user always allows the tool. `waits_for` is `ANSWER` for a tool whose result is what the
     user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
     `shown_schema` is what the model sees where that is narrower than what is accepted. `typed` is the type under
     which Anthropic's own endpoint knows the tool: sent there instead of description and schema.
@@ -80,6 +93,7 @@ class Tool:
     toolset: str = ""
     approval: Approval = "allow"
     untrusted: bool = False
+    asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
     waits_for: WaitsFor = WaitsFor.NOTHING
     shown_schema: dict[str, Any] | None = None
     typed: str = ""

@@ -14,6 +14,12 @@ from .paths import ROOT, clean_path
 from .texts import listing, numbered, snippet
 
 VIEW = "view"
+REPLACE = "str_replace"
+DELETE = "delete"
+RENAME = "rename"
+WRITTEN_FIELDS = ("file_text", "content", "text", "new_str", "new_string", "insert_text", "new_path")
+"""The fields that bring words into the tree; a new path does too."""
+
 SYNONYMS = {
     "read": "view",
     "list": "view",
@@ -123,10 +129,10 @@ def _rename(call: Call) -> str:
 COMMANDS: dict[str, Callable[[Call], str]] = {
     VIEW: _view,
     "create": _create,
-    "str_replace": _str_replace,
+    REPLACE: _str_replace,
     "insert": _insert,
-    "delete": _delete,
-    "rename": _rename,
+    DELETE: _delete,
+    RENAME: _rename,
 }
 
 

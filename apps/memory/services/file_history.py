@@ -32,7 +32,7 @@ def file_undo(*, user_id: UUID, file_id: UUID, version: int, change: Change = BY
         raise NotFound(f"This file has no earlier version {version}.", code="unknown_version")
     if (file.path, file.content, file.deleted_at) == (revision.path, revision.content, None):
         return file
-    return _bring_back(file, revision.path, revision.content, FileAction.UNDONE, change)
+    return _bring_back(file, (revision.path, revision.content, revision.trust), FileAction.UNDONE, change)
 
 
 @transaction.atomic
@@ -45,10 +45,14 @@ def file_restore(*, user_id: UUID, file_id: UUID, change: Change = BY_USER) -> M
     file = file_get(user_id, file_id, lock=True)
     if file.deleted_at is None:
         return file
-    return _bring_back(file, file.path, file.content, FileAction.RESTORED, change)
+    return _bring_back(file, (file.path, file.content, file.trust), FileAction.RESTORED, change)
 
 
-def _bring_back(file: MemoryFile, path: str, content: str, action: FileAction, change: Change) -> MemoryFile:
+def _bring_back(
+    file: MemoryFile, state: tuple[str, str, str], action: FileAction, change: Change
+) -> MemoryFile:
+    """Give a file the path, content and trust of a former state."""
+    path, content, trust = state
     if file.deleted_at is not None:
         check_room(file.user_id, 1)
     if file.deleted_at is not None or file.path != path:
@@ -57,9 +61,9 @@ def _bring_back(file: MemoryFile, path: str, content: str, action: FileAction, c
             raise Conflict(message, code="exists", field="path")
         check_free(file.user_id, path, moving=file.pk)
     file_revision_keep(file, action=action, change=change)
-    file.path, file.content, file.size = path, content, len(content.encode())
+    file.path, file.content, file.size, file.trust = path, content, len(content.encode()), trust
     file.deleted_at, file.updated_at = None, timezone.now()
-    file.save(update_fields=["path", "content", "size", "deleted_at", "updated_at"])
+    file.save(update_fields=["path", "content", "size", "trust", "deleted_at", "updated_at"])
     files_index(file.user_id, [file])
     return file
 

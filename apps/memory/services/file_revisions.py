@@ -20,6 +20,7 @@ def file_revision_keep(file: MemoryFile, *, action: FileAction, change: Change) 
         version=version,
         path=file.path,
         content=file.content,
+        trust=file.trust,
         action=action,
         actor=change.actor,
         reason=change.reason[:MAX_REASON_CHARS],

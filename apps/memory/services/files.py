@@ -15,8 +15,9 @@ from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from apps.memory.file_indexing import files_index
 from apps.memory.files.paths import ROOT, clean_path, inside, parents
 from apps.memory.files.texts import check_size, clean_file_text, inserted, replaced
-from apps.memory.models import MAX_PATH_CHARS, FileAction, MemoryFile
+from apps.memory.models import MAX_PATH_CHARS, FileAction, MemoryFile, Trust
 from apps.memory.selectors.files import file_at, files_in, is_directory
+from apps.memory.trust import least_trust
 
 from .file_revisions import file_revision_keep
 from .provenance import BY_USER, Change
@@ -41,7 +42,9 @@ def file_write(*, user_id: UUID, path: object, text: object, change: Change = BY
     content = clean_file_text(text, field="file_text")
     owner_lock(user_id)
     file = file_at(user_id, place, lock=True)
-    return _new(user_id, place, content, change) if file is None else _edit(file, content, change)
+    if file is None:
+        return _new(user_id, place, content, change)
+    return _edit(file, content, change, trust=change.words)
 
 
 @transaction.atomic
@@ -129,7 +132,8 @@ def file_rename(
     for file in files:
         file_revision_keep(file, action=FileAction.RENAMED, change=change)
         file.path, file.updated_at = _checked(new + file.path[len(old) :]), now
-        file.save(update_fields=["path", "updated_at"])
+        file.trust = Trust.UNTRUSTED if change.words == Trust.UNTRUSTED else file.trust
+        file.save(update_fields=["path", "trust", "updated_at"])
     files_index(user_id, files)
     return files
 
@@ -146,7 +150,7 @@ def file_update(
     place = clean_path(path)
     if place != file.path:
         file = file_rename(user_id=user_id, old_path=file.path, new_path=place, change=change)[0]
-    return _edit(file, clean_file_text(text, field="file_text"), change)
+    return _edit(file, clean_file_text(text, field="file_text"), change, trust=change.words)
 
 
 def owner_lock(user_id: UUID) -> None:
@@ -176,18 +180,22 @@ def _new(user_id: UUID, path: str, content: str, change: Change) -> MemoryFile:
     check_free(user_id, path)
     check_room(user_id, 1)
     size = len(content.encode())
-    file = MemoryFile(user_id=user_id, path=path, content=content, size=size, origin=change.actor)
+    file = MemoryFile(
+        user_id=user_id, path=path, content=content, size=size, origin=change.actor, trust=change.words
+    )
     file.save(force_insert=True)
     files_index(user_id, [file])
     return file
 
 
-def _edit(file: MemoryFile, content: str, change: Change) -> MemoryFile:
+def _edit(file: MemoryFile, content: str, change: Change, *, trust: Trust | None = None) -> MemoryFile:
+    """Another content. `trust` is that of the whole of it; without it, of a part: the least of both counts."""
     if content == file.content:
         return file
     file_revision_keep(file, action=FileAction.EDITED, change=change)
     file.content, file.size, file.updated_at = content, len(content.encode()), timezone.now()
-    file.save(update_fields=["content", "size", "updated_at"])
+    file.trust = trust or least_trust(file.trust, change.words)
+    file.save(update_fields=["content", "size", "trust", "updated_at"])
     files_index(file.user_id, [file])
     return file
 

@@ -1,0 +1,31 @@
+"""What lies before the model in a conversation, as far as it decides how what it writes is trusted."""
+
+from functools import partial
+from uuid import UUID
+
+from apps.chat.models import Message, MessageKind, Role, Turn
+from apps.memory.reading import Reading
+
+
+def reading_of(user_id: UUID, conversation_id: UUID) -> Reading:
+    """For the note and file tools of a turn in this conversation; it asks the database when it is asked."""
+    return Reading(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        said=partial(said_by_user, user_id, conversation_id),
+        shown_untrusted=partial(shown_untrusted, user_id, conversation_id),
+    )
+
+
+def said_by_user(user_id: UUID, conversation_id: UUID) -> list[str]:
+    """The user's messages of the conversation, as they were typed, but for those that an edit or a retry replaced."""
+    messages = Message.objects.for_user(user_id).filter(
+        conversation_id=conversation_id, role=Role.USER, kind=MessageKind.TEXT, superseded_by=None
+    )
+    return list(messages.exclude(text="").values_list("text", flat=True))
+
+
+def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
+    """Whether a note from an untrusted source was put beside a message of the conversation."""
+    turns = Turn.objects.for_user(user_id).filter(conversation_id=conversation_id)
+    return any(item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items)
