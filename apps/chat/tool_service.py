@@ -7,8 +7,11 @@ from apps.chat.models import Conversation
 from apps.chat.selectors.conversations import conversation_get, conversations_for, with_counts
 from apps.chat.selectors.messages import readable_messages
 from apps.chat.services.conversations import conversation_delete
+from apps.chat.summary.transcript import shortened
 from apps.core.database import in_db
 from apps.core.errors import Conflict, NotFound
+
+SUMMARY_CHARS = 300
 
 
 class PastConversations:
@@ -19,7 +22,10 @@ class PastConversations:
         self.current_id = current_id
 
     async def list(self, *, limit: int, offset: int) -> dict[str, Any]:
-        """`{count, conversations: [{id, title, created_at, updated_at, messages, current}]}`, newest first."""
+        """`{count, conversations: [{id, title, created_at, updated_at, messages, summary?, current?}]}`, newest first.
+
+        `summary` is the beginning of that of a long one, unless it sums up what others wrote.
+        """
         return await in_db(self._list, limit, offset)
 
     async def read(self, conversation_id: str, *, limit: int, offset: int) -> dict[str, Any]:
@@ -45,6 +51,8 @@ class PastConversations:
             "updated_at": row.updated_at.isoformat(timespec="minutes"),
             "messages": getattr(row, "visible_messages", 0),
         }
+        if row.summary and not row.summary_untrusted:
+            entry["summary"] = shortened(" ".join(row.summary.split()), SUMMARY_CHARS)
         return entry | ({"current": True} if row.id == self.current_id else {})
 
     def _read(self, conversation_id: str, limit: int, offset: int) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from apps.chat.models import Role
 from apps.chat.summary.transcript import FoldedTurn
 from apps.core.text import estimate_tokens, split_sentences
 
-SAID_CHARS = 200
-ANSWER_CHARS = 160
-SHORT_CHARS = 70
+LEVELS = ((200, 160), (70, 0), (40, 0))
+"""Characters of the question and the answer; where the lines of one level do not fit, the next one is tried."""
+DATED = 70
 EARLIER_SHARE = 0.4
 """What came before these turns may take so much of the budget."""
 
@@ -23,15 +23,17 @@ def extract(earlier: str, turns: Sequence[FoldedTurn], *, tokens: int) -> str:
     """The earlier summary and a line per turn, of at most `tokens` estimated tokens; the oldest lines give way."""
     kept = _newest(earlier.splitlines(), int(tokens * EARLIER_SHARE))
     room = tokens - estimate_tokens("\n".join(kept))
-    full = [_line(turn, SAID_CHARS, ANSWER_CHARS) for turn in turns]
-    if estimate_tokens("\n".join(full)) > room:
-        full = [_line(turn, SHORT_CHARS, 0) for turn in turns]
-    return "\n".join([*kept, *_newest(full, room)]).strip()
+    for level in LEVELS:
+        lines = [_line(turn, *level) for turn in turns]
+        if estimate_tokens("\n".join(lines)) <= room:
+            break
+    return "\n".join([*kept, *_newest(lines, room)]).strip()
 
 
 def _line(turn: FoldedTurn, said_chars: int, answer_chars: int) -> str:
     said = _first(turn.said(Role.USER), said_chars)
-    when = f"{turn.messages[0].created_at:%Y-%m-%d %H:%M} " if turn.messages else ""
+    dated = turn.messages and said_chars >= DATED
+    when = f"{turn.messages[0].created_at:%Y-%m-%d %H:%M} " if dated else ""
     answer = _first(turn.said(Role.ASSISTANT), answer_chars) if answer_chars else ""
     return f"- {when}The user: “{said}”" + (f" Izzy: “{answer}”" if answer else "")
 
@@ -50,6 +52,8 @@ def _first(text: str, limit: int) -> str:
 
 def _newest(lines: Sequence[str], tokens: int) -> list[str]:
     """The last lines that fit; a line in front says how many do not."""
+    if estimate_tokens("\n".join(lines)) <= tokens:
+        return list(lines)
     kept: list[str] = []
     room = tokens - 8
     for line in reversed(lines):
@@ -57,5 +61,4 @@ def _newest(lines: Sequence[str], tokens: int) -> list[str]:
         if room < 0:
             break
         kept.insert(0, line)
-    dropped = len(lines) - len(kept)
-    return [f"- ({dropped} earlier lines left out)", *kept] if dropped else kept
+    return [f"- ({len(lines) - len(kept)} earlier lines left out)", *kept]

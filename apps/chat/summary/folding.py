@@ -53,7 +53,7 @@ async def conversation_fold(conversation_id: UUID, need: Need) -> bool:
     offline = (await in_db(current_endpoint)).is_offline
     if offline and need == Need.BUDGET:
         return False
-    rewrite = need == Need.BUDGET
+    rewrite = offline or need == Need.BUDGET
     job = await in_db(fold_job, conversation_id, need, budget, rewrite=rewrite)
     if job is None:
         return False
