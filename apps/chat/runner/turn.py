@@ -26,6 +26,7 @@ from apps.agent.tools.registry import find_tool
 from apps.chat.models import TurnState
 from apps.chat.runner.prepare import Prepared, turn_prepare, turn_reload
 from apps.chat.runner.rows import Outcome, stopped
+from apps.chat.selectors.words import reading_of
 from apps.chat.services.messages import FAILED, INTERRUPTED
 from apps.chat.summary.folding import conversation_fold
 from apps.chat.summary.selectors import Need
@@ -127,8 +128,12 @@ async def _executor(prepared: Prepared) -> ToolExecutor:
     state = prepared.state
     memory = conversations = None
     if prepared.use_memory:
+        reading = reading_of(state.user_id, state.conversation_id)
         memory = NoteTools(
-            user_id=state.user_id, conversation_id=state.conversation_id, message_id=prepared.message_id
+            user_id=state.user_id,
+            conversation_id=state.conversation_id,
+            message_id=prepared.message_id,
+            reading=reading,
         )
         conversations = PastConversations(user_id=state.user_id, current_id=state.conversation_id)
     executor = await executor_for(
@@ -139,6 +144,8 @@ async def _executor(prepared: Prepared) -> ToolExecutor:
         conversations=conversations,
     )
     if prepared.use_memory:
-        executor.files = MemoryFiles(user_id=state.user_id)
+        executor.files = MemoryFiles(
+            user_id=state.user_id, reading=reading_of(state.user_id, state.conversation_id)
+        )
     executor.tools = {tool.name: tool for tool in state.tools if find_tool(tool.name) is None}
     return executor
