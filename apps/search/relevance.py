@@ -1,5 +1,7 @@
 """Absolute relevance, comparable between questions: what a threshold may look at."""
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,10 +14,24 @@ KEYWORD_TRUST = 0.7
 """How relevant a passage is that has every telling word of the question and no similarity of meaning."""
 
 
-def calibrated(cosine: Floats, head: Head) -> Floats:
-    """Cosines on the space's scale, 0 (unrelated) to 1 (says the same); its root, since half-way is much already."""
+class Scale(Protocol):
+    """What calibrates cosines: the cosine of unrelated texts and that of texts that say the same."""
+
+    @property
+    def noise(self) -> float: ...
+    @property
+    def match(self) -> float: ...
+
+
+def likeness(cosine: Floats, head: Scale) -> Floats:
+    """Cosines of whole documents on the space's scale: 0 is unrelated, 1 says the same."""
     share = (cosine - head.noise) / max(head.match - head.noise, 1e-6)
-    return np.asarray(np.sqrt(np.clip(share, 0, 1)))
+    return np.asarray(np.clip(share, 0, 1))
+
+
+def calibrated(cosine: Floats, head: Head) -> Floats:
+    """How relevant a passage is to a question by its cosine: the root of likeness, since half-way is much already."""
+    return np.asarray(np.sqrt(likeness(cosine, head)))
 
 
 def relevance_of(places: NDArray[np.int64], query: Query, cosine: Floats | None, head: Head) -> Floats:

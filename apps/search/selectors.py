@@ -1,21 +1,24 @@
 """Reads of the search index. Synchronous: from async code call through `apps.core.database.in_db`."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import numpy as np
 from django.utils import timezone
+from numpy.typing import NDArray
 
 from apps.search.documents import Hit, Packed, Scope
 from apps.search.embedders import EmbedderDown, embedder_for
 from apps.search.hits import Found, best_places, found_in, hits_for, source_ids
 from apps.search.index.cache import index_open
+from apps.search.models import EmbeddingSpace
 from apps.search.packing import candidates_for, pack
 from apps.search.query import understand
 from apps.search.ranking import score_rows
-from apps.search.relevance import calibrated
+from apps.search.relevance import likeness
 from apps.search.scoping import allowed_rows
 
-__all__ = ["Hit", "Packed", "Scope", "context", "search", "similar"]
+__all__ = ["Hit", "Packed", "Scope", "context", "likenesses", "search", "similar"]
 
 EVERYTHING = Scope()
 MAX_TOP_K = 1000
@@ -41,7 +44,8 @@ def similar(
 ) -> list[tuple[UUID, float]]:
     """Source ids with calibrated similarity 0..1 of whole documents (1 says the same), best first.
 
-    Empty where the embedder cannot answer.
+    From about 0.85 on two texts may say the same, from 0.5 on they are about the same; a number, a name or a "not"
+    moves it too little to be told by it. Empty where the embedder cannot answer.
     """
     with index_open(user_id) as opened:
         if opened is None or not text.strip():
@@ -57,9 +61,22 @@ def similar(
         allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
         cosine[~allowed] = -np.inf
         best = best_places(cosine, rows, top_k)
-        pairs = list(zip(rows.ids[best].tolist(), calibrated(cosine[best], head).tolist(), strict=True))
+        pairs = list(zip(rows.ids[best].tolist(), likeness(cosine[best], head).tolist(), strict=True))
     names = source_ids(user_id, [passage for passage, _ in pairs])
     return [(names[passage], round(similarity, 4)) for passage, similarity in pairs if passage in names]
+
+
+def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
+    """The calibrated similarity of each text with each, in the active space; zeros where no embedder answers."""
+    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
+    nothing = np.zeros((len(texts), len(texts)), dtype=np.float32)
+    if space is None or len(texts) < 2:
+        return nothing
+    try:
+        vectors = embedder_for(space.name).embed_documents(list(texts))
+    except EmbedderDown:
+        return nothing
+    return likeness(vectors @ vectors.T, space)
 
 
 def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> list[Found]:
