@@ -9,6 +9,9 @@ says what it waits for, and `TurnResumed` opens the next stream.
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
 
+WHERE_SET = {"where_set": True}
+"""Marks a field that is left out of the JSON where it is None."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnQueued:
@@ -76,12 +79,14 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested:
-    """A tool call waits for the user's yes or no."""
+    """A tool call waits for the user's yes or no. `permission` is what a yes allows beyond this call, if anything:
+    `{capability, version, hosts, secrets, …}`."""
 
     type: ClassVar[str] = "approval_requested"
     id: str
     name: str
     input: dict[str, Any]
+    permission: dict[str, Any] | None = field(default=None, metadata=WHERE_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ class Html:
 class Response:
     """The turn is over, or waits for the user when `pending_question` or `pending_approval` is set.
 
-    `pending_question` is `{id, text}`, `pending_approval` is `{id, name, input}`; where several calls wait, these
+    `pending_question` is `{id, text}`, `pending_approval` is `{id, name, input, permission?}`; where several calls wait, these
     are the first ones (each had its own event). `tool_calls` are `{id, name, input, result, is_error,
     duration_ms}`. `usage` is `{input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
     calls}` of the whole turn. `notice` is empty or `{code, message}`: the answer is there, but was cut short.
@@ -199,4 +204,12 @@ LAST_EVENTS = (Response, TurnStopped, TurnFailed)
 
 def to_json(event: Event) -> dict[str, Any]:
     """The event as the JSON object `{"type": …, …fields}`."""
-    return {"type": event.type, **{item.name: getattr(event, item.name) for item in fields(event)}}
+    return {"type": event.type, **event_fields(event)}
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """The event's fields alone."""
+    values = ((item, getattr(event, item.name)) for item in fields(event))
+    return {
+        item.name: value for item, value in values if value is not None or not item.metadata.get("where_set")
+    }

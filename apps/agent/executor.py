@@ -14,7 +14,7 @@ from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
 from apps.agent.client import INCOMPLETE_INPUT
 from apps.agent.outcome import Outcome
-from apps.agent.protocols import ConversationTools, FileTools, MemoryTools
+from apps.agent.protocols import CatalogTools, ConversationTools, FileTools, MemoryTools
 from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
@@ -45,6 +45,7 @@ class ToolExecutor:
     memory: MemoryTools | None = None
     conversations: ConversationTools | None = None
     files: FileTools | None = None
+    catalog: CatalogTools | None = None
     tools: Mapping[str, Tool] = field(default_factory=dict)
 
     @cached_property
@@ -79,8 +80,19 @@ class ToolExecutor:
             return Outcome(text, "not_allowed")
         return None
 
-    async def execute(self, tool: Tool, arguments: dict[str, Any], *, call_id: UUID, emit: Emit) -> Outcome:
-        """Runs the handler within its limits; every failure becomes an outcome that says what to do next."""
+    async def execute(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        *,
+        call_id: UUID,
+        emit: Emit,
+        permission: dict[str, Any] | None = None,
+    ) -> Outcome:
+        """Runs the handler within its limits; every failure becomes an outcome that says what to do next.
+
+        `permission` is what the user has allowed for this call beyond the tool itself.
+        """
         context = ToolContext(
             user_id=self.user_id,
             conversation_id=self.conversation_id,
@@ -90,6 +102,8 @@ class ToolExecutor:
             memory=self.memory,
             conversations=self.conversations,
             files=self.files,
+            catalog=self.catalog,
+            permission=permission,
         )
         started = time.monotonic()
         output, error_code = await self._handled(tool, context, arguments)
@@ -110,6 +124,12 @@ class ToolExecutor:
         if self.conversation_id is None or not tool.asks_when_untrusted(arguments):
             return False
         return await in_db(conversation_untrusted, user_id=self.user_id, conversation_id=self.conversation_id)
+
+    async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What the user must allow before this call may run, beyond the tool itself; {} for nothing."""
+        if tool.permission is None:
+            return {}
+        return await in_db(tool.permission, self.user_id, arguments) or {}
 
     async def _handled(self, tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> tuple[Any, str]:
         try:

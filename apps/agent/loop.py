@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from apps.agent.client import ModelClient, ModelError, ModelRequest, ModelResponse, Usage
-from apps.agent.events import Event, Question, Response, TextDelta, TurnFailed, TurnResumed
+from apps.agent.events import Event, Question, Response, TextDelta, TurnFailed, TurnResumed, event_fields
 from apps.agent.executor import ToolExecutor
 from apps.agent.rounds import Round, TurnTaken
 from apps.agent.selectors import toolcall_json
@@ -187,7 +187,7 @@ def _waiting(state: TurnState, tools: Round) -> Response:
     return _response(
         state,
         pending_question=asdict(question) if question else None,
-        pending_approval=asdict(approval) if approval else None,
+        pending_approval=event_fields(approval) if approval else None,
     )
 
 

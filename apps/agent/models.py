@@ -83,6 +83,9 @@ class ToolCall(UserOwned):
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     waits_for = models.CharField(max_length=16, choices=WaitsFor, default=WaitsFor.NOTHING, blank=True)
     decision = models.CharField(max_length=16, choices=Decision, default=Decision.NONE, blank=True)
+    permission = models.JSONField(
+        default=dict, blank=True, help_text="What the user's yes allows beyond this call."
+    )
     answer = models.TextField(blank=True)
     result = models.TextField(blank=True)
     is_error = models.BooleanField(default=False)

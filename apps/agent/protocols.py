@@ -69,6 +69,31 @@ class FileTools(Protocol):
         """The answer to one command of the memory tool, given its fields."""
 
 
+class CatalogTools(Protocol):
+    """One user's capabilities."""
+
+    async def lookup(self, *, name: str, query: str) -> dict[str, Any]:
+        """`{found, id, name, description, status, input_schema, …}` of the one with that name, else of the best match;
+        `others` are further matches, `{name, description}` each."""
+
+    async def list(self, *, status: str, limit: int, offset: int) -> dict[str, Any]:
+        """`{count, capabilities: [{name, description, status}]}` by name."""
+
+    async def docs(self, name: str) -> str:
+        """The RUN.md of a capability."""
+
+    async def execute(
+        self,
+        name: str,
+        args: dict[str, Any],
+        *,
+        progress: Progress,
+        tool_call_id: UUID,
+        permission: dict[str, Any] | None,
+    ) -> str:
+        """The result of a run in a fresh sandbox. `permission` is what the user has just allowed."""
+
+
 class ConversationTools(Protocol):
     """One user's past conversations."""
 

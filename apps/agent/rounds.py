@@ -139,13 +139,21 @@ class Round:
             return WaitsFor.NOTHING
         if tool.waits_for != WaitsFor.NOTHING:
             return tool.waits_for
-        asks = await self.executor.asks(tool, call.block["input"])
+        call.row.permission = await self.executor.permission(tool, call.block["input"])
+        asks = bool(call.row.permission) or await self.executor.asks(tool, call.block["input"])
         return WaitsFor.APPROVAL if asks else WaitsFor.NOTHING
 
     async def _wait(self, call: Call, waits_for: WaitsFor) -> None:
         user_id = self.executor.user_id
-        await in_db(services.toolcall_wait, user_id=user_id, id=call.row.id, waits_for=waits_for)
-        asked: Waiting = ApprovalRequested(call.id, call.row.name, call.row.input)
+        permission = call.row.permission
+        await in_db(
+            services.toolcall_wait,
+            user_id=user_id,
+            id=call.row.id,
+            waits_for=waits_for,
+            permission=permission,
+        )
+        asked: Waiting = ApprovalRequested(call.id, call.row.name, call.row.input, permission or None)
         if waits_for == WaitsFor.ANSWER:
             asked = Question(call.id, str(call.row.input.get("question", "")))
         self.waiting.append(asked)
@@ -181,7 +189,14 @@ class Round:
         arguments = call.block["input"]
         if call.row.waits_for == ToolCall.WaitsFor.ANSWER:
             arguments = arguments | {"answer": call.row.answer}
-        outcome = await self.executor.execute(call.tool, arguments, call_id=call.row.id, emit=emit)
+        approved = call.row.decision == ToolCall.Decision.APPROVED
+        outcome = await self.executor.execute(
+            call.tool,
+            arguments,
+            call_id=call.row.id,
+            emit=emit,
+            permission=call.row.permission if approved and call.row.permission else None,
+        )
         await self._finish(call, outcome)
 
     async def _finish(self, call: Call, outcome: Outcome) -> None:

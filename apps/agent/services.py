@@ -120,10 +120,12 @@ def toolcall_finish(*, user_id: UUID, id: UUID, outcome: Outcome) -> bool:
     return changed == 1
 
 
-def toolcall_wait(*, user_id: UUID, id: UUID, waits_for: str) -> None:
-    """Marks a call that has not begun as waiting for the user."""
+def toolcall_wait(
+    *, user_id: UUID, id: UUID, waits_for: str, permission: dict[str, Any] | None = None
+) -> None:
+    """Marks a call that has not begun as waiting for the user; `permission` is what a yes will allow beyond the call."""
     rows = ToolCall.objects.for_user(user_id).filter(pk=id, state=State.PENDING)
-    rows.update(state=State.WAITING, waits_for=waits_for)
+    rows.update(state=State.WAITING, waits_for=waits_for, permission=permission or {})
 
 
 def toolcall_decide(*, user_id: UUID, tool_call_id: object, approved: bool) -> ToolCall:

@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
 
 
@@ -6,8 +8,23 @@ class CapabilitiesConfig(AppConfig):
     label = "capabilities"
 
     def ready(self) -> None:
+        from apps.agent.tools.registry import register_family, register_tools
         from apps.core.health import register_check
+        from apps.core.registries import exporters, purgers, stats_providers
+        from apps.core.sweeps import register_sweep
 
+        from . import services
+        from .cap_tools import tool_of_family
+        from .exporting import capabilities_export
+        from .names import PREFIX
         from .sandbox.health import check_sandbox
+        from .selectors import capability_stats
+        from .tools import CAPABILITY_TOOLS
 
+        register_tools(CAPABILITY_TOOLS)
+        register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
+        register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))
+        purgers.register("capabilities", lambda user_id: services.user_forget(user_id=user_id))
+        exporters.register("capabilities", capabilities_export)
+        stats_providers.register("capabilities", capability_stats)

@@ -162,6 +162,7 @@ class Execution(UserOwned):
         indexes: ClassVar = [
             models.Index(fields=["capability", "-created_at"], name="execution_capability_time"),
             models.Index(fields=["created_at"], name="execution_time"),
+            models.Index(fields=["conversation_id"], name="execution_conversation"),
             models.Index(fields=["state"], name="execution_running", condition=Q(state="running")),
         ]
 

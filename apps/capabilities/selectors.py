@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
 from django.utils import timezone
 
 from apps.accounts.models import Secret
@@ -52,6 +52,15 @@ def capabilities_active(user_id: UUID, *, limit: int | None = None) -> list[Capa
         .order_by("name")
     )
     return list(rows if limit is None else rows[:limit])
+
+
+def capabilities_used_in(user_id: UUID, conversation_id: UUID) -> list[Capability]:
+    """The active ones that were run in a conversation, in the order of their first run there."""
+    runs = Execution.objects.for_user(user_id).filter(conversation_id=conversation_id).order_by()
+    first = runs.values("capability_id").annotate(first=Min("created_at")).order_by("first")
+    ids = [row["capability_id"] for row in first]
+    found = capabilities_by_id(user_id, ids)
+    return [found[each] for each in ids if each in found and found[each].status == Status.ACTIVE]
 
 
 def capabilities_by_id(user_id: UUID, ids: Iterable[UUID]) -> dict[UUID, Capability]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-from apps.agent.protocols import ConversationTools, FileTools, MemoryTools
+from apps.agent.protocols import CatalogTools, ConversationTools, FileTools, MemoryTools
 
 Approval: TypeAlias = Literal["allow", "ask", "never"]
 Emit: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
@@ -52,7 +52,10 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """Whom a call belongs to and what it may use. `emit` sends a `tool_progress` event with the given data."""
+    """Whom a call belongs to and what it may use. `emit` sends a `tool_progress` event with the given data.
+
+    `permission` is what the user has just allowed for this call, as `Tool.permission` asked for it; else None.
+    """
 
     user_id: UUID
     conversation_id: UUID | None
@@ -62,6 +65,8 @@ class ToolContext:
     memory: MemoryTools | None = None
     conversations: ConversationTools | None = None
     files: FileTools | None = None
+    catalog: CatalogTools | None = None
+    permission: dict[str, Any] | None = None
 
 
 Handler: TypeAlias = Callable[
@@ -77,7 +82,9 @@ class Tool:
     where the user has set none. `untrusted` marks results that quote other people's text (pages, files): the
     model is told not to follow instructions in them, and what it writes to memory afterwards waits for the user's
     review. `asks_when_untrusted` names the calls, by their input, that wait for the user's yes once such a result
-    was read in the conversation, unless the user always allows the tool. `waits_for` is `ANSWER` for a tool whose result is what the
+    was read in the conversation, unless the user always allows the tool. `permission` (synchronous, given the user's id and
+    the input) says what the user must allow before this very call may run, however the tool itself is set; None for
+    nothing. The card shows it, and the handler finds it in its context after the yes. `waits_for` is `ANSWER` for a tool whose result is what the
     user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
     `shown_schema` is what the model sees where that is narrower than what is accepted. `typed` is the type under
     which Anthropic's own endpoint knows the tool: sent there instead of description and schema.
@@ -94,6 +101,7 @@ class Tool:
     approval: Approval = "allow"
     untrusted: bool = False
     asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
+    permission: Callable[[UUID, dict[str, Any]], dict[str, Any] | None] | None = None
     waits_for: WaitsFor = WaitsFor.NOTHING
     shown_schema: dict[str, Any] | None = None
     typed: str = ""

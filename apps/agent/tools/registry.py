@@ -1,11 +1,12 @@
 """Where every app registers its tools, from its `AppConfig.ready`."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from apps.agent.tools.base import Tool
 
 _tools: dict[str, Tool] = {}
+_families: dict[str, Callable[[str], Tool | None]] = {}
 
 
 def register_tools(tools: Iterable[Tool]) -> None:
@@ -17,9 +18,20 @@ def register_tools(tools: Iterable[Tool]) -> None:
         _tools[tool.name] = tool
 
 
+def register_family(prefix: str, make: Callable[[str], Tool | None]) -> None:
+    """Adds all tools whose names begin with `prefix`: `make` gives the one of a name, None where there can be none.
+
+    They stand in no toolset; whoever knows which of them exist lists them.
+    """
+    _families[prefix] = make
+
+
 def find_tool(name: str) -> Tool | None:
     """The tool of that name, whatever toolset it is in."""
-    return _tools.get(name)
+    if name in _tools:
+        return _tools[name]
+    made = (make(name) for prefix, make in _families.items() if name.startswith(prefix))
+    return next(made, None)
 
 
 def all_tools() -> list[Tool]:

@@ -5,17 +5,20 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-_CLOSING_TAG = re.compile(r"</\s*(context|memories)\s*>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</\s*(context|memories|capabilities)\s*>", re.IGNORECASE)
 
 
-def context_block(*, now: datetime, time_zone: str, memories: str) -> dict[str, Any]:
-    """A text block with the date and time where the user is and the surfaced memories, if any.
+def context_block(*, now: datetime, time_zone: str, memories: str, capabilities: str = "") -> dict[str, Any]:
+    """A text block with the date and time where the user is, the surfaced memories and the capabilities that may help,
+    if any.
 
-    A note cannot end the block early: its own closing tags are dropped.
+    Neither can end the block early: their own closing tags are dropped.
     """
     lines = [f"Now: {local_time(now, time_zone)}"]
     if memories:
         lines += ["<memories>", _CLOSING_TAG.sub("", memories).strip(), "</memories>"]
+    if capabilities:
+        lines += ["<capabilities>", _CLOSING_TAG.sub("", capabilities).strip(), "</capabilities>"]
     body = "\n".join(lines)
     return {"type": "text", "text": f"<context>\n{body}\n</context>"}
 

@@ -1,36 +1,71 @@
 """The tool list of a conversation, which only ever grows at its end."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apps.agent.canonical import canonical_json
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.agent.tools.registry import find_tool, tools_for
+from apps.capabilities.cap_tools import capability_tool, named_tool, tier_of
+from apps.capabilities.models import Capability
+from apps.capabilities.names import NAME, PREFIX
+from apps.capabilities.selectors import capabilities_active, capabilities_named, capabilities_used_in
+from apps.capabilities.tools import TOOLSET as CAPABILITIES
 from apps.chat.models import Conversation
 
 CONVERSATIONS = "conversations"
 """Toolset of the tools over past conversations: offered wherever memory is."""
 MEMORY_TOOLSETS = frozenset({"notes", "classic", "files", CONVERSATIONS})
+LISTED_CAPABILITIES = 30
+"""With up to so many active ones all are tools of their own; beyond that only those that a conversation uses."""
 
 
 def conversation_tools(conversation: Conversation, toolsets: Collection[str]) -> list[Tool]:
     """The tools for the next request; writes what is new into `conversation.tools` (the caller saves it).
 
     First those listed before, in their order: one whose toolset was turned off stays, one that no longer exists
-    stays with its old definition and answers with an error. Then the ones that have become available.
+    stays with its old definition and answers with an error. Then the ones that have become available, the
+    capabilities last. A capability keeps the definition under which it was first listed; which version runs, and
+    what its input must be, is decided when it is called.
     """
     offered = {*toolsets, CONVERSATIONS}
     if not conversation.use_memory:
         offered -= MEMORY_TOOLSETS
-    listed = [_listed_tool(definition) for definition in json.loads(conversation.tools)]
-    names = {tool.name for tool in listed}
+    definitions = json.loads(conversation.tools)
+    names = {definition["name"] for definition in definitions}
+    own = capabilities_named(
+        conversation.user_id, [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
+    )
+    listed = [_listed_tool(definition, own) for definition in definitions]
     tools = listed + [tool for tool in tools_for(offered) if tool.name not in names]
+    if CAPABILITIES in offered:
+        tools += _new_capabilities(conversation, names)
     conversation.tools = canonical_json([tool.definition() for tool in tools])
     return tools
 
 
-def _listed_tool(definition: dict[str, Any]) -> Tool:
+def _new_capabilities(conversation: Conversation, listed: set[str]) -> list[Tool]:
+    """The capabilities that join the list: all while they are few, else those that were run in this conversation."""
+    room = LISTED_CAPABILITIES - sum(name.startswith(PREFIX) for name in listed)
+    if room <= 0:
+        return []
+    found: list[Capability] = capabilities_active(conversation.user_id, limit=LISTED_CAPABILITIES + 1)
+    if len(found) > LISTED_CAPABILITIES:
+        found = capabilities_used_in(conversation.user_id, conversation.id)
+    new = [capability for capability in found if f"{PREFIX}{capability.name}" not in listed]
+    return [capability_tool(capability) for capability in new[:room]]
+
+
+def _listed_tool(definition: dict[str, Any], own: Mapping[str, Capability]) -> Tool:
+    name = definition["name"].removeprefix(PREFIX)
+    if definition["name"].startswith(PREFIX) and NAME.fullmatch(name):
+        return named_tool(
+            name,
+            description=definition["description"],
+            shown_schema=definition["input_schema"],
+            tier=tier_of(own.get(name)),
+        )
     known = find_tool(definition["name"])
     if known is not None:
         return known

@@ -15,6 +15,7 @@ from apps.agent.endpoint import model_for
 from apps.agent.loop import TurnState
 from apps.agent.selectors import turn_tool_calls, turn_usage
 from apps.chat.models import Message, MessageKind, Role, Turn
+from apps.chat.prompt.capability_hints import capability_hints
 from apps.chat.prompt.context_block import context_block
 from apps.chat.prompt.history import history, recent_texts
 from apps.chat.prompt.system import system_blocks
@@ -81,7 +82,12 @@ def _surface(turn: Turn) -> Surfaced:
 
 @transaction.atomic
 def _store_context(turn: Turn, message: Message, preferences: Preferences, surfaced: Surfaced) -> None:
-    block = context_block(now=timezone.now(), time_zone=preferences.time_zone, memories=surfaced.text)
+    block = context_block(
+        now=timezone.now(),
+        time_zone=preferences.time_zone,
+        memories=surfaced.text,
+        capabilities=capability_hints(turn.conversation, preferences, message.text),
+    )
     message.blocks = canonical_json([block, *json.loads(message.blocks)])
     message.save(update_fields=["blocks"])
     turn.memories = [item.to_json() for item in surfaced.items]

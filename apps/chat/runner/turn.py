@@ -147,5 +147,5 @@ async def _executor(prepared: Prepared) -> ToolExecutor:
         executor.files = MemoryFiles(
             user_id=state.user_id, reading=reading_of(state.user_id, state.conversation_id)
         )
-    executor.tools = {tool.name: tool for tool in state.tools if find_tool(tool.name) is None}
+    executor.tools = {tool.name: tool for tool in state.tools if find_tool(tool.name) != tool}
     return executor

@@ -1,0 +1,87 @@
+"""Capabilities as tools of their own: `cap_<name>`."""
+
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from apps.core.errors import NotFound
+
+from .models import Capability, Status
+from .names import NAME, PREFIX
+from .selectors import capability_get
+
+CALL_SECONDS = 900.0
+"""An outer ring: the sandbox has its own limits for running, beside which there is waiting and installing."""
+ANY_OBJECT: dict[str, Any] = {"type": "object"}
+MARKED = "[Capability] "
+
+
+def capability_tool(capability: Capability) -> Tool:
+    """The tool by which the model calls an active capability."""
+    return named_tool(
+        capability.name,
+        description=f"{MARKED}{capability.description}",
+        shown_schema=capability.input_schema,
+        tier=tier_of(capability),
+    )
+
+
+def tier_of(capability: Capability | None) -> Tier:
+    """Read-only where nothing outside its sandbox can be reached: such calls may run side by side, and again."""
+    version = capability.current if capability else None
+    return Tier.READ_ONLY if version is not None and not version.hosts else Tier.SIDE_EFFECTING
+
+
+def named_tool(
+    name: str,
+    *,
+    description: str = "",
+    shown_schema: dict[str, Any] | None = None,
+    tier: Tier = Tier.SIDE_EFFECTING,
+) -> Tool:
+    """`cap_<name>`, whatever may be known of it. The input is checked against the version that is run."""
+    return Tool(
+        name=f"{PREFIX}{name}",
+        description=description or f"{MARKED}{name}",
+        input_schema=ANY_OBJECT,
+        shown_schema=shown_schema,
+        handler=partial(_run, name),
+        tier=tier,
+        timeout=CALL_SECONDS,
+        untrusted=True,
+        permission=partial(permission_needed, name),
+    )
+
+
+def tool_of_family(tool_name: str) -> Tool | None:
+    """The tool of a name that begins with `cap_`; whether there is such a capability shows when it is called."""
+    name = tool_name.removeprefix(PREFIX)
+    return named_tool(name) if NAME.fullmatch(name) else None
+
+
+def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict[str, Any] | None:
+    """What the user has to allow before the current version may run; None for nothing (or nothing to run)."""
+    try:
+        capability = capability_get(user_id, name)
+    except NotFound:
+        return None
+    version = capability.current
+    if version is None or capability.status != Status.ACTIVE or version.is_approved:
+        return None
+    return {
+        "id": str(capability.pk),
+        "capability": capability.name,
+        "description": capability.description,
+        "version": version.number,
+        "hosts": version.hosts,
+        "secrets": version.secrets,
+    }
+
+
+async def _run(name: str, context: ToolContext, args: dict[str, Any]) -> str:
+    if context.catalog is None:
+        raise ToolFailure("Capabilities are out of reach here. Do without it and tell the user so.")
+    return await context.catalog.execute(
+        name, args, progress=context.emit, tool_call_id=context.tool_call_id, permission=context.permission
+    )
