@@ -1,0 +1,123 @@
+"""Fetches one page: each step checked, counted and timed."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import httpx
+
+from apps.agent.tools.base import ToolFailure
+from apps.agent.web.decoding import ACCEPTED, decoded
+from apps.agent.web.kinds import READ_BYTES, Kind, declared_kind, kind_of, require_readable
+from apps.agent.web.transport import checked_client
+from apps.agent.web.urls import checked_url, next_url
+from apps.core.addresses import NameNotFound
+
+Progress: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+
+FETCH_SECONDS = 30.0
+"""For the whole: all redirects and the body, however slowly it drips."""
+STEP_SECONDS = 10.0
+MAX_REDIRECTS = 5
+REDIRECTS = {301, 302, 303, 307, 308}
+PROGRESS_SECONDS = 0.25
+ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A body as it was sent, decompressed. `cut`: there was more than `kind`'s limit, this is its beginning."""
+
+    url: str
+    kind: Kind
+    charset: str
+    body: bytes
+    cut: bool
+
+
+async def fetch_page(url: str, *, progress: Progress) -> Page:
+    """The page at `url` after at most five redirects. Raises `ToolFailure` and `AddressRefused`."""
+    try:
+        async with asyncio.timeout(FETCH_SECONDS):
+            return await _fetched(checked_url(url), progress)
+    except TimeoutError as error:
+        raise ToolFailure(
+            f"The page did not arrive within {FETCH_SECONDS:g} seconds. Try another one."
+        ) from error
+    except NameNotFound as error:
+        raise ToolFailure(f"{error.message} Check the address, or search for the page.") from error
+    except httpx.TimeoutException as error:
+        raise ToolFailure("The server does not answer. Try another page.") from error
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        raise ToolFailure(f"The page could not be fetched ({_reason(error)}). Try another one.") from error
+
+
+async def _fetched(url: httpx.URL, progress: Progress) -> Page:
+    for _ in range(MAX_REDIRECTS + 1):
+        await progress({"status": "fetching", "url": str(url)})
+        # A client per step: neither cookies nor connections are carried from one host to the next.
+        async with (
+            checked_client(seconds=STEP_SECONDS) as client,
+            client.stream("GET", url, headers={"Accept": ACCEPT, "Accept-Encoding": ACCEPTED}) as response,
+        ):
+            if response.status_code not in REDIRECTS:
+                return await _page(response, progress)
+            url = next_url(url, response.headers.get("location", ""))
+    raise ToolFailure("The page redirects again and again. Try another one.")
+
+
+async def _page(response: httpx.Response, progress: Progress) -> Page:
+    if response.status_code != httpx.codes.OK:
+        raise ToolFailure(_refused(response.status_code))
+    declared = declared_kind(response.headers.get("content-type", ""))
+    if declared:
+        require_readable(declared, response.headers.get("content-length", ""))
+    limit = READ_BYTES[declared or Kind.PDF]
+    body, cut = await _body(response, limit, progress)
+    kind = declared or kind_of(body)
+    require_readable(kind, str(len(body) + cut))
+    if len(body) > READ_BYTES[kind]:
+        body, cut = body[: READ_BYTES[kind]], True
+    return Page(str(response.url), kind, response.charset_encoding or "", body, cut)
+
+
+async def _body(response: httpx.Response, limit: int, progress: Progress) -> tuple[bytes, bool]:
+    """At most `limit` decompressed bytes, and whether there were more."""
+    body = bytearray()
+    said = time.monotonic()
+    encoding = response.headers.get("content-encoding", "")
+    async for piece in decoded(_counted(response.aiter_raw(), limit), encoding):
+        body += piece
+        if len(body) > limit:
+            return bytes(body[:limit]), True
+        if time.monotonic() - said > PROGRESS_SECONDS:
+            said = time.monotonic()
+            await progress({"status": "reading", "bytes": len(body)})
+    await progress({"status": "reading", "bytes": len(body)})
+    return bytes(body), False
+
+
+async def _counted(raw: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    """What arrives, as far as a little beyond `limit`: also what decompresses to nothing comes to an end."""
+    left = limit + 1
+    async for piece in raw:
+        yield piece[:left]
+        left -= len(piece)
+        if left <= 0:
+            return
+
+
+def _refused(status: int) -> str:
+    if status in {401, 402, 403, 407, 451}:
+        return f"The site does not let programs read this page (HTTP {status}). Try another page, or ask the user for its text."
+    if status in {404, 410}:
+        return f"There is no such page (HTTP {status}). Check the address, or search for it."
+    if status == 429 or status >= 500:
+        return f"The site cannot answer right now (HTTP {status}). Try another page, or this one later."
+    return f"The site answered with HTTP {status} instead of a page. Try another one."
+
+
+def _reason(error: Exception) -> str:
+    return str(error)[:200] or type(error).__name__

@@ -1,0 +1,82 @@
+"""HTTP that connects to checked addresses alone."""
+
+import ssl
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import httpcore
+import httpx
+
+from apps.core.addresses import PrivateHost, resolve_public
+
+USER_AGENT = "Izzy/0.1 (self-hosted personal assistant; fetches what its user asks for)"
+
+
+class CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Opens TCP connections to the address that was checked, so that nothing resolves the name a second time.
+
+    TLS still names, and verifies, the host. `also` are hosts allowed beside those of the settings.
+    """
+
+    def __init__(self, also: Iterable[PrivateHost] = ()) -> None:
+        self._also = tuple(also)
+        self._network: httpcore.AsyncNetworkBackend = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  httpcore's signature
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Tries the addresses in turn. Raises `AddressRefused`, `NameNotFound`, httpcore's own errors."""
+        *first, last = await resolve_public(host, port, also=self._also)
+        for place in first:
+            try:
+                return await self._network.connect_tcp(place.address, port, timeout, local_address)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._network.connect_tcp(last.address, port, timeout, local_address)
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109  httpcore's signature
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        raise httpcore.UnsupportedProtocol("no sockets of this machine")
+
+    async def sleep(self, seconds: float) -> None:
+        await self._network.sleep(seconds)
+
+
+class CheckedTransport(httpx.AsyncHTTPTransport):
+    """httpx's own transport over `CheckedBackend`. No proxies: they would resolve names themselves."""
+
+    def __init__(self, also: Iterable[PrivateHost] = ()) -> None:
+        super().__init__(verify=_tls(), trust_env=False)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=_tls(), network_backend=CheckedBackend(also), max_connections=4, http1=True
+        )
+
+
+def checked_client(*, seconds: float, also: Iterable[PrivateHost] = ()) -> httpx.AsyncClient:
+    """A client for one request or a few: no redirects followed, nothing taken from the environment.
+
+    `seconds` bounds each step (connecting, waiting for bytes), not the whole: put `asyncio.timeout` around that.
+    """
+    return httpx.AsyncClient(
+        transport=CheckedTransport(also),
+        timeout=httpx.Timeout(seconds),
+        follow_redirects=False,
+        trust_env=False,
+        headers={"User-Agent": USER_AGENT},
+    )
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    """Made once: reading the certificates takes longer than many a page."""
+    return httpx.create_ssl_context(trust_env=False)
