@@ -12,6 +12,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
+        from apps.accounts import purging
         from apps.accounts.secrets import check_secrets
         from apps.accounts.setup import setup_note
         from apps.accounts.throttle import attempts_prune
@@ -19,3 +20,4 @@ class AccountsConfig(AppConfig):
         console_notes.register("setup", setup_note)
         register_check("secrets", check_secrets)
         register_sweep("sign-in attempts", attempts_prune, timedelta(hours=6))
+        purging.register_places()

@@ -6,13 +6,15 @@ class AgentConfig(AppConfig):
     label = "agent"
 
     def ready(self) -> None:
-        from apps.agent import sdk, status
+        from apps.agent import purging, sdk, status
         from apps.agent.tools.builtin import BUILTIN_TOOLS
         from apps.agent.tools.registry import register_tools
+        from apps.agent.web.tools import WEB_TOOLS
         from apps.core.health import register_check
         from apps.core.registries import banners, choices, connection_tests, warmups
 
         register_tools(BUILTIN_TOOLS)
+        register_tools(WEB_TOOLS)
         register_check("model", status.check_model)
         connection_tests.register("model", status.test_connection)
         banners.register("model", status.offline_banner)
@@ -20,3 +22,4 @@ class AgentConfig(AppConfig):
         choices.register("tools", status.tool_choices)
         choices.register("toolsets", status.toolset_choices)
         choices.register("models", status.model_choices)
+        purging.register_places()

@@ -9,7 +9,7 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
-        from apps.chat import sweeps
+        from apps.chat import purging, sweeps
         from apps.chat.markdown import warm_up
         from apps.chat.runner.afterwards import messages_index_pending
         from apps.chat.selectors.conversations import conversation_belongs
@@ -25,3 +25,4 @@ class ChatConfig(AppConfig):
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)
+        purging.register_places()

@@ -5,6 +5,8 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from apps.core.health import CheckResult
+from apps.core.purging.places import Place, SourceText
+from apps.core.purging.trace import Trace
 
 T = TypeVar("T")
 
@@ -56,3 +58,16 @@ console_notes: Registry[Callable[[str], str]] = Registry()
 owners: Registry[Callable[[UUID, UUID], bool]] = Registry()
 """name (`conversation`) -> fn(user_id, id) -> whether the user has a row of that kind with this id; for ids that point
 to the right."""
+
+purge_places: Registry["Place"] = Registry()
+"""name (`chat.messages`) -> where an app keeps words of notes and files, for verified deletion; see `apps.core.purging`."""
+
+disk_cleaners: Registry[Callable[[], None]] = Registry()
+"""name -> fn(): run before the disk is cleaned of purged text, in short transactions (for example: full text merges its
+segments, so that removed terms are really gone)."""
+
+busy_checks: Registry[Callable[[], bool]] = Registry()
+"""name -> fn() -> whether somebody would be held up by a long write right now (a turn runs)."""
+
+purge_sources: Registry[Callable[[Trace], list[SourceText]]] = Registry()
+"""name -> fn(trace) -> the messages that say what is purged, oldest first, and those in `trace.messages`."""

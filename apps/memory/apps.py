@@ -12,7 +12,7 @@ class MemoryConfig(AppConfig):
         from apps.core.registries import purgers, stats_providers
         from apps.core.sweeps import register_sweep
 
-        from . import selectors, services
+        from . import purging, selectors, services
         from .file_tool import MEMORY_FILES
         from .folding import fold_in_sqlite
         from .services.file_history import user_files_forget
@@ -29,13 +29,14 @@ class MemoryConfig(AppConfig):
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
+        purging.register_places()
 
 
 def sweep() -> None:
-    """Erase the notes and files whose 30 days after deletion are over; end what is replaced by now."""
+    """Purge the notes and files whose 30 days after deletion are over; end what is replaced by now."""
     from . import services
-    from .services.file_history import files_deleted_purge
+    from .purge.sweeps import deleted_purge, interrupted_resume
 
-    services.deleted_purge()
+    deleted_purge()
     services.superseded_due()
-    files_deleted_purge()
+    interrupted_resume()

@@ -11,7 +11,7 @@ class SearchConfig(AppConfig):
         from apps.core.health import register_check
         from apps.core.registries import connection_tests, purgers, stats_providers, warmups
         from apps.core.sweeps import register_sweep
-        from apps.search import embedding, health, services, statistics, warmup
+        from apps.search import embedding, health, purging, services, statistics, warmup
 
         register_check("search", health.check_embedder)
         register_sweep("search: vectors that wait", embedding.sweep_pending, timedelta(seconds=10))
@@ -20,3 +20,4 @@ class SearchConfig(AppConfig):
         purgers.register("search", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("search", statistics.user_figures)
         warmups.register("search", warmup.warm_up)
+        purging.register_places()

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
 
+MERGE_PAGES = 300
+
 _INSERT = "INSERT INTO search_terms(rowid, terms) VALUES (?, ?)"
 _DELETE = "INSERT INTO search_terms(search_terms, rowid, terms) VALUES ('delete', ?, ?)"
+_MERGE = "INSERT INTO search_terms(search_terms, rank) VALUES ('merge', ?)"
 _MATCH = "SELECT rowid FROM search_terms WHERE search_terms MATCH ?"
 
 
@@ -45,3 +48,22 @@ def postings(owner: int, term: str, *, prefix: bool = False) -> Ids:
 def terms_found(owner: int, terms: Sequence[str]) -> bool:
     """Whether any of the stems is indexed for the owner; for receipts of deletion."""
     return any(len(postings(owner, term)) for term in terms)
+
+
+def segments_merge() -> None:
+    """Bring all postings into one segment, which drops the terms of removed passages for good.
+
+    In steps of MERGE_PAGES pages, each a short transaction of its own, so that nobody waits to write: what 'optimize'
+    does in one. About 0.2 s for 200,000 passages. SQLite only; the table must not be written in an open transaction.
+    """
+    if connection.vendor != "sqlite":
+        return
+    with connection.cursor() as cursor:
+        bare = cursor.connection
+        pages = -MERGE_PAGES  # a negative number begins a merge of everything
+        while True:
+            before = bare.total_changes
+            bare.execute(_MERGE, (pages,))
+            if bare.total_changes - before < 2:
+                return
+            pages = MERGE_PAGES

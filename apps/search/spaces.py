@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
+from hashlib import blake2b
 
 import numpy as np
 from django.conf import settings
@@ -18,7 +19,8 @@ DOWN_SECONDS = 15.0
 MAX_QUERIES = 256
 
 _down: dict[str, float] = {}
-_queries: OrderedDict[tuple[str, str], Vector] = OrderedDict()
+_queries: OrderedDict[tuple[str, bytes], Vector] = OrderedDict()
+"""By embedder and digest of the question: the words of a question do not stay in memory."""
 _lock = threading.Lock()
 
 
@@ -79,7 +81,7 @@ def query_vector(head: Head, text: str, weights: QueryWeights) -> Vector | None:
 
 
 def _remembered(embedder: Embedder, text: str) -> Vector:
-    key = (embedder.name, text)
+    key = (embedder.name, blake2b(text.encode(), digest_size=16).digest())
     with _lock:
         known = _queries.get(key)
         if known is not None:

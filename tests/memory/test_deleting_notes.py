@@ -14,10 +14,10 @@ from apps.core.registries import purgers
 from apps.core.sweeps import sweeps
 from apps.memory.injection import surface
 from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision
+from apps.memory.purge.sweeps import deleted_purge
 from apps.memory.selectors import links_of, memories_by_id, memory_get, related_notes
 from apps.memory.services import (
     cycle_advance,
-    deleted_purge,
     edge_create,
     memory_archive,
     memory_delete,
@@ -200,4 +200,5 @@ def test_no_table_of_memory_is_forgotten_by_the_purger() -> None:
     """A new table of the app must be thought of in `user_forget` or `user_files_forget`."""
     names = {model.__name__ for model in apps.get_app_config("memory").get_models()}
     files = {"MemoryFile", "MemoryFileRevision"}
-    assert names == {"Memory", "MemoryRevision", "MemoryEdge", "DecayCycle", *files}
+    cascading = {"PurgeReceipt", "CaptureWindow", "CaptureLease"}  # nothing but rows that go with their user
+    assert names == {"Memory", "MemoryRevision", "MemoryEdge", "DecayCycle", *files, *cascading}

@@ -18,6 +18,7 @@ from .notes import (
     Tier,
     Trust,
 )
+from .receipts import Purged, PurgeReceipt, PurgeState
 from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
 __all__ = [
@@ -38,6 +39,9 @@ __all__ = [
     "MemoryRevision",
     "Origin",
     "Proposal",
+    "PurgeReceipt",
+    "PurgeState",
+    "Purged",
     "Relation",
     "ReviewReason",
     "Status",

@@ -7,7 +7,7 @@ unknown, deleted or somebody else's.
 from .changes import memory_archive, memory_undo, memory_update
 from .creation import memory_bulk_create, memory_create
 from .decay import access_record, cycle_advance, decay_apply
-from .deletion import deleted_purge, memories_erase, memory_delete, user_forget
+from .deletion import memories_erase, memory_delete, user_forget
 from .edges import edge_create, edge_delete
 from .merging import memory_absorb, memory_merge
 from .proposals import memory_submit
@@ -24,7 +24,6 @@ __all__ = [
     "access_record",
     "cycle_advance",
     "decay_apply",
-    "deleted_purge",
     "edge_create",
     "edge_delete",
     "memories_erase",

@@ -7,15 +7,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.memory.indexing import notes_reindex
-from apps.memory.models import KEEP_DELETED, Action, DecayCycle, Memory, MemoryEdge, MemoryRevision, Status
+from apps.memory.models import Action, DecayCycle, Memory, MemoryEdge, MemoryRevision, Status
 from apps.memory.selectors import current_cycle, memory_get
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 from .provenance import BY_USER, Change
 from .revisions import revision_keep
-
-_PURGE_BATCH = 500
 
 
 @transaction.atomic
@@ -28,20 +26,6 @@ def memory_delete(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -
     note.save(update_fields=["status", "deleted_at", "updated_at"])
     notes_reindex(user_id, [note])
     return note
-
-
-def deleted_purge() -> int:
-    """The sweep: erase the notes deleted 30 days ago or more, with revisions and edges; returns how many."""
-    due = Memory.objects.all_deleted().filter(deleted_at__lte=timezone.now() - KEEP_DELETED)
-    purged = 0
-    while batch := list(due.order_by("deleted_at").values_list("user_id", "pk")[:_PURGE_BATCH]):
-        by_user: dict[UUID, list[UUID]] = {}
-        for user_id, memory_id in batch:
-            by_user.setdefault(user_id, []).append(memory_id)
-        for user_id, memory_ids in by_user.items():
-            memories_erase(user_id=user_id, memory_ids=memory_ids)
-        purged += len(batch)
-    return purged
 
 
 @transaction.atomic

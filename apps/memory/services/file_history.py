@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from apps.core.errors import Conflict, NotFound
 from apps.memory.file_indexing import files_index
-from apps.memory.models import KEEP_DELETED, FileAction, MemoryFile, MemoryFileRevision
+from apps.memory.models import FileAction, MemoryFile, MemoryFileRevision
 from apps.memory.selectors.files import file_at, file_get
 from apps.search.documents import Source
 from apps.search.services import documents_remove
@@ -15,8 +15,6 @@ from apps.search.services import documents_remove
 from .file_revisions import file_revision_keep
 from .files import check_free, check_room, owner_lock
 from .provenance import BY_USER, Change
-
-_PURGE_BATCH = 500
 
 
 @transaction.atomic
@@ -66,17 +64,6 @@ def _bring_back(
     file.save(update_fields=["path", "content", "size", "trust", "deleted_at", "updated_at"])
     files_index(file.user_id, [file])
     return file
-
-
-def files_deleted_purge() -> int:
-    """The sweep: erase the files deleted 30 days ago or more, with their revisions; returns how many."""
-    due = MemoryFile.objects.all_deleted().filter(deleted_at__lte=timezone.now() - KEEP_DELETED)
-    purged = 0
-    while batch := list(due.order_by("deleted_at").values_list("user_id", "pk")[:_PURGE_BATCH]):
-        for user_id, file_id in batch:
-            file_erase(user_id=user_id, file_id=file_id)
-        purged += len(batch)
-    return purged
 
 
 @transaction.atomic

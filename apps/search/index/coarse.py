@@ -54,6 +54,10 @@ class CoarseVectors:
             self._rows[start:end], self._scales[start:end] = _quantised(vectors[start:end])
         self.known = size
 
+    def wipe(self, rows: NDArray[np.int64]) -> None:
+        """Forget some rows; their cosine is 0 from now on."""
+        self._rows[rows[rows < self.known]] = 0
+
     def cosines(self, vectors: Floats, query: Floats) -> Floats:
         """The cosine of each known row with a unit query: near for all, exact for the best."""
         quantised, scale = _quantised(query[None])

@@ -136,6 +136,17 @@ class UserRows:
             self.alive[rows] = False
             self.dead += len(rows)
             self.neighbours.link(self.features[: self.size], rows, self.alive[: self.size])
+            self._wipe(rows)
+
+    def _wipe(self, rows: Rows) -> None:
+        """Nothing of what a removed passage said stays in memory: neither its vector nor a stem that was its alone."""
+        self.vectors[rows] = 0
+        self.embedded[rows] = False
+        if self.coarse is not None:
+            self.coarse.wipe(rows)
+        gone = [term for term, held in self.postings.items() if not self.alive[held].any()]
+        for term in gone:
+            del self.postings[term]
 
     def _places(self, ids: NDArray[np.int64]) -> Rows:
         """The rows that hold passages, -1 where none does."""
