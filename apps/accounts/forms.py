@@ -105,6 +105,12 @@ class PreferencesForm(PlainForm):
         required=False,
         help_text="Without it Izzy neither recalls nor saves anything in them.",
     )
+    capture = forms.BooleanField(
+        label="Remember by itself",
+        required=False,
+        help_text="Izzy reads what was said for what is worth remembering. Without it only what you or Izzy save "
+        "during the conversation is kept, and what still waits to be read is dropped.",
+    )
     toolsets = forms.MultipleChoiceField(
         label="Toolsets offered to the model", required=False, widget=forms.CheckboxSelectMultiple
     )

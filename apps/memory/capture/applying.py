@@ -1,0 +1,321 @@
+"""From checked items to notes: all of a window's results in one transaction with marking it read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.agent.client import Usage
+from apps.core.errors import IzzyError
+from apps.memory import services
+from apps.memory.models import Action as NoteAction
+from apps.memory.models import CaptureWindow, GateVerdict, Memory, Origin, Relation, Status, Trust
+from apps.memory.review.policy import status_for
+from apps.memory.services import Change, Provenance
+from apps.memory.services.superseding import supersede_with
+
+from .claims import Claimed, usage_count, window_done, window_locked
+from .grounding import is_read_before, trust_of_item
+from .items import Action, Dropped, Item
+from .nearest import Nearby, Past
+from .sameness import adds_to, same_told, same_words, says_the_same, told
+
+MAX_LINKS = 3
+LINK_FROM = 0.5
+"""Calibrated similarity from which on a new note is linked to a neighbour."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a window."""
+
+    added: int = 0
+    merged: int = 0
+    superseded: int = 0
+    pending: int = 0
+    skipped: int = 0
+    injected_again: int = 0
+    dropped: list[Dropped] = field(default_factory=list)
+    memory_ids: list[UUID] = field(default_factory=list)
+
+
+@transaction.atomic
+def window_apply(
+    claimed: Claimed,
+    holder: str,
+    *,
+    items: Sequence[Item],
+    near: Sequence[Nearby],
+    past: Sequence[Past],
+    dropped: Sequence[Dropped],
+    usage: Usage,
+) -> Outcome | None:
+    """Writes what a window's items say and marks it read; None where the window was changed or withdrawn meanwhile.
+
+    Raises LeaseLost. Either all of it happens or nothing does.
+    """
+    window = window_locked(claimed, holder)
+    if window is None:
+        return None
+    outcome = Outcome(dropped=list(dropped))
+    applying = _Applying(claimed, outcome, past)
+    for place, (item, around) in enumerate(zip(items, near, strict=True)):
+        try:
+            with transaction.atomic():
+                applying.take(place, item, around)
+        except IzzyError as error:
+            outcome.dropped.append(Dropped(error.code, str(error.extra.get("field", ""))))
+    _store(window, outcome, usage)
+    return outcome
+
+
+def _store(window: CaptureWindow, outcome: Outcome, usage: Usage) -> None:
+    for name in ("added", "merged", "superseded", "pending", "skipped", "injected_again"):
+        setattr(window, name, getattr(outcome, name))
+    window.gate = GateVerdict.PASSED
+    window.dropped = [reason.to_json() for reason in outcome.dropped]
+    window.memory_ids = list(dict.fromkeys(str(value) for value in outcome.memory_ids))
+    usage_count(window, usage)
+    window_done(window)
+
+
+@dataclass(slots=True)
+class _Applying:
+    """The items of one window, one after the other. `written` are the notes that those before gave rise to."""
+
+    claimed: Claimed
+    outcome: Outcome
+    past: Sequence[Past]
+    place: int = 0
+    written: dict[int, Memory] = field(default_factory=dict)
+
+    def take(self, place: int, item: Item, around: Nearby) -> None:
+        self.place = place
+        if item.action == Action.SKIP:
+            self._skip("known")
+            return
+        if is_read_before(item.evidence, self.claimed.segments):
+            self._skip("read_before")
+            return
+        trust = trust_of_item(item.content, item.evidence, self.claimed.segments)
+        if self._was_shown(item):
+            self.outcome.injected_again += 1
+            return
+        said_at = self._said_at(item)
+        target = self._target(item)
+        same = self._same_as(item, around, target)
+        if same is not None:
+            self._absorb(same, item, trust)
+            self._give_way(target, same, item, trust, said_at)
+        elif (known := self._known_past(item, trust, said_at)) is not None:
+            self._skip(known)
+        elif target is not None and said_at < (target.valid_from or target.created_at):
+            self._skip("older_than_note")
+        else:
+            self._write(item, trust, said_at, target, around)
+
+    def _skip(self, code: str) -> None:
+        self.outcome.skipped += 1
+        self.outcome.dropped.append(Dropped(code))
+
+    def _was_shown(self, item: Item) -> bool:
+        """Whether Izzy itself put these words beside the conversation: hearing them again is no news."""
+        texts = [text for _, text in self.claimed.shown]
+        ids = [key for key, _ in self.claimed.shown if key]
+        notes = Memory.objects.with_deleted(self.claimed.user_id).filter(pk__in=ids)
+        texts += list(notes.values_list("content", flat=True))
+        return any(same_words(item.content, text) for text in texts)
+
+    def _said_at(self, item: Item) -> datetime:
+        places = item.evidence or range(len(self.claimed.segments))
+        return max(self.claimed.segments[place].said_at for place in places)
+
+    def _target(self, item: Item) -> Memory | None:
+        if item.target is None or item.action == Action.ADD:
+            return None
+        notes = Memory.objects.for_user(self.claimed.user_id).select_for_update()
+        return notes.filter(pk=item.target, status=Status.ACTIVE).first()
+
+    def _same_as(self, item: Item, around: Nearby, target: Memory | None) -> Memory | None:
+        """The active note, or one that an item before gave rise to, that says the same already."""
+        for place, value in enumerate(around.items):
+            note = self.written.get(place)
+            if note is not None and note != target and says_the_same(item.content, note.content, value):
+                return Memory.objects.for_user(self.claimed.user_id).filter(pk=note.pk).first()
+        notes = Memory.objects.for_user(self.claimed.user_id).filter(
+            pk__in=[key for key, _ in around.notes], status=Status.ACTIVE
+        )
+        by_id = {note.pk: note for note in notes}
+        for key, value in around.notes:
+            note = by_id.get(key)
+            if note is not None and self._says(note, item, value, is_target=note == target):
+                return note
+        return None
+
+    def _says(self, note: Memory, item: Item, value: float, *, is_target: bool) -> bool:
+        """Of the note that an item means to change, only its words can say that there is nothing to change."""
+        if is_target:
+            return same_words(item.content, note.content) and not adds_to(item.content, note.content)
+        return says_the_same(item.content, note.content, value)
+
+    def _known_past(self, item: Item, trust: Trust, said_at: datetime) -> str | None:
+        """Why an item that says what a note said that is not active must not come back; None where it may.
+
+        A note that waits is not proposed again. What was superseded, put away or deleted comes back only when it is
+        said anew afterwards by the user, and a superseded text only where the model says what it replaces.
+        """
+        words = told(item.content)
+        for note in self.past:
+            if not same_told(words, note.told):
+                continue
+            if note.status == Status.PENDING:
+                return "waits_for_review"
+            if said_at <= note.ended or trust == Trust.UNTRUSTED:
+                return f"was_{note.status}"
+            if note.status == Status.SUPERSEDED and item.action == Action.ADD and self._successor_holds(note):
+                return "was_superseded"
+        return None
+
+    def _successor_holds(self, note: Past) -> bool:
+        later = Memory.objects.for_user(self.claimed.user_id).filter(pk=note.superseded_by)
+        return later.filter(status=Status.ACTIVE).exists()
+
+    def _absorb(self, note: Memory, item: Item, trust: Trust) -> None:
+        if note.status == Status.PENDING:
+            self._skip("waits_for_review")
+            return
+        richer = adds_to(item.content, note.content)
+        kept = services.memory_absorb(
+            user_id=self.claimed.user_id,
+            memory_id=note.pk,
+            content=item.content if richer else None,
+            trust=trust,
+            tags=item.tags,
+            change=self._change(item, trust, "said again"),
+        )
+        if trust == Trust.UNTRUSTED and not richer:
+            self._skip("known")
+            return
+        self._count(kept, "merged")
+
+    def _give_way(
+        self, target: Memory | None, same: Memory, item: Item, trust: Trust, said_at: datetime
+    ) -> None:
+        """What an item supersedes gives way to the note that says it already."""
+        if (
+            target is None
+            or target == same
+            or item.action != Action.SUPERSEDE
+            or same.status != Status.ACTIVE
+        ):
+            return
+        status, _ = status_for(user_id=self.claimed.user_id, trust=trust, sensitive=item.sensitive)
+        if status == Status.ACTIVE and said_at >= (target.valid_from or target.created_at):
+            change = self._change(item, trust, "another note says what holds now")
+            supersede_with(target, same, at=said_at, action=NoteAction.SUPERSEDED, change=change)
+            self.outcome.superseded += 1
+            self.outcome.memory_ids.append(target.pk)
+
+    def _write(
+        self, item: Item, trust: Trust, said_at: datetime, target: Memory | None, around: Nearby
+    ) -> None:
+        if target is not None and item.action == Action.UPDATE:
+            kept = services.memory_absorb(
+                user_id=self.claimed.user_id,
+                memory_id=target.pk,
+                content=item.content,
+                trust=trust,
+                importance=item.importance,
+                tags=item.tags,
+                change=self._change(item, trust, "more was said about it"),
+            )
+            self._count(kept, "merged")
+            return
+        start = self._valid_from(item, said_at)
+        fields = {
+            "kind": item.kind,
+            "importance": item.importance,
+            "tags": list(item.tags),
+            "tier": item.tier,
+            "valid_to": item.valid_to if item.valid_to and item.valid_to > start else None,
+        }
+        provenance = self._provenance(item, trust)
+        if target is not None:
+            note = services.memory_supersede(
+                user_id=self.claimed.user_id,
+                memory_id=target.pk,
+                content=item.content,
+                provenance=provenance,
+                change=self._change(item, trust, "something else was said"),
+                valid_from=start,
+                **fields,  # type: ignore[arg-type]
+            )
+            self._count(note, "superseded")
+        else:
+            note = services.memory_submit(
+                user_id=self.claimed.user_id,
+                content=item.content,
+                provenance=provenance,
+                sensitive=item.sensitive,
+                valid_from=start,
+                **fields,  # type: ignore[arg-type]
+            )
+            self._count(note, "added")
+        if note.status == Status.ACTIVE:
+            self._link(note, around)
+
+    def _valid_from(self, item: Item, said_at: datetime) -> datetime:
+        """Since when it is true: what was said, else when it was said; never ahead, or search would not find it yet."""
+        now = timezone.now()
+        return min(item.valid_from if item.valid_from and item.valid_from <= now else said_at, now)
+
+    def _link(self, note: Memory, around: Nearby) -> None:
+        """Ties a new note to its nearest neighbours."""
+        near = [(key, value) for key, value in around.notes if value >= LINK_FROM and key != note.pk][
+            :MAX_LINKS
+        ]
+        active = Memory.objects.for_user(self.claimed.user_id).filter(status=Status.ACTIVE)
+        living = set(active.filter(pk__in=[key for key, _ in near]).values_list("pk", flat=True))
+        for key, value in near:
+            if key not in living:
+                continue
+            services.edge_create(
+                user_id=self.claimed.user_id,
+                source_id=note.pk,
+                target_id=key,
+                relation=Relation.RELATED,
+                weight=round(value, 3),
+            )
+
+    def _count(self, note: Memory, name: str) -> None:
+        if note.status == Status.PENDING:
+            name = "pending"
+        setattr(self.outcome, name, getattr(self.outcome, name) + 1)
+        self.outcome.memory_ids.append(note.pk)
+        self.written[self.place] = note
+
+    def _source_message(self, item: Item) -> UUID:
+        places = item.evidence or range(len(self.claimed.segments))
+        fresh = [place for place in places if not self.claimed.segments[place].seen]
+        return self.claimed.segments[(fresh or list(places))[0]].message
+
+    def _provenance(self, item: Item, trust: Trust) -> Provenance:
+        return Provenance(
+            origin=Origin.EXTRACTION,
+            trust=trust,
+            conversation_id=self.claimed.conversation_id,
+            message_id=self._source_message(item),
+        )
+
+    def _change(self, item: Item, trust: Trust, reason: str) -> Change:
+        return Change(
+            actor=Origin.EXTRACTION,
+            reason=reason,
+            trust=trust,
+            sensitive=item.sensitive,
+            conversation_id=self.claimed.conversation_id,
+            message_id=self._source_message(item),
+        )

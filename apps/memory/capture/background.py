@@ -1,0 +1,102 @@
+"""The worker's reader: a thread with an event loop of its own, woken by a sweep, so that neither tasks nor sweeps wait."""
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+import time
+from datetime import timedelta
+from uuid import UUID
+
+from django.utils import timezone
+
+from apps.agent.endpoint import current_endpoint
+from apps.core.database import in_db
+from apps.core.ids import uuid7
+
+from . import claims
+from .reader import Tally, has_model, user_read
+
+logger = logging.getLogger(__name__)
+
+SWEEP_EVERY = timedelta(seconds=2)
+AT_ONCE = 4
+"""Users whose windows are read side by side."""
+HOLDER = f"{os.getpid()}-{uuid7().hex[:12]}"
+"""This process, as leases name it."""
+
+
+async def users_read(users: list[UUID], *, any_time: bool = False, holder: str = HOLDER) -> Tally:
+    """Reads the windows of these users, AT_ONCE at a time; what came of it in all."""
+    tally, room = Tally(), asyncio.Semaphore(AT_ONCE)
+
+    async def one(user_id: UUID) -> None:
+        async with room:
+            await user_read(user_id, holder, tally, any_time=any_time)
+
+    await asyncio.gather(*(one(user_id) for user_id in users))
+    return tally
+
+
+async def windows_read(*, any_time: bool = False) -> Tally:
+    """Reads everything that is due now, of all users; nothing without a model."""
+    if not await has_model():
+        return Tally()
+    users = await in_db(claims.users_due, timezone.now(), any_time=any_time)
+    return await users_read(users, any_time=any_time)
+
+
+class Reader:
+    """Reads in the background while there is something to read. After the server's fault it rests."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._rests_until = 0.0
+
+    def wake(self) -> None:
+        """Begins to read, unless it does already or rests. Returns at once."""
+        if time.monotonic() < self._rests_until or (self._thread and self._thread.is_alive()):
+            return
+        self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            tally = asyncio.run(windows_read())
+        except Exception:
+            logger.exception("reading conversations failed; it is tried again in a minute")
+            self._rest(timedelta(minutes=1))
+            return
+        if tally.server_down_for is not None:
+            self._rest(tally.server_down_for)
+
+    def _rest(self, span: timedelta) -> None:
+        self._rests_until = time.monotonic() + span.total_seconds()
+
+
+reader = Reader()
+
+
+def sweep() -> None:
+    """The worker's sweep: wakes the reader where a window is due and a model is connected."""
+    if claims.users_due(timezone.now(), limit=1) and not current_endpoint().is_offline:
+        _release_at_exit()
+        reader.wake()
+
+
+def _release_at_exit() -> None:
+    """Once per process: an orderly end gives the windows under way to the next reader at once."""
+    if not _registered:
+        _registered.append(True)
+        atexit.register(_release)
+
+
+_registered: list[bool] = []
+
+
+def _release() -> None:
+    try:
+        claims.leases_release(HOLDER)
+    except Exception:
+        logger.warning("the leases of this process run out by themselves", exc_info=True)

@@ -1,0 +1,34 @@
+"""What reading by itself may cost a user per day, and what it has cost today."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F, Sum
+
+from apps.accounts.selectors import user_time_zone
+from apps.agent.models import ModelCall
+
+GATE, EXTRACTION = "gate", "extraction"
+PURPOSES = (GATE, EXTRACTION)
+"""The purposes under which the usage ledger holds these calls."""
+
+
+def day_of(user_id: UUID, now: datetime) -> tuple[datetime, datetime]:
+    """Begin and end of the user's day, in their time zone."""
+    local = now.astimezone(user_time_zone(user_id))
+    start = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    return start, start + timedelta(days=1)  # by the clock on the wall, also where it is put forward or back
+
+
+def spent_today(user_id: UUID, now: datetime) -> int:
+    """Tokens of all kinds that the gate and the extractor took for this user since midnight."""
+    calls = ModelCall.objects.for_user(user_id).filter(
+        purpose__in=PURPOSES, created_at__gte=day_of(user_id, now)[0]
+    )
+    total = F("input_tokens") + F("output_tokens") + F("cache_read_tokens") + F("cache_write_tokens")
+    return int(calls.order_by().aggregate(spent=Sum(total, default=0))["spent"])
+
+
+def is_spent(user_id: UUID, now: datetime) -> bool:
+    return spent_today(user_id, now) >= settings.IZZY_CAPTURE_TOKENS

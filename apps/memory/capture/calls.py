@@ -1,0 +1,183 @@
+"""The two calls of a model that reading a window takes, and what comes back of them however odd it is."""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from apps.agent.client import INCOMPLETE_INPUT, ModelError, ModelRequest, ModelResponse, Usage, complete
+from apps.agent.endpoint import model_for
+from apps.agent.sdk import default_client
+from apps.memory.models import Kind, Memory, Tier
+
+from .budget import EXTRACTION, GATE
+from .prompting import known_notes, passage, prompt, today
+from .said import Segment
+
+GATE_SECONDS = 60.0
+GATE_TOKENS = 150
+EXTRACTION_SECONDS = 180.0
+EXTRACTION_TOKENS = 3000
+REASON_CHARS = 200
+
+JUDGE: dict[str, Any] = {
+    "name": "judge",
+    "description": "Say whether the passage holds anything worth remembering.",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "worth_remembering": {"type": "boolean"},
+            "reason": {"type": "string", "description": "At most twelve words."},
+        },
+        "required": ["worth_remembering", "reason"],
+        "additionalProperties": False,
+    },
+}
+SAVE: dict[str, Any] = {
+    "name": "save_items",
+    "description": "Hand over what is worth remembering.",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "items": {
+                "type": "array",
+                "maxItems": 10,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "action": {"type": "string", "enum": ["add", "update", "supersede", "skip"]},
+                        "target": {"type": ["string", "null"], "description": "note-… of the note concerned"},
+                        "content": {"type": "string"},
+                        "kind": {"type": "string", "enum": list(map(str, Kind.values))},
+                        "importance": {"type": "integer", "minimum": 1, "maximum": 5},
+                        "tier": {"type": "string", "enum": list(map(str, Tier.values))},
+                        "tags": {"type": "array", "items": {"type": "string"}},
+                        "valid_from": {"type": ["string", "null"]},
+                        "valid_to": {"type": ["string", "null"]},
+                        "sensitive": {"type": "boolean"},
+                        "evidence": {"type": "array", "items": {"type": "integer"}},
+                    },
+                    "required": ["action", "content", "kind", "importance", "sensitive", "evidence"],
+                },
+            }
+        },
+        "required": ["items"],
+    },
+}
+_OBJECT = re.compile(r"[\[{].*[\]}]", re.DOTALL)
+_YES_NO = re.compile(r"^\W*(yes|no|true|false|ja|nein)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """What both calls are about, and to whom they are booked."""
+
+    user_id: UUID
+    conversation_id: UUID
+    segments: Sequence[Segment]
+    now: datetime
+    zone: ZoneInfo
+
+    @property
+    def text(self) -> str:
+        return f"{today(self.now, self.zone)}\n\n<passage>\n{passage(self.segments, self.zone)}\n</passage>"
+
+
+async def judged(asked: Passage) -> tuple[bool, str, Usage]:
+    """Whether the passage is worth the extractor's reading, why, and what the question took. Raises ModelError.
+
+    Where a model answers neither yes nor no the passage passes: nothing is lost by reading it.
+    """
+    response = await _ask(asked, GATE, asked.text, JUDGE, GATE_TOKENS, GATE_SECONDS)
+    given = _input(response, JUDGE["name"])
+    verdict = _truth(given.get("worth_remembering")) if isinstance(given, dict) else None
+    if verdict is None and (word := _YES_NO.match(response.text)):
+        verdict = word[1].lower() in {"yes", "true", "ja"}
+    reason = given.get("reason") if isinstance(given, dict) else response.text
+    if verdict is None:
+        return True, "The model gave no verdict; it passes.", response.usage
+    return verdict, " ".join(str(reason or "").split())[:REASON_CHARS].replace("\x00", ""), response.usage
+
+
+async def extracted(asked: Passage, notes: Sequence[Memory]) -> tuple[Any, Usage]:
+    """What the model hands over as items, unchecked (None: nothing usable), and what it took. Raises ModelError."""
+    content = f"{known_notes(notes)}\n\n{asked.text}"
+    response = await _ask(asked, EXTRACTION, content, SAVE, EXTRACTION_TOKENS, EXTRACTION_SECONDS)
+    given = _input(response, SAVE["name"])
+    if isinstance(given, dict):
+        given = given.get("items", given.get("memories", [given] if "content" in given else None))
+    if isinstance(given, str):
+        given = _parsed(given)
+    return (given if isinstance(given, list) else None), response.usage
+
+
+async def _ask(
+    asked: Passage, purpose: str, content: str, tool: dict[str, Any], max_tokens: int, seconds: float
+) -> ModelResponse:
+    request = ModelRequest(
+        user_id=asked.user_id,
+        purpose=purpose,
+        model=model_for("fast" if purpose == GATE else "extract"),
+        system=prompt(purpose),
+        messages=[{"role": "user", "content": content}],
+        tools=[tool],
+        tool_choice={"type": "tool", "name": tool["name"]},
+        max_tokens=max_tokens,
+        conversation_id=asked.conversation_id,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            response = await complete(default_client(), request)
+    except TimeoutError:
+        raise ModelError(
+            "model_timeout", f"The model took longer than {seconds:.0f} seconds to answer."
+        ) from None
+    if response.stop_reason == "refusal":
+        raise ModelError("refusal", "The model declined to read this passage.")
+    return response
+
+
+def _input(response: ModelResponse, name: str) -> Any:
+    """The input of the forced call; small models write JSON as text instead, or break off in the middle."""
+    for block in response.tool_uses:
+        if block["name"] == name:
+            given = block["input"]
+            return _parsed(given[INCOMPLETE_INPUT]) if INCOMPLETE_INPUT in given else given
+    return _parsed(response.text)
+
+
+def _parsed(text: object) -> Any:
+    """The JSON in a text, or as many whole items as a text has that was cut off; None where there is none."""
+    if not isinstance(text, str) or not (written := _OBJECT.search(text)):
+        return None
+    try:
+        return json.loads(written[0])
+    except (ValueError, RecursionError):
+        return _whole_items(text)
+
+
+def _whole_items(text: str) -> Any:
+    """The complete objects of a list that was cut off."""
+    decoder, items = json.JSONDecoder(), []
+    place = text.find("{", text.find("[") + 1)
+    while 0 <= place < len(text):
+        try:
+            item, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            break
+        items.append(item)
+        place = text.find("{", end)
+    return {"items": items} if items else None
+
+
+def _truth(value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (word := _YES_NO.match(value)):
+        return word[1].lower() in {"yes", "true", "ja"}
+    return None

@@ -1,0 +1,204 @@
+"""Who reads whose windows, which comes next, and how a failed one is put back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.accounts.selectors import preferences_for
+from apps.agent.client import Usage
+from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
+
+from .budget import day_of, is_spent
+from .said import Segment
+from .services import NO_WORDS, user_withdraw
+
+LEASE = timedelta(seconds=20)
+HEARTBEAT_SECONDS = 5.0
+MAX_ATTEMPTS = 5
+RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25), timedelta(hours=2))
+"""What is waited after each failure of a window's own; after MAX_ATTEMPTS it is given up."""
+SERVER_DELAY, SERVER_DELAY_MOST = timedelta(seconds=30), timedelta(hours=1)
+"""What is waited, doubled each time, where the model's server is at fault: such a window is never given up."""
+
+
+NO_USAGE = Usage()
+
+
+class LeaseLost(Exception):
+    """Another process reads this user's windows by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A window as it was when reading began."""
+
+    id: UUID
+    user_id: UUID
+    conversation_id: UUID
+    version: int
+    gate: str
+    gate_reason: str
+    fingerprint: str
+    segments: Sequence[Segment]
+    shown: Sequence[tuple[str | None, str]]
+
+
+def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> list[UUID]:
+    """Users with a window that may be read and nobody to read it."""
+    waiting = CaptureWindow.objects.unscoped().filter(state=WindowState.WAITING)
+    if not any_time:
+        waiting = waiting.filter(due_at__lte=now)
+    held = CaptureLease.objects.filter(until__gt=now).exclude(holder="").values("user_id")
+    rows = waiting.exclude(user_id__in=held).order_by("user_id")
+    return list(rows.values_list("user_id", flat=True).distinct()[:limit])
+
+
+def lease_take(user_id: UUID, holder: str) -> bool:
+    """Whether `holder`, of all that may try, now reads this user's windows."""
+    now = timezone.now()
+    CaptureLease.objects.get_or_create(user_id=user_id)
+    free = CaptureLease.objects.filter(user_id=user_id).filter(
+        Q(holder="") | Q(until__lte=now) | Q(holder=holder)
+    )
+    return bool(free.update(holder=holder, until=now + LEASE))
+
+
+def lease_extend(user_id: UUID, holder: str) -> None:
+    """Raises LeaseLost."""
+    held = CaptureLease.objects.filter(user_id=user_id, holder=holder)
+    if not held.update(until=timezone.now() + LEASE):
+        raise LeaseLost(str(user_id))
+
+
+def lease_release(user_id: UUID, holder: str) -> None:
+    CaptureLease.objects.filter(user_id=user_id, holder=holder).update(holder="", until=None)
+
+
+def leases_release(holder: str) -> None:
+    """An orderly end of the process: what it was reading may be read by others at once."""
+    CaptureLease.objects.filter(holder=holder).update(holder="", until=None)
+
+
+@transaction.atomic
+def window_next(user_id: UUID, holder: str, *, any_time: bool, tried: frozenset[UUID]) -> Claimed | None:
+    """The user's oldest window that may be read; None when there is none, or no more is to be spent today.
+
+    `tried` are left out. Raises LeaseLost.
+    """
+    lease_extend(user_id, holder)
+    if not preferences_for(user_id).capture:
+        user_withdraw(user_id=user_id)
+        return None
+    now = timezone.now()
+    waiting = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.WAITING)
+    due = waiting if any_time else waiting.filter(due_at__lte=now)
+    window = due.exclude(pk__in=tried).order_by("id").first()
+    if window is None:
+        return None
+    if is_spent(user_id, now):
+        waiting.filter(due_at__lt=day_of(user_id, now)[1]).update(due_at=day_of(user_id, now)[1])
+        return None
+    return Claimed(
+        id=window.pk,
+        user_id=user_id,
+        conversation_id=window.conversation_id,
+        version=window.version,
+        gate=window.gate,
+        gate_reason=window.gate_reason,
+        fingerprint=window.fingerprint,
+        segments=[Segment.from_json(value) for value in window.segments],
+        shown=[(entry["id"], entry["text"]) for entry in window.shown],
+    )
+
+
+def window_locked(claimed: Claimed, holder: str) -> CaptureWindow | None:
+    """The window's row, locked, where it still waits as it was read; None where it was changed or withdrawn meanwhile.
+
+    Call it inside a transaction. Raises LeaseLost.
+    """
+    lease_extend(claimed.user_id, holder)
+    rows = CaptureWindow.objects.for_user(claimed.user_id).select_for_update()
+    return rows.filter(pk=claimed.id, state=WindowState.WAITING, version=claimed.version).first()
+
+
+@transaction.atomic
+def gate_store(claimed: Claimed, holder: str, verdict: GateVerdict, reason: str, usage: Usage) -> bool:
+    """Keeps what the gate said, so that it is asked once; False where the window has changed meanwhile."""
+    window = window_locked(claimed, holder)
+    if window is None:
+        return False
+    window.gate, window.gate_reason = verdict, reason
+    usage_count(window, usage)
+    window.save(update_fields=["gate", "gate_reason", "used_tokens", "cost_usd"])
+    return True
+
+
+@transaction.atomic
+def window_close(
+    claimed: Claimed, holder: str, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE
+) -> bool:
+    """Ends a window from which nothing is taken."""
+    window = window_locked(claimed, holder)
+    if window is None:
+        return False
+    window.gate, window.gate_reason = verdict, reason
+    usage_count(window, usage)
+    window_done(window)
+    return True
+
+
+@transaction.atomic
+def usage_add(claimed: Claimed, holder: str, usage: Usage) -> None:
+    """Books a call that came to nothing."""
+    window = window_locked(claimed, holder)
+    if window is not None:
+        usage_count(window, usage)
+        window.save(update_fields=["used_tokens", "cost_usd"])
+
+
+def usage_count(window: CaptureWindow, usage: Usage) -> None:
+    """Adds a call's tokens and cost to a window's, unsaved."""
+    window.used_tokens += tokens_of(usage)
+    window.cost_usd += Decimal(str(round(usage.cost_usd, 6)))
+
+
+def tokens_of(usage: Usage) -> int:
+    """All tokens of a call, whatever they cost."""
+    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+
+
+def window_done(window: CaptureWindow) -> None:
+    """Marks a locked window as read and drops its words. Call it in the transaction that applies its results."""
+    window.state, window.done_at, window.error_code = WindowState.DONE, timezone.now(), ""
+    for name, value in NO_WORDS.items():
+        setattr(window, name, value)
+    window.save()
+
+
+@transaction.atomic
+def window_failed(
+    claimed: Claimed, holder: str, *, code: str, message: str, server: bool, retry_after: float | None = None
+) -> timedelta | None:
+    """Puts a window back with the reason; returns how long it waits now, None where it was given up or has changed."""
+    window = window_locked(claimed, holder)
+    if window is None:
+        return None
+    window.error_code, window.error = code[:48], message[:300]
+    if server:
+        window.delays += 1
+        delay = min(SERVER_DELAY * 2 ** min(window.delays - 1, 10), SERVER_DELAY_MOST)
+        delay = max(delay, timedelta(seconds=min(retry_after or 0.0, 86_400)))
+    else:
+        window.attempts += 1
+        delay = RETRY_DELAYS[min(window.attempts, len(RETRY_DELAYS)) - 1]
+    window.due_at = timezone.now() + delay
+    if window.attempts >= MAX_ATTEMPTS:
+        window.state, window.done_at = WindowState.GAVE_UP, timezone.now()
+    window.save()
+    return None if window.state == WindowState.GAVE_UP else delay

@@ -1,0 +1,157 @@
+"""The items that an extractor hands over, checked one by one: the good ones go on, of the others the reason is kept."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from apps.core.errors import IzzyError, NotFound
+from apps.core.ids import parse_id
+from apps.core.text import clean_text
+from apps.memory.fields import MAX_TAG_CHARS, clean_time
+from apps.memory.models import Kind, Tier
+
+MAX_ITEMS = 10
+MAX_CHARS = 1000
+MAX_TAGS = 8
+DEFAULT_IMPORTANCE = 3
+
+
+class Action(StrEnum):
+    ADD = "add"
+    UPDATE = "update"
+    SUPERSEDE = "supersede"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing to remember. `evidence` are places in the window's segments, from 0; empty: the model named none."""
+
+    action: Action
+    content: str
+    kind: str = str(Kind.GENERAL)
+    importance: int = DEFAULT_IMPORTANCE
+    tags: tuple[str, ...] = ()
+    tier: str = str(Tier.LONG_TERM)
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    sensitive: bool = False
+    target: UUID | None = None
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An item that was not taken: a code, and a detail without any of its words."""
+
+    code: str
+    detail: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return {"code": self.code, "detail": self.detail[:120]}
+
+
+def checked_items(
+    given: Sequence[Any], *, segments: int, notes: Collection[UUID]
+) -> tuple[list[Item], list[Dropped]]:
+    """The usable items and why others are not. `notes` are the ids that the model was shown.
+
+    Wrong values of lesser fields fall back to their defaults; an item without content, or that changes a note which
+    it was not shown, is dropped.
+    """
+    items: list[Item] = []
+    dropped: list[Dropped] = []
+    for place, value in enumerate(given):
+        if place >= MAX_ITEMS:
+            dropped.append(Dropped("too_many", f"{len(given) - MAX_ITEMS} items beyond {MAX_ITEMS}"))
+            break
+        try:
+            items.append(_item(value, segments, notes))
+        except IzzyError as error:
+            dropped.append(
+                Dropped(error.code, f"item {place + 1}: {error.extra.get('field', '')}".rstrip(": "))
+            )
+    return items, dropped
+
+
+def _item(value: Any, segments: int, notes: Collection[UUID]) -> Item:
+    if not isinstance(value, dict):
+        raise NotFound(code="not_an_item")
+    action = _choice(value.get("action"), Action, Action.ADD)
+    target = _target(value.get("target"), notes)
+    content = value.get("content")
+    if action == Action.SKIP:
+        return Item(action=action, content=str(content or "")[:MAX_CHARS], target=target)
+    if action in {Action.UPDATE, Action.SUPERSEDE} and target is None:
+        raise NotFound(code="unknown_target", field="target")
+    valid_from, valid_to = _time(value.get("valid_from")), _time(value.get("valid_to"))
+    return Item(
+        action=action,
+        content=" ".join(clean_text(content, field="content", max_chars=MAX_CHARS).split()),
+        kind=str(_choice(value.get("kind"), Kind, Kind.GENERAL)),
+        importance=_importance(value.get("importance")),
+        tags=_tags(value.get("tags")),
+        tier=str(_choice(value.get("tier"), Tier, Tier.LONG_TERM)),
+        valid_from=valid_from,
+        valid_to=valid_to if valid_to and (valid_from is None or valid_to > valid_from) else None,
+        sensitive=_flag(value.get("sensitive")),
+        target=target,
+        evidence=_evidence(value.get("evidence"), segments),
+    )
+
+
+def _choice(value: object, kinds: Any, default: Any) -> Any:
+    name = str(value).strip().lower().replace("-", "_").replace(" ", "_") if isinstance(value, str) else ""
+    return next((kind for kind in kinds if str(kind) == name), default)
+
+
+def _target(value: object, notes: Collection[UUID]) -> UUID | None:
+    """The note that is meant, None for one the model was not shown."""
+    try:
+        found = parse_id(value.strip().strip("[]<>()`'\" ") if isinstance(value, str) else value)
+    except NotFound:
+        return None
+    return found if found in notes else None
+
+
+def _importance(value: object) -> int:
+    try:
+        return (
+            min(max(round(float(value)), 1), 5)
+            if isinstance(value, int | float | str)
+            else DEFAULT_IMPORTANCE
+        )
+    except (ValueError, OverflowError):
+        return DEFAULT_IMPORTANCE
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    texts = [" ".join(tag.lower().split()) for tag in given if isinstance(tag, str)]
+    usable = [tag for tag in texts if 0 < len(tag) <= MAX_TAG_CHARS and tag.isprintable()]
+    return tuple(dict.fromkeys(usable))[:MAX_TAGS]
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return clean_time(value, field="valid") if isinstance(value, str) else None
+    except IzzyError:
+        return None
+
+
+def _flag(value: object) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() in {"true", "yes", "1"})
+
+
+def _evidence(value: object, segments: int) -> tuple[int, ...]:
+    """Places from 0 of the segments cited; what names none is left out."""
+    given = value if isinstance(value, list) else [value]
+    numbers = []
+    for entry in given:
+        digits = "".join(sign for sign in str(entry) if sign.isdigit()) if not isinstance(entry, bool) else ""
+        if digits and len(digits) < 5 and 1 <= int(digits) <= segments:
+            numbers.append(int(digits) - 1)
+    return tuple(dict.fromkeys(numbers))

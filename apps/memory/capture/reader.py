@@ -1,0 +1,216 @@
+"""Reading windows: gate, extractor, notes. Asynchronous: while a model thinks nothing else waits."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from django.utils import timezone
+
+from apps.accounts.selectors import user_time_zone
+from apps.agent.client import ModelError, Usage
+from apps.agent.endpoint import current_endpoint
+from apps.core.database import in_db
+from apps.core.ids import parse_id
+from apps.memory.models import CaptureWindow, GateVerdict, WindowState
+
+from . import calls, claims, nearest
+from .applying import Outcome, window_apply
+from .claims import Claimed, LeaseLost, tokens_of
+from .items import Dropped, Item, checked_items
+
+logger = logging.getLogger(__name__)
+
+SERVER_FAULTS = frozenset(
+    {
+        "rate_limited",
+        "overloaded",
+        "model_unavailable",
+        "model_auth",
+        "model_billing",
+        "model_forbidden",
+        "model_not_found",
+    }
+)
+"""Failures that say nothing about the window: it waits for the server as long as it takes."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the windows that were read."""
+
+    windows: int = 0
+    passed: int = 0
+    idle: int = 0
+    repeated: int = 0
+    failed: int = 0
+    added: int = 0
+    merged: int = 0
+    superseded: int = 0
+    pending: int = 0
+    skipped: int = 0
+    injected_again: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    server_down_for: timedelta | None = None
+
+    def count(self, outcome: Outcome) -> None:
+        for name in ("added", "merged", "superseded", "pending", "skipped", "injected_again"):
+            setattr(self, name, getattr(self, name) + getattr(outcome, name))
+
+
+async def has_model() -> bool:
+    """Whether a model is connected; the offline rules are none."""
+    return not (await in_db(current_endpoint)).is_offline
+
+
+async def user_read(user_id: UUID, holder: str, tally: Tally, *, any_time: bool = False) -> None:
+    """Reads all of a user's windows that are due, one after the other; with `any_time` also those that are not yet.
+
+    Ends early where somebody else reads them already, where the day's tokens are spent, and where the model's
+    server is at fault.
+    """
+    if not await in_db(claims.lease_take, user_id, holder):
+        return
+    tried: set[UUID] = set()
+    try:
+        async with _kept(user_id, holder):
+            while tally.server_down_for is None:
+                window = await in_db(
+                    claims.window_next, user_id, holder, any_time=any_time, tried=frozenset(tried)
+                )
+                if window is None:
+                    return
+                tried.add(window.id)
+                await _Reading(window, holder, tally).run()
+    except LeaseLost:
+        logger.warning("the windows of user %s are read by another process by now", user_id)
+    finally:
+        await asyncio.shield(in_db(claims.lease_release, user_id, holder))
+
+
+@contextlib.asynccontextmanager
+async def _kept(user_id: UUID, holder: str) -> AsyncIterator[None]:
+    """Keeps the lease while a model takes its time."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(claims.HEARTBEAT_SECONDS)
+            with contextlib.suppress(LeaseLost):
+                await in_db(claims.lease_extend, user_id, holder)
+
+    task = asyncio.ensure_future(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One window, from the gate to its notes."""
+
+    window: Claimed
+    holder: str
+    tally: Tally
+    usage: Usage = field(default_factory=Usage)
+
+    async def run(self) -> None:
+        self.tally.windows += 1
+        try:
+            await self._read()
+        except ModelError as error:
+            await self._failed(error.code, error.message, retry_after=error.retry_after)
+        except LeaseLost:
+            raise
+        except Exception as error:  # one window that cannot be read must not keep the others from being read
+            logger.exception("window %s could not be read", self.window.id)
+            await self._failed(
+                "internal_error", f"Something went wrong inside Izzy ({type(error).__name__})."
+            )
+        self.tally.tokens += tokens_of(self.usage)
+        self.tally.cost_usd += self.usage.cost_usd
+
+    async def _read(self) -> None:
+        if await in_db(_read_before, self.window):
+            await in_db(claims.window_close, self.window, self.holder, GateVerdict.REPEATED)
+            self.tally.repeated += 1
+            return
+        passage = calls.Passage(
+            user_id=self.window.user_id,
+            conversation_id=self.window.conversation_id,
+            segments=self.window.segments,
+            now=timezone.now(),
+            zone=await in_db(user_time_zone, self.window.user_id),
+        )
+        if self.window.gate != GateVerdict.PASSED and not await self._passes(passage):
+            return
+        self.tally.passed += 1
+        await self._extract(passage)
+
+    async def _passes(self, passage: calls.Passage) -> bool:
+        worth, reason, usage = await calls.judged(passage)
+        self.usage += usage
+        if not worth:
+            closed = await in_db(
+                claims.window_close, self.window, self.holder, GateVerdict.IDLE, reason, usage
+            )
+            self.tally.idle += bool(closed)
+            return False
+        return await in_db(claims.gate_store, self.window, self.holder, GateVerdict.PASSED, reason, usage)
+
+    async def _extract(self, passage: calls.Passage) -> None:
+        shown = [parse_id(key) for key, _ in self.window.shown if key]
+        notes = await in_db(nearest.notes_for, self.window.user_id, self.window.segments, shown)
+        given, usage = await calls.extracted(passage, notes)
+        self.usage += usage
+        if given is None:
+            await in_db(claims.usage_add, self.window, self.holder, usage)
+            await self._failed("bad_items", "The model handed over no items that can be read.")
+            return
+        items, dropped = checked_items(
+            given, segments=len(self.window.segments), notes={note.pk for note in notes}
+        )
+        for reason in dropped:
+            logger.info("window %s: an item was dropped: %s %s", self.window.id, reason.code, reason.detail)
+        outcome = await in_db(_apply, self.window, self.holder, items, dropped, usage)
+        if outcome is not None:
+            self.tally.count(outcome)
+
+    async def _failed(self, code: str, message: str, *, retry_after: float | None = None) -> None:
+        server = code in SERVER_FAULTS
+        delay = await in_db(
+            claims.window_failed,
+            self.window,
+            self.holder,
+            code=code,
+            message=message,
+            server=server,
+            retry_after=retry_after,
+        )
+        self.tally.failed += 1
+        self.tally.problems.append(message)
+        logger.info("window %s was not read (%s); next try in %s", self.window.id, code, delay)
+        if server:
+            self.tally.server_down_for = delay or claims.SERVER_DELAY
+
+
+def _read_before(window: Claimed) -> bool:
+    """Whether the same words were read before, in this conversation or in another copy of it."""
+    if not window.fingerprint:
+        return False
+    rows = CaptureWindow.objects.for_user(window.user_id).filter(fingerprint=window.fingerprint)
+    return rows.filter(state=WindowState.DONE).exclude(pk=window.id).exists()
+
+
+def _apply(
+    window: Claimed, holder: str, items: list[Item], dropped: list[Dropped], usage: Usage
+) -> Outcome | None:
+    """Compares first, outside of the transaction (an embedder may take its time), then writes."""
+    near = nearest.nearby(window.user_id, items)
+    past = nearest.past_notes(window.user_id) if items else []
+    return window_apply(window, holder, items=items, near=near, past=past, dropped=dropped, usage=usage)

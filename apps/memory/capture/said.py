@@ -1,0 +1,99 @@
+"""What was said, as chat hands it over, and the numbered pieces of it that a window holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.core.text import chunk_text, estimate_tokens
+from apps.memory.models import Trust
+
+from .quotes import split_quotes
+
+SEGMENT_TOKENS = 100
+"""A message is cut into pieces of at most so many tokens: what the model cites, and what two windows share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One message: `text` is what people read of it, never tool output, system text or notes that Izzy put beside it.
+
+    `role` is user or assistant, `speaker` the name shown, `trust` how far the speaker's own words are trusted (quoted
+    parts of them are found here). `shown` are the notes put beside the turn, as (note id or None, text).
+    """
+
+    message_id: UUID
+    role: str
+    speaker: str
+    text: str
+    said_at: datetime
+    position: int = 0
+    trust: Trust = Trust.USER
+    shown: Sequence[tuple[UUID | None, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A piece of a message. `seen`: it stands in the window before too; `quoted`: the speaker repeats others' words."""
+
+    message: UUID
+    role: str
+    speaker: str
+    trust: Trust
+    quoted: bool
+    seen: bool
+    said_at: datetime
+    tokens: int
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "message": str(self.message),
+            "role": self.role,
+            "speaker": self.speaker,
+            "trust": str(self.trust),
+            "quoted": self.quoted,
+            "seen": self.seen,
+            "said_at": self.said_at.isoformat(),
+            "tokens": self.tokens,
+            "text": self.text,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Segment":
+        return cls(
+            message=UUID(value["message"]),
+            role=value["role"],
+            speaker=value["speaker"],
+            trust=Trust(value["trust"]),
+            quoted=value["quoted"],
+            seen=value["seen"],
+            said_at=datetime.fromisoformat(value["said_at"]),
+            tokens=value["tokens"],
+            text=value["text"],
+        )
+
+
+def has_quotes(text: str) -> bool:
+    """Whether a message repeats what others wrote."""
+    return any(quoted for _, quoted in split_quotes(text))
+
+
+def segments_of(said: Said) -> list[Segment]:
+    """The pieces of a message in their order; what it quotes is untrusted whoever quotes it."""
+    return [
+        Segment(
+            message=said.message_id,
+            role=said.role,
+            speaker=said.speaker,
+            trust=Trust.UNTRUSTED if quoted else said.trust,
+            quoted=quoted,
+            seen=False,
+            said_at=said.said_at,
+            tokens=estimate_tokens(piece),
+            text=piece,
+        )
+        for part, quoted in split_quotes(said.text)
+        for piece in chunk_text(part, size=SEGMENT_TOKENS, overlap=0)
+    ]

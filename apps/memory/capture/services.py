@@ -1,0 +1,212 @@
+"""Writes of the windows: adding what was said, and taking it back. Synchronous, one transaction each."""
+
+import hashlib
+import hmac
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from apps.memory.models import CaptureWindow, Trust, WindowState
+
+from .cutting import Cut, cut, overlap
+from .said import Said, Segment, segments_of
+
+QUIET = timedelta(seconds=45)
+"""A window that is not full is read when nothing has been said for this time …"""
+LONGEST = timedelta(minutes=5)
+"""… or when it has waited for this time, however lively the conversation."""
+FINGERPRINT_TOKENS = 60
+"""Windows with fewer new tokens have no fingerprint: that a few words come again does not mean the same talk does."""
+
+NO_WORDS = {"segments": [], "shown": [], "error": ""}
+"""What a window is left with once its words are not needed."""
+
+
+@transaction.atomic
+def windows_add(
+    *,
+    user_id: UUID,
+    conversation_id: UUID,
+    said: Sequence[Said],
+    before: Sequence[Said] = (),
+    at_once: bool = False,
+    tainted: bool = False,
+) -> int:
+    """Adds messages to the conversation's windows; returns how many windows they are in.
+
+    `before` are the messages that precede them (the overlap of a first window is taken from their end). What does
+    not fill a window waits for more: QUIET after the last words, LONGEST after the first, or not at all with
+    `at_once`. Call it once per message, in the transaction that notes that it was.
+    `tainted` says that untrusted content was read in the conversation that `said` does not hold.
+    """
+    fresh = [segment for message in said for segment in segments_of(message)]
+    if not fresh:
+        return 0
+    now = timezone.now()
+    opened = _open_window(user_id, conversation_id)
+    start = _segments(opened) if opened else overlap([s for message in before for s in segments_of(message)])
+    cuts = cut(start, fresh)
+    untrusted = tainted or conversation_tainted(user_id, conversation_id)
+    for index, part in enumerate(cuts):
+        untrusted = untrusted or any(segment.trust == Trust.UNTRUSTED for segment in part.segments)
+        window = (
+            opened
+            if opened and index == 0
+            else CaptureWindow(user_id=user_id, conversation_id=conversation_id)
+        )
+        window.full = index < len(cuts) - 1
+        window.tainted = untrusted
+        window.due_at = now if window.full or at_once else min(now + QUIET, window.created_at + LONGEST)
+        _fill(window, part, said)
+        window.save()
+    return len(cuts)
+
+
+def taint_note(*, user_id: UUID, conversation_id: UUID) -> None:
+    """Remembers that untrusted words came up in a conversation of which nothing is captured now."""
+    CaptureWindow.objects.create(
+        user_id=user_id, conversation_id=conversation_id, tainted=True, full=True, state=WindowState.WITHDRAWN
+    )
+
+
+def conversation_tainted(user_id: UUID, conversation_id: UUID) -> bool:
+    """Whether untrusted words were quoted in the conversation so far: what the assistant says after may repeat them."""
+    windows = CaptureWindow.objects.for_user(user_id)
+    return windows.filter(conversation_id=conversation_id, tainted=True).exists()
+
+
+@transaction.atomic
+def windows_withdraw(*, user_id: UUID, conversation_id: UUID, message_ids: Collection[UUID]) -> int:
+    """Takes replaced messages out of the windows that wait; returns how many windows changed.
+
+    A window of which nothing new remains is withdrawn. What is being read at this moment is not applied.
+    """
+    gone = set(message_ids)
+    waiting = _waiting(user_id).filter(conversation_id=conversation_id).select_for_update()
+    changed = 0
+    for window in waiting:
+        kept = [segment for segment in _segments(window) if segment.message not in gone]
+        if len(kept) < len(window.segments):
+            _refill(window, kept)
+            changed += 1
+    return changed
+
+
+@transaction.atomic
+def conversation_withdraw(*, user_id: UUID, conversation_id: UUID) -> int:
+    """Nothing of a deleted conversation is read any more, and no word of it is kept; returns how many waited."""
+    windows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id)
+    waited = windows.filter(state__in=[WindowState.WAITING, WindowState.GAVE_UP]).update(
+        state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now()
+    )
+    windows.update(**NO_WORDS, gate_reason="", dropped=[], fingerprint="")
+    return waited
+
+
+@transaction.atomic
+def user_withdraw(*, user_id: UUID) -> int:
+    """The user does not want Izzy to remember by itself: what waits is dropped; returns how many windows did."""
+    return (
+        CaptureWindow.objects.for_user(user_id)
+        .filter(state__in=[WindowState.WAITING, WindowState.GAVE_UP])
+        .update(state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now(), **NO_WORDS)
+    )
+
+
+@transaction.atomic
+def windows_retry(*, user_id: UUID | None = None) -> int:
+    """Windows that were given up wait again, with a clean slate; of all users where none is named."""
+    rows = CaptureWindow.objects.for_user(user_id) if user_id else CaptureWindow.objects.unscoped()
+    return rows.filter(state=WindowState.GAVE_UP).update(
+        state=WindowState.WAITING,
+        attempts=0,
+        delays=0,
+        due_at=timezone.now(),
+        error="",
+        error_code="",
+        done_at=None,
+    )
+
+
+@transaction.atomic
+def windows_scrub(
+    *, user_id: UUID, memory_ids: Collection[UUID] = (), message_ids: Collection[UUID] = ()
+) -> int:
+    """Empties every text column of the windows that belong to these notes or messages; returns how many.
+
+    A window that waits loses the segments of these messages alone; one that made such a note has none left.
+    """
+    notes, messages = {str(value) for value in memory_ids}, {str(value) for value in message_ids}
+    changed = 0
+    for window in CaptureWindow.objects.for_user(user_id).select_for_update():
+        of_note, of_message = notes & set(window.memory_ids), messages & set(window.message_ids)
+        if not of_note and not of_message:
+            continue
+        window.gate_reason, window.dropped, window.error = "", [], ""
+        if window.state in {WindowState.WAITING, WindowState.GAVE_UP}:
+            _refill(window, [s for s in _segments(window) if str(s.message) not in messages])
+        window.save()
+        changed += 1
+    return changed
+
+
+def _waiting(user_id: UUID) -> QuerySet[CaptureWindow]:
+    return CaptureWindow.objects.for_user(user_id).filter(
+        state__in=[WindowState.WAITING, WindowState.GAVE_UP]
+    )
+
+
+def _open_window(user_id: UUID, conversation_id: UUID) -> CaptureWindow | None:
+    """The conversation's newest window where it can take in more: nobody has begun to read it."""
+    rows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id).order_by("-id")
+    newest = rows.select_for_update().first()
+    usable = newest and newest.state == WindowState.WAITING and not newest.full
+    return newest if usable and newest and not (newest.attempts or newest.delays or newest.gate) else None
+
+
+def _segments(window: CaptureWindow) -> list[Segment]:
+    return [Segment.from_json(value) for value in window.segments]
+
+
+def _fill(window: CaptureWindow, part: Cut, said: Sequence[Said]) -> None:
+    window.segments = [segment.to_json() for segment in part.segments]
+    fresh = [segment for segment in part.segments if not segment.seen]
+    window.message_ids = list(dict.fromkeys(str(segment.message) for segment in part.segments))
+    window.tokens = part.tokens
+    window.version += 1
+    window.fingerprint = fingerprint(window.user_id, fresh)
+    shown = {(entry["id"], entry["text"]): entry for entry in window.shown}
+    for message in said:
+        if str(message.message_id) in window.message_ids:
+            for note_id, text in message.shown:
+                entry = {"id": str(note_id) if note_id else None, "text": text}
+                shown[(entry["id"], text)] = entry
+    window.shown = list(shown.values())
+
+
+def _refill(window: CaptureWindow, kept: list[Segment]) -> None:
+    part = Cut(kept)
+    _fill(window, part, ())
+    if not part.has_fresh:
+        window.state, window.done_at = WindowState.WITHDRAWN, timezone.now()
+        window.segments, window.shown, window.error = [], [], ""
+    window.save()
+
+
+def fingerprint(user_id: UUID, fresh: Sequence[Segment]) -> str:
+    """A keyed hash of who said what, by which a window that was read before is known; "" for a few words.
+
+    It cannot be turned back into words without the server's key.
+    """
+    if sum(segment.tokens for segment in fresh) < FINGERPRINT_TOKENS:
+        return ""
+    words = "\x1e".join(
+        f"{segment.role}\x1f{segment.trust}\x1f{' '.join(segment.text.split())}" for segment in fresh
+    )
+    key = f"{settings.SECRET_KEY}:capture:{user_id}".encode()
+    return hmac.new(key, words.encode(), hashlib.sha256).hexdigest()
