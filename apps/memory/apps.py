@@ -9,10 +9,13 @@ class MemoryConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
+        from apps.core.health import register_check
         from apps.core.registries import purgers, stats_providers
         from apps.core.sweeps import register_sweep
 
         from . import purging, selectors, services
+        from .capture import background, health
+        from .capture.selectors import capture_figures
         from .file_tool import MEMORY_FILES
         from .folding import fold_in_sqlite
         from .services.file_history import user_files_forget
@@ -29,6 +32,9 @@ class MemoryConfig(AppConfig):
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
+        stats_providers.register("capture", capture_figures)
+        register_check("capture", health.check_capture)
+        register_sweep("capture", background.sweep, every=background.SWEEP_EVERY)
         purging.register_places()
 
 
