@@ -2,7 +2,6 @@
 
 import time
 from typing import Any
-from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -10,13 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.core.registries import stats_providers
-from apps.search.documents import Hit, Scope, Source
+from apps.search.documents import Hit
 from apps.search.selectors import context, search
 
 from .api import NotesView
 from .inputs import body_object, context_query, optional_number, search_query, search_scope
 from .output import time_json
-from .selectors import texts_at
 from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput
 
 MAX_RESULTS = 100
@@ -38,8 +36,7 @@ class SearchView(NotesView):
         top_k = optional_number(body, "top_k", 10, high=MAX_RESULTS)
         scope = search_scope(self.user_id, body)
         hits = search(self.user_id, query, top_k=top_k, scope=scope)
-        texts = _former_texts(self.user_id, hits, scope)
-        results = [_hit_json(hit, texts.get(hit.source_id, hit.text)) for hit in hits]
+        results = [_hit_json(hit) for hit in hits]
         took = (time.perf_counter() - started) * 1000
         return Response({"results": results, "took_ms": round(took, 2)})
 
@@ -79,20 +76,12 @@ class StatsView(NotesView):
         return Response({name: figures(self.user_id) for name, figures in stats_providers})
 
 
-def _former_texts(user_id: UUID, hits: list[Hit], scope: Scope) -> dict[UUID, str]:
-    """For a search in the past, the texts that notes had then."""
-    if scope.as_of is None:
-        return {}
-    notes = [hit.source_id for hit in hits if hit.source == Source.MEMORY]
-    return texts_at(user_id, notes, scope.as_of)
-
-
-def _hit_json(hit: Hit, text: str) -> dict[str, Any]:
+def _hit_json(hit: Hit) -> dict[str, Any]:
     return {
         "source": str(hit.source),
         "id": str(hit.source_id),
         "external_id": hit.external_id,
-        "text": text,
+        "text": hit.text,
         "score": round(hit.score, 4),
         "parts": {"relevance": round(hit.relevance, 4), **{k: round(v, 4) for k, v in hit.parts.items()}},
         "created_at": time_json(hit.happened_at),

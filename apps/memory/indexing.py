@@ -6,36 +6,62 @@ from uuid import UUID
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index, documents_remove
 
-from .models import Memory, Status
-
-SEARCHABLE = frozenset({Status.ACTIVE, Status.SUPERSEDED})
-"""Superseded notes stay in the index: a search `as_of` an earlier time finds them, one of today does not."""
+from .former import MAX_FORMER, SEARCHABLE, Span, spans_of
+from .models import Memory, MemoryRevision
 
 INDEXED_FIELDS = frozenset({"content", "status", "valid_from", "valid_to"})
-"""A change of one of these needs `notes_index`."""
+"""A change of one of these needs `notes_reindex`."""
 
 
 def notes_index(user_id: UUID, notes: Sequence[Memory]) -> None:
-    """Bring the search index in step with the notes' present state, inside the caller's transaction."""
-    shown = [note for note in notes if note.status in SEARCHABLE]
-    hidden = [note.pk for note in notes if note.status not in SEARCHABLE]
-    if shown:
-        documents_index(user_id=user_id, documents=[_document(note) for note in shown])
-    if hidden:
-        documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=hidden)
+    """Bring new notes into the search index, inside the caller's transaction."""
+    documents_index(
+        user_id=user_id, documents=[_document(note) for note in notes if note.status in SEARCHABLE]
+    )
 
 
 def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
-    """As `notes_index`, for notes that were changed: what they said before stays findable as of its time."""
-    notes_index(user_id, notes)
+    """Bring the search index in step with changed notes, inside the caller's transaction.
+
+    What they said before stays findable as of its time.
+    """
+    hidden = [note.pk for note in notes if note.status not in SEARCHABLE]
+    if hidden:
+        documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=hidden)
+    documents: list[Document] = []
+    for note in notes:
+        if note.status in SEARCHABLE:
+            *former, present = spans_of(note, _revisions(note))
+            documents.append(_document(note, present))
+            documents += [_past(note, span) for span in former[-MAX_FORMER:] if span.shown and span.end]
+    documents_index(user_id=user_id, documents=documents)
 
 
-def _document(note: Memory) -> Document:
+def _revisions(note: Memory) -> list[MemoryRevision]:
+    kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
+    return list(kept.order_by("version"))
+
+
+def _document(note: Memory, span: Span | None = None) -> Document:
     return Document(
         source=Source.MEMORY,
         source_id=note.pk,
         text=note.content,
         happened_at=note.created_at,
-        valid_from=note.valid_from or note.created_at,
+        valid_from=span.start if span else note.valid_from or note.created_at,
         valid_to=note.valid_to,
+    )
+
+
+def _past(note: Memory, span: Span) -> Document:
+    """A former text. It stands alone: what the note says now does not support it in ranking."""
+    return Document(
+        source=Source.MEMORY,
+        source_id=note.pk,
+        text=span.text,
+        happened_at=note.created_at,
+        session=f"{note.pk}/{span.start.isoformat()}",
+        valid_from=span.start,
+        valid_to=span.end,
+        past=True,
     )

@@ -25,6 +25,9 @@ class Document:
     messages of one sitting and defaults to the conversation. `speaker` is "user" or "assistant" in Izzy's
     own conversations and the given name in ingested ones. `valid_from`/`valid_to` bound when it is true;
     None means open. All times are aware.
+
+    `past` marks what the document said before it was changed; there may be several beside the present one, valid one
+    after the other, and only a search `as_of` another time finds them.
     """
 
     source: Source
@@ -38,6 +41,7 @@ class Document:
     external_id: str = ""
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    past: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,6 +91,9 @@ class Passage(models.Model):
     happened_at = models.DateTimeField()
     valid_from = models.DateTimeField(null=True)
     valid_to = models.DateTimeField(null=True)
+    past = models.BooleanField(
+        default=False, help_text="What the document said before: for searches as of another time."
+    )
     text = models.TextField()
     terms = models.TextField()
 
@@ -99,6 +102,7 @@ class Passage(models.Model):
             models.Index(fields=["user", "change"], name="passage_user_change"),
             models.Index(fields=["source_id", "part"], name="passage_source"),
             models.Index(fields=["id"], condition=Q(pending=True), name="passage_pending"),
+            models.Index(fields=["user"], condition=Q(past=True), name="passage_past"),
         ]
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ _OWNER = (
 )
 _COLUMNS = (
     "id, user_id, change, features, pending, source, source_id, part, conversation_id, session, position, speaker, "
-    "external_id, happened_at, valid_from, valid_to, text, terms"
+    "external_id, happened_at, valid_from, valid_to, past, text, terms"
 )
 _TOMBSTONE = "INSERT INTO search_tombstone(user_id, change, passage_id, created_at) VALUES (?, ?, ?, ?)"
 
@@ -72,7 +72,7 @@ def passages_insert(
         _row(first + place, owner, piece, vector)
         for place, (piece, vector) in enumerate(zip(pieces, vectors, strict=True))
     ]
-    sql = f"INSERT INTO search_passage({_COLUMNS}, vector_{slot}) VALUES ({', '.join('?' * 19)})"  # noqa: S608
+    sql = f"INSERT INTO search_passage({_COLUMNS}, vector_{slot}) VALUES ({', '.join('?' * 20)})"  # noqa: S608
     with connection.cursor() as cursor:
         cursor.connection.executemany(sql, rows)
     postings_add(owner.number, ((first + place, piece.terms) for place, piece in enumerate(pieces)))
@@ -116,6 +116,7 @@ def _row(passage_id: int, owner: Owner, piece: Piece, vector: bytes | None) -> t
         _moment(document.happened_at),
         _moment(document.valid_from),
         _moment(document.valid_to),
+        document.past,
         piece.text,
         piece.terms,
         vector,

@@ -82,7 +82,7 @@ def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
 def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> list[Found]:
     if not text.strip() or top_k < 1:
         return []
-    with index_open(user_id) as opened:
+    with index_open(user_id, past=scope.as_of is not None) as opened:
         if opened is None or not opened[1].living:
             return []
         head, rows = opened

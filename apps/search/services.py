@@ -1,6 +1,7 @@
 """Writes of the search index. Call them inside the transaction that writes the document itself."""
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
@@ -35,14 +36,19 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document]) -> None:
     if not documents:
         return
     owner = owner_begin(user_id)
-    latest = {(document.source, document.source_id): document for document in documents}
-    for keys in _batches(list(latest)):
+    latest = {_name(document): document for document in documents}
+    for keys in _batches(list({name[:2]: None for name in latest})):
         passages_delete(owner, {source for source, _ in keys}, [source_id for _, source_id in keys])
     pieces = [piece for document in latest.values() for piece in _pieces(document, owner.language)]
     known = owner.space == settings.IZZY_EMBEDDER
     name, slot = (owner.space, owner.slot) if known else active_space()
     for batch in _batches(pieces):
         passages_insert(owner, batch, _vectors(name, batch), slot=slot)
+
+
+def _name(document: Document) -> tuple[Source, UUID, datetime | None]:
+    """What tells documents apart: former texts of one by when they began to hold."""
+    return document.source, document.source_id, document.valid_from if document.past else None
 
 
 @transaction.atomic(savepoint=False)

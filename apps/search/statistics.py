@@ -10,7 +10,7 @@ from apps.search.models import EmbeddingSpace, Passage
 
 def user_figures(user_id: UUID) -> dict[str, Any]:
     """Passages by source, how many wait for a vector, and the embedder in use."""
-    rows = Passage.objects.filter(user_id=user_id).order_by().values("source")
+    rows = Passage.objects.filter(user_id=user_id, past=False).order_by().values("source")
     counted = list(rows.annotate(passages=Count("id"), waiting=Count("id", filter=Q(pending=True))))
     space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
     return {

@@ -11,6 +11,7 @@ from apps.memory.models import Memory
 from apps.memory.searching import NOTES
 from apps.memory.services import memory_create
 from apps.search.selectors import search
+from tests.chat.conftest import model as model
 
 MakeNote = Callable[..., Memory]
 

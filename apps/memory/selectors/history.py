@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from apps.memory.former import spans_of
 from apps.memory.models import Memory, MemoryRevision, Origin
 from apps.memory.states import note_state
 
@@ -64,6 +65,15 @@ def _versions(note: Memory, revisions: Sequence[MemoryRevision], cycle: int) -> 
 
 def texts_at(user_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, str]:
     """The text that those of the notes had at a moment whose text was changed since."""
-    later = MemoryRevision.objects.for_user(user_id).filter(memory_id__in=memory_ids, created_at__gt=moment)
-    rows = later.order_by("memory_id", "-version").values_list("memory_id", "content")
-    return dict(rows)
+    kept = MemoryRevision.objects.for_user(user_id).filter(memory_id__in=memory_ids).order_by("version")
+    revisions: dict[UUID, list[MemoryRevision]] = {}
+    for row in kept:
+        revisions.setdefault(row.memory_id, []).append(row)
+    notes = Memory.objects.for_user(user_id).filter(pk__in=revisions)
+    texts: dict[UUID, str] = {}
+    for note in notes:
+        *former, _ = spans_of(note, revisions[note.pk])
+        for span in former:
+            if span.end and span.start <= moment < span.end:
+                texts[note.pk] = span.text
+    return texts

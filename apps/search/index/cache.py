@@ -29,8 +29,11 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def index_open(user_id: UUID) -> Iterator[tuple[Head, UserRows] | None]:
+def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, UserRows] | None]:
     """The user's index, with everything that was committed before the call; None where nothing is indexed.
+
+    With `past` also what documents said before they were changed, which is read for this call alone: to ask for
+    another time is rare, and no other search shall bear it.
 
     Nobody else alters or reads it until the block ends.
 
@@ -40,6 +43,9 @@ def index_open(user_id: UUID) -> Iterator[tuple[Head, UserRows] | None]:
     head = store.read_head(user_id)
     if head is None:
         yield None
+        return
+    if past and store.has_past(user_id):
+        yield head, UserRows(head, store.read_all(user_id, head, past=True))
         return
     entry = _entry(user_id)
     with entry.lock:

@@ -49,11 +49,19 @@ def read_head(user_id: UUID) -> Head | None:
     return Head(*row) if row else None
 
 
-def read_all(user_id: UUID, head: Head) -> Batch:
-    """Every passage of the user."""
+def has_past(user_id: UUID) -> bool:
+    """Whether any document of the user said something else before."""
+    sql = "SELECT 1 FROM search_passage INDEXED BY passage_past WHERE user_id = ? AND past LIMIT 1"
+    with connection.cursor() as cursor:
+        return cursor.connection.execute(sql, (user_id.hex,)).fetchone() is not None
+
+
+def read_all(user_id: UUID, head: Head, *, past: bool = False) -> Batch:
+    """Every passage of the user, with `past` also those of former texts."""
+    which = "" if past else "AND NOT past "
     sql = (
         f"SELECT id, features, vector_{head.slot} FROM search_passage "  # noqa: S608  the slot is a or b
-        "INDEXED BY passage_user_change WHERE user_id = ? ORDER BY change, id"
+        f"INDEXED BY passage_user_change WHERE user_id = ? {which}ORDER BY change, id"
     )
     return _batch(sql, (user_id.hex,), head, with_terms=False)
 
@@ -62,7 +70,7 @@ def read_changed(user_id: UUID, head: Head, after: int) -> Batch:
     """Passages written or embedded after a change, with their terms."""
     sql = (
         f"SELECT id, features, vector_{head.slot}, terms FROM search_passage "  # noqa: S608
-        "INDEXED BY passage_user_change WHERE user_id = ? AND change > ? ORDER BY change, id"
+        "INDEXED BY passage_user_change WHERE user_id = ? AND change > ? AND NOT past ORDER BY change, id"
     )
     return _batch(sql, (user_id.hex, after), head, with_terms=True)
 

@@ -80,12 +80,13 @@ class Migration(migrations.Migration):
                 ('happened_at', models.DateTimeField()),
                 ('valid_from', models.DateTimeField(null=True)),
                 ('valid_to', models.DateTimeField(null=True)),
+                ('past', models.BooleanField(default=False, help_text='What the document said before: for searches as of another time.')),
                 ('text', models.TextField()),
                 ('terms', models.TextField()),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'indexes': [models.Index(fields=['user', 'change'], name='passage_user_change'), models.Index(fields=['source_id', 'part'], name='passage_source'), models.Index(condition=models.Q(('pending', True)), fields=['id'], name='passage_pending')],
+                'indexes': [models.Index(fields=['user', 'change'], name='passage_user_change'), models.Index(fields=['source_id', 'part'], name='passage_source'), models.Index(condition=models.Q(('pending', True)), fields=['id'], name='passage_pending'), models.Index(condition=models.Q(('past', True)), fields=['user'], name='passage_past')],
             },
         ),
         migrations.CreateModel(

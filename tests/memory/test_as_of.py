@@ -1,0 +1,168 @@
+"""Asking for another time finds what was held true then, in the words of then."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.core.database import in_db
+from apps.memory import services
+from apps.memory.models import Memory, MemoryRevision, Origin
+from apps.memory.searching import NOTES
+from apps.memory.services import Provenance
+from apps.memory.tool_service import NoteTools
+from apps.search.models import Passage
+from apps.search.selectors import search
+from tests.memory.conftest import MakeNote, found_texts
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DAY = timedelta(days=1)
+
+
+def texts_at(user: User, query: str, moment: datetime) -> list[str]:
+    from dataclasses import replace
+
+    return [hit.text for hit in search(user.pk, query, top_k=10, scope=replace(NOTES, as_of=moment))]
+
+
+def aged(note: Memory, days: int) -> Memory:
+    """The note as if it had been made so many days ago, its changes so far a day apart after that."""
+    made = timezone.now() - days * DAY
+    Memory.objects.unscoped().filter(pk=note.pk).update(created_at=made)
+    for row in MemoryRevision.objects.unscoped().filter(memory=note).order_by("version"):
+        MemoryRevision.objects.unscoped().filter(pk=row.pk).update(created_at=made + row.version * DAY)
+    from apps.memory.indexing import notes_reindex
+
+    fresh = Memory.objects.unscoped().get(pk=note.pk)
+    notes_reindex(note.user_id, [fresh])
+    return fresh
+
+
+def moved(user: User, note: MakeNote) -> Memory:
+    """A note made ten days ago, edited in place nine and eight days ago."""
+    made = note(user, "The user lives in Lisbon.")
+    for text in ("The user lives in Madrid.", "The user lives in Oslo."):
+        services.memory_update(user_id=user.pk, memory_id=made.pk, content=text)
+    return aged(made, 10)
+
+
+def test_a_note_that_was_edited_is_found_by_its_former_words(alice: User, note: MakeNote) -> None:
+    moved(alice, note)
+    now = timezone.now()
+    assert texts_at(alice, "Lisbon", now - 9.5 * DAY) == ["The user lives in Lisbon."]
+    assert texts_at(alice, "Madrid", now - 8.5 * DAY) == ["The user lives in Madrid."]
+    assert texts_at(alice, "Where does the user live?", now - 5 * DAY) == ["The user lives in Oslo."]
+    assert texts_at(alice, "live", now - 11 * DAY) == []
+
+
+def test_its_present_words_are_not_found_before_they_were_written(alice: User, note: MakeNote) -> None:
+    note(alice, "The user plays chess.")
+    moved(alice, note)
+    assert "The user lives in Oslo." not in texts_at(alice, "Oslo", timezone.now() - 9.5 * DAY)
+
+
+def test_an_ordinary_search_knows_nothing_of_former_words(alice: User, note: MakeNote) -> None:
+    plain = note(alice, "The user lives in Oslo.")
+    alone = search(alice.pk, "Lisbon Oslo", scope=NOTES)[0]
+    services.memory_delete(user_id=alice.pk, memory_id=plain.pk)
+    moved(alice, note)
+    hits = search(alice.pk, "Lisbon Oslo", scope=NOTES)
+    assert [hit.text for hit in hits] == ["The user lives in Oslo."]
+    assert (hits[0].score, hits[0].relevance) == (alone.score, alone.relevance)
+
+
+def test_undoing_an_edit_is_a_change_like_others(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user lives in Lisbon.")
+    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.")
+    services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
+    aged(made, 10)
+    assert texts_at(alice, "Oslo", timezone.now() - 8.5 * DAY) == ["The user lives in Oslo."]
+    assert found_texts(alice, "Lisbon") == ["The user lives in Lisbon."]
+
+
+def test_a_deleted_note_takes_its_former_words_along_and_brings_them_back(
+    alice: User, note: MakeNote
+) -> None:
+    made = moved(alice, note)
+    services.memory_delete(user_id=alice.pk, memory_id=made.pk)
+    assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == []
+    assert not Passage.objects.filter(user=alice).exists()
+    services.memory_restore(user_id=alice.pk, memory_id=made.pk)
+    assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon."]
+    services.memories_erase(user_id=alice.pk, memory_ids=[made.pk])
+    assert not Passage.objects.filter(user=alice).exists()
+
+
+def test_a_text_is_not_found_in_the_time_before_it_was_accepted(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user lives in Lisbon.", status="pending")
+    services.memory_update(
+        user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", status="active"
+    )
+    aged(made, 10)
+    assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == []
+    assert texts_at(alice, "Oslo", timezone.now()) == ["The user lives in Oslo."]
+
+
+def test_a_new_text_may_hold_from_another_time_than_that_of_the_edit(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user lives in Lisbon.")
+    Memory.objects.unscoped().filter(pk=made.pk).update(created_at=timezone.now() - 100 * DAY)
+    since = timezone.now() - 30 * DAY
+    services.memory_update(
+        user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", valid_from=since
+    )
+    assert texts_at(alice, "lives", timezone.now() - 40 * DAY) == ["The user lives in Lisbon."]
+    assert texts_at(alice, "lives", timezone.now() - 20 * DAY) == ["The user lives in Oslo."]
+
+
+def test_another_persons_former_words_stay_theirs(alice: User, bob: User, note: MakeNote) -> None:
+    moved(alice, note)
+    moved(bob, note)
+    assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon."]
+    services.memories_erase(
+        user_id=bob.pk, memory_ids=Memory.objects.for_user(bob).values_list("pk", flat=True)
+    )
+    assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon."]
+
+
+def test_the_rest_interface_answers_with_the_words_of_the_time(
+    alice: User, note: MakeNote, client: Client
+) -> None:
+    made = moved(alice, note)
+    client.force_login(alice)
+
+    def asked(moment: Any) -> list[dict[str, Any]]:
+        body = {"query": "Lisbon", "as_of": moment.isoformat(), "sources": ["memory"]}
+        answer = client.post("/api/v1/search/", body, content_type="application/json")
+        return list(answer.json()["results"])
+
+    (hit,) = asked(timezone.now() - 9.5 * DAY)
+    assert (hit["text"], hit["id"]) == ("The user lives in Lisbon.", str(made.pk))
+    assert asked(timezone.now() - 20 * DAY) == []
+
+
+async def test_the_tool_answers_with_the_words_of_the_time(alice: User, note: MakeNote) -> None:
+    await in_db(moved, alice, note)
+    tools = NoteTools(user_id=alice.pk)
+    moment = (timezone.now() - 9.5 * DAY).isoformat()
+    found = await tools.search("Lisbon", top_k=5, include_conversation=False, category=None, as_of=moment)
+    assert [hit["text"] for hit in found] == ["The user lives in Lisbon."]
+
+
+def test_a_superseded_note_is_found_as_of_its_time(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    Memory.objects.unscoped().filter(pk=old.pk).update(created_at=timezone.now() - 100 * DAY)
+    since = timezone.now() - 30 * DAY
+    services.memory_supersede(
+        user_id=alice.pk,
+        memory_id=old.pk,
+        content="The user lives in Oslo.",
+        provenance=Provenance(origin=Origin.USER),
+        valid_from=since,
+    )
+    assert texts_at(alice, "lives", timezone.now() - 40 * DAY) == ["The user lives in Lisbon."]
+    assert texts_at(alice, "lives", timezone.now() - 20 * DAY) == ["The user lives in Oslo."]
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]

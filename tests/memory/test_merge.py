@@ -1,0 +1,132 @@
+"""Several notes become one, and apart again."""
+
+import pytest
+
+from apps.accounts.models import User
+from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.ids import uuid7
+from apps.memory import services
+from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
+from apps.memory.services import Change, Provenance
+from tests.memory.conftest import MakeNote, found_texts
+
+pytestmark = pytest.mark.django_db
+
+BY_CAPTURE = Change(actor=Origin.EXTRACTION, trust=Trust.USER)
+
+
+def fresh(note: Memory) -> Memory:
+    return Memory.everything.get(pk=note.pk)
+
+
+def test_merging_keeps_one_note_with_what_all_had(alice: User, note: MakeNote) -> None:
+    into = note(alice, "The user likes tea.", tags=["drink"], importance=2)
+    other = note(alice, "The user drinks green tea.", tags=["Drink", "green"], importance=4)
+    assistants = note(
+        alice, "Tea in the morning.", provenance=Provenance(origin=Origin.ASSISTANT, trust=Trust.ASSISTANT)
+    )
+    merged = services.memory_merge(
+        user_id=alice.pk,
+        into_id=into.pk,
+        from_ids=[other.pk, assistants.pk],
+        content="The user drinks green tea every morning.",
+    )
+    assert merged.pk == into.pk
+    assert (merged.tags, merged.importance, merged.trust) == (["drink", "green"], 4, Trust.ASSISTANT)
+    assert found_texts(alice, "tea") == ["The user drinks green tea every morning."]
+    for gone in (fresh(other), fresh(assistants)):
+        assert (gone.status, gone.superseded_by_id) == (Status.SUPERSEDED, into.pk)
+    assert MemoryEdge.objects.for_user(alice).filter(source=into, relation="supersedes").count() == 2
+
+
+def test_without_a_text_all_texts_are_kept(alice: User, note: MakeNote) -> None:
+    into, other = note(alice, "The user likes tea."), note(alice, "The user likes cake.")
+    merged = services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk])
+    assert merged.content == "The user likes tea.\nThe user likes cake."
+
+
+@pytest.mark.parametrize("text", ["The user likes tea.", "Tea it is."])
+def test_undoing_a_merge_brings_every_note_back(alice: User, note: MakeNote, text: str) -> None:
+    into, other = note(alice, "The user likes tea."), note(alice, "The user likes cake.")
+    services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk], content=text)
+    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+    assert sorted(found_texts(alice, "likes")) == ["The user likes cake.", "The user likes tea."]
+    assert fresh(other).superseded_by_id is None
+    assert fresh(other).valid_to is None
+    assert not MemoryEdge.objects.for_user(alice).exists()
+
+
+def test_one_of_the_merged_notes_can_come_back_alone(alice: User, note: MakeNote) -> None:
+    into, other, third = (note(alice, f"The user likes {what}.") for what in ("tea", "cake", "jam"))
+    services.memory_merge(
+        user_id=alice.pk,
+        into_id=into.pk,
+        from_ids=[other.pk, third.pk],
+        content="The user likes tea and cake.",
+    )
+    services.memory_restore(user_id=alice.pk, memory_id=third.pk)
+    assert sorted(found_texts(alice, "likes")) == ["The user likes jam.", "The user likes tea and cake."]
+    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+    assert len(found_texts(alice, "likes")) == 3
+
+
+def test_what_cannot_be_merged_is_told(alice: User, bob: User, note: MakeNote) -> None:
+    mine, other, foreign = note(alice, "tea"), note(alice, "cake"), note(bob, "jam")
+    merge = services.memory_merge
+    with pytest.raises(NotFound):
+        merge(user_id=alice.pk, into_id=mine.pk, from_ids=[foreign.pk])
+    with pytest.raises(NotFound):
+        merge(user_id=alice.pk, into_id=uuid7(), from_ids=[mine.pk])
+    for wrong in ([], [mine.pk], [other.pk, other.pk]):
+        with pytest.raises(InvalidInput):
+            merge(user_id=alice.pk, into_id=mine.pk, from_ids=wrong)
+    with pytest.raises(InvalidInput):
+        merge(user_id=alice.pk, into_id=mine.pk, from_ids=[other.pk], content=" ")
+    services.memory_archive(user_id=alice.pk, memory_id=other.pk)
+    with pytest.raises(Conflict):
+        merge(user_id=alice.pk, into_id=mine.pk, from_ids=[other.pk])
+    assert fresh(mine).content == "tea"
+    assert fresh(foreign).status == Status.ACTIVE
+
+
+def test_what_is_said_again_makes_a_note_more_important(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user likes tea.", importance=4, tags=["drink"])
+    for _ in range(3):
+        services.memory_absorb(
+            user_id=alice.pk,
+            memory_id=made.pk,
+            content=None,
+            trust=Trust.ASSISTANT,
+            tags=["hot"],
+            change=BY_CAPTURE,
+        )
+    same = fresh(made)
+    assert (same.importance, same.content, same.tags) == (5, "The user likes tea.", ["drink", "hot"])
+    assert same.trust == Trust.USER
+
+
+def test_a_merged_text_is_trusted_as_the_least_of_both(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user likes tea.")
+    services.memory_absorb(
+        user_id=alice.pk,
+        memory_id=made.pk,
+        content="The user likes green tea.",
+        trust=Trust.ASSISTANT,
+        change=BY_CAPTURE,
+    )
+    assert (fresh(made).content, fresh(made).trust) == ("The user likes green tea.", Trust.ASSISTANT)
+    services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
+    assert (fresh(made).content, fresh(made).trust) == ("The user likes tea.", Trust.USER)
+
+
+def test_untrusted_words_only_propose(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user likes tea.")
+    absorb = services.memory_absorb
+    same = absorb(user_id=alice.pk, memory_id=made.pk, content=None, trust=Trust.UNTRUSTED, change=BY_CAPTURE)
+    assert (same.pk, fresh(made).importance) == (made.pk, 3)
+    text = "The user likes tea from evil.example."
+    proposal = absorb(
+        user_id=alice.pk, memory_id=made.pk, content=text, trust=Trust.UNTRUSTED, change=BY_CAPTURE
+    )
+    assert (proposal.status, proposal.proposed_action) == (Status.PENDING, "merge")
+    assert (fresh(made).content, fresh(made).trust) == ("The user likes tea.", Trust.USER)

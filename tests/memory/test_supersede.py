@@ -1,0 +1,169 @@
+"""A note that takes the place of another, and the way back."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from apps.accounts.models import Review, User
+from apps.accounts.services import preferences_update
+from apps.core.errors import Conflict, NotFound
+from apps.memory import services
+from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Status, Trust
+from apps.memory.selectors import note_history
+from apps.memory.services import Change, Provenance
+from tests.memory.conftest import MakeNote, found_texts
+
+pytestmark = pytest.mark.django_db
+
+BY_CAPTURE = Change(actor=Origin.EXTRACTION, trust=Trust.USER, reason="said so")
+FROM_CAPTURE = Provenance(origin=Origin.EXTRACTION, trust=Trust.USER)
+
+
+def replace(user: User, old: Memory, content: str, **options: object) -> Memory:
+    values = {"provenance": FROM_CAPTURE, "change": BY_CAPTURE, **options}
+    return services.memory_supersede(
+        user_id=user.pk,
+        memory_id=old.pk,
+        content=content,
+        **values,  # type: ignore[arg-type]
+    )
+
+
+def fresh(note: Memory) -> Memory:
+    return Memory.everything.get(pk=note.pk)
+
+
+def test_the_old_note_gives_way(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.", tags=["home"], importance=5)
+    new = replace(alice, old, "The user lives in Oslo.")
+    before = fresh(old)
+    assert (before.status, before.superseded_by_id, before.valid_to) == (
+        Status.SUPERSEDED,
+        new.pk,
+        new.created_at,
+    )
+    assert (new.status, new.tags, new.importance) == (Status.ACTIVE, ["home"], 5)
+    assert found_texts(alice, "Where does the user live?") == ["The user lives in Oslo."]
+    edge = MemoryEdge.objects.for_user(alice).get()
+    assert (edge.source_id, edge.target_id, edge.relation) == (new.pk, old.pk, "supersedes")
+    newest, _ = note_history(alice.pk, old.pk)
+    assert (newest.action, newest.actor, newest.reason) == ("superseded", "extraction", "said so")
+
+
+def test_what_was_replaced_already_stands_for_the_newest(alice: User, note: MakeNote) -> None:
+    first = note(alice, "The user lives in Lisbon.")
+    second = replace(alice, first, "The user lives in Madrid.")
+    third = replace(alice, first, "The user lives in Oslo.")
+    assert fresh(second).superseded_by_id == third.pk
+    assert fresh(first).superseded_by_id == second.pk
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+
+
+def test_a_chain_that_ends_in_a_deleted_note_is_told(alice: User, note: MakeNote) -> None:
+    first = note(alice, "The user lives in Lisbon.")
+    second = replace(alice, first, "The user lives in Madrid.")
+    services.memory_delete(user_id=alice.pk, memory_id=second.pk)
+    with pytest.raises(Conflict) as error:
+        replace(alice, first, "The user lives in Oslo.")
+    assert error.value.code == "replaced"
+    assert Memory.objects.for_user(alice).count() == 1
+
+
+def test_somebody_elses_note_cannot_be_replaced(alice: User, bob: User, note: MakeNote) -> None:
+    with pytest.raises(NotFound):
+        replace(bob, note(alice), "mine now")
+    assert not Memory.objects.for_user(bob).exists()
+
+
+def test_what_holds_only_from_later_lets_the_old_note_hold_until_then(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    later = timezone.now() + timedelta(days=7)
+    replace(alice, old, "The user lives in Oslo.", valid_from=later)
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+    assert services.superseded_due() == 0
+    Memory.objects.unscoped().filter(pk=old.pk).update(valid_to=timezone.now() - timedelta(seconds=1))
+    assert services.superseded_due() == 1
+    assert fresh(old).status == Status.SUPERSEDED
+
+
+def test_untrusted_words_replace_nothing(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    foreign = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
+    proposal = replace(alice, old, "The user lives in Oslo.", provenance=foreign)
+    assert (proposal.status, proposal.review_reason) == (Status.PENDING, "untrusted")
+    assert (proposal.proposed_action, proposal.proposed_target_id) == ("supersede", old.pk)
+    assert fresh(old).status == Status.ACTIVE
+    assert not MemoryEdge.objects.for_user(alice).exists()
+    again = replace(alice, old, "The user lives in Oslo.", provenance=foreign)
+    assert again.pk == proposal.pk
+
+
+def test_who_reviews_everything_is_asked(alice: User, note: MakeNote) -> None:
+    preferences_update(user_id=alice.pk, review=str(Review.EVERYTHING))
+    old = note(alice, "The user lives in Lisbon.")
+    assert replace(alice, old, "The user lives in Oslo.").review_reason == "everything"
+    by_hand = services.memory_supersede(user_id=alice.pk, memory_id=old.pk, content="I live in Oslo.")
+    assert by_hand.status == Status.ACTIVE
+
+
+def test_undoing_brings_the_old_note_back_in_place_of_the_new(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = replace(alice, old, "The user lives in Oslo.")
+    services.memory_restore(user_id=alice.pk, memory_id=old.pk)
+    back = fresh(old)
+    assert (back.status, back.valid_to, back.superseded_by_id) == (Status.ACTIVE, None, None)
+    assert fresh(new).status == Status.DELETED
+    assert not MemoryEdge.objects.for_user(alice).exists()
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+
+
+def test_undoing_in_the_middle_of_a_chain_says_what_to_undo_first(alice: User, note: MakeNote) -> None:
+    first = note(alice, "The user lives in Lisbon.")
+    second = replace(alice, first, "The user lives in Madrid.")
+    replace(alice, second, "The user lives in Oslo.")
+    with pytest.raises(Conflict):
+        services.memory_undo(user_id=alice.pk, memory_id=first.pk, version=1)
+    services.memory_restore(user_id=alice.pk, memory_id=second.pk)
+    services.memory_restore(user_id=alice.pk, memory_id=first.pk)
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+
+
+def test_undoing_works_where_the_newer_note_is_gone(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = replace(alice, old, "The user lives in Oslo.")
+    services.memories_erase(user_id=alice.pk, memory_ids=[new.pk])
+    assert services.memory_undo(user_id=alice.pk, memory_id=old.pk, version=1).status == Status.ACTIVE
+
+
+def test_the_trust_of_a_replacement_is_that_of_its_own_words(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.", provenance=Provenance(trust=Trust.USER))
+    assistants = Provenance(origin=Origin.EXTRACTION, trust=Trust.ASSISTANT)
+    assert replace(alice, old, "The user lives in Oslo.", provenance=assistants).trust == Trust.ASSISTANT
+
+
+def test_an_update_by_the_assistant_lowers_the_trust_and_one_by_hand_raises_it(
+    alice: User, note: MakeNote
+) -> None:
+    made = note(alice, "The user lives in Lisbon.")
+    services.memory_update(
+        user_id=alice.pk, memory_id=made.pk, change=services.BY_ASSISTANT, content="The user lives in Oslo."
+    )
+    assert fresh(made).trust == Trust.ASSISTANT
+    services.memory_update(user_id=alice.pk, memory_id=made.pk, tags=["home"])
+    assert fresh(made).trust == Trust.ASSISTANT
+    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="I live in Oslo.")
+    assert fresh(made).trust == Trust.USER
+    services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=2)
+    assert fresh(made).trust == Trust.ASSISTANT
+
+
+def test_a_note_that_waits_is_not_changed_by_the_assistant(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user lives in Lisbon.", status="pending")
+    with pytest.raises(Conflict):
+        services.memory_update(
+            user_id=alice.pk, memory_id=made.pk, change=services.BY_ASSISTANT, content="x", status="active"
+        )
+    with pytest.raises(Conflict):
+        replace(alice, made, "The user lives in Oslo.")
+    assert not MemoryRevision.objects.for_user(alice).exists()
