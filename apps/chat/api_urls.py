@@ -1,6 +1,7 @@
 from django.urls import path
 
 from apps.chat import api, api_chat
+from apps.chat.decision_log.api import LogView
 
 urlpatterns = [
     path("chat/", api_chat.ChatView.as_view(), name="chat"),
@@ -11,6 +12,7 @@ urlpatterns = [
         api.MessagesView.as_view(),
         name="conversation-messages",
     ),
+    path("conversations/<str:conversation_id>/log/", LogView.as_view(), name="conversation-log"),
     path(
         "conversations/<str:conversation_id>/answer/",
         api_chat.AnswerView.as_view(),

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from apps.chat import views
+from apps.chat.decision_log import views as log_views
 
 app_name = "chat"
 
@@ -9,5 +10,7 @@ urlpatterns = [
     path("c/<str:conversation_id>/", views.conversation, name="conversation"),
     path("c/<str:conversation_id>/rename/", views.conversation_rename, name="conversation-rename"),
     path("c/<str:conversation_id>/delete/", views.conversation_delete, name="conversation-delete"),
+    path("c/<str:conversation_id>/log/", log_views.log_page, name="conversation-log"),
+    path("c/<str:conversation_id>/log.json", log_views.log_download, name="conversation-log-download"),
     path("conversations/", views.conversation_list, name="conversation-list"),
 ]

@@ -1,0 +1,95 @@
+"""A step of the log opened up: what was given and what came back, as something to read rather than JSON."""
+
+from typing import Any
+
+from apps.chat.decision_log.words import TARGETS, command_of, file_name, parsed
+
+MAX_LISTED = 50
+PREVIEW_CHARS = 8_000
+_PATHS = {"path", "old_path", "new_path", "command"}
+_OLD, _NEW = ("old_str", "old_string"), ("new_str", "new_string")
+_TEXTS = ("file_text", "content", "insert_text", "text", *_NEW)
+
+
+def step_card(step: dict[str, Any]) -> dict[str, Any]:
+    """`{facts: [(name, value)], removed, added, text, found: [text], result, error}`; what does not apply is empty.
+
+    `removed` and `added` are the lines of a replacement, `text` what was written, `found` what a search gave.
+    """
+    given = step["input"]
+    card: dict[str, Any] = {
+        "facts": [],
+        "removed": [],
+        "added": [],
+        "text": "",
+        "found": [],
+        "result": "",
+        "error": "",
+    }
+    if step["tool"] == "memory":
+        _file(card, given)
+    else:
+        card["facts"] = [(name.replace("_", " "), _value(value)) for name, value in given.items()]
+    if step["state"] != "ok":
+        card["error"] = step["result"] if step["state"] == "error" else ""
+        return card
+    result = parsed(step["result"])
+    card["found"] = _listed(result)
+    if not card["found"] and step["tool"] != "think":
+        card["result"] = _answer(result, step["result"])
+    return card
+
+
+def _file(card: dict[str, Any], given: dict[str, Any]) -> None:
+    card["facts"] = [("file", file_name(str(given.get("path") or given.get("old_path") or "/memories")))]
+    if given.get("new_path"):
+        card["facts"].append(("new name", file_name(str(given["new_path"]))))
+    if given.get("insert_line") is not None:
+        card["facts"].append(("after line", str(given["insert_line"])))
+    command = command_of(given)
+    if command == "str_replace":
+        card["removed"] = _first(given, _OLD).splitlines()
+        card["added"] = _first(given, _NEW).splitlines()
+    elif command in {"create", "insert"}:
+        card["text"] = _first(given, _TEXTS)[:PREVIEW_CHARS]
+    others = [name for name in given if name not in {*_PATHS, *_OLD, *_TEXTS, "insert_line"}]
+    card["facts"] += [(name.replace("_", " "), _value(given[name])) for name in others]
+
+
+def _first(given: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next((str(given[name]) for name in names if isinstance(given.get(name), str)), "")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return "yes" if value is True else "no" if value is False else str(value)
+
+
+def _listed(result: Any) -> list[str]:
+    """The texts in a search's result."""
+    entries = result
+    if isinstance(result, dict):
+        entries = next((value for value in result.values() if isinstance(value, list) and value), [])
+    if not isinstance(entries, list):
+        return []
+    texts = [_text(entry) for entry in entries[:MAX_LISTED]]
+    return [text for text in texts if text]
+
+
+def _text(entry: Any) -> str:
+    if isinstance(entry, str):
+        return entry
+    if not isinstance(entry, dict):
+        return ""
+    return str(next((entry[name] for name in ("text", "title", *TARGETS) if entry.get(name)), ""))
+
+
+def _answer(result: Any, text: str) -> str:
+    """What a result says: its message or answer, else the text as it is."""
+    if isinstance(result, dict):
+        said = result.get("answer") or result.get("message")
+        if isinstance(said, str) and said:
+            return said
+        return "\n".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in result.items())
+    return text[:PREVIEW_CHARS]

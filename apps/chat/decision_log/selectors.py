@@ -1,0 +1,196 @@
+"""Reads a conversation's decision log out of its rows."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from apps.agent.client import Usage
+from apps.agent.models import ToolCall
+from apps.agent.selectors import toolcalls_of
+from apps.chat.decision_log.recovery import is_failure, recoveries
+from apps.chat.decision_log.results import outcome_lines
+from apps.chat.decision_log.touched import Known, Touch, strongest, touches_of
+from apps.chat.decision_log.usage import usage_of_turns
+from apps.chat.decision_log.words import amount, outcome, target, title, written_text
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.core.ids import parse_id
+
+FAILED = (TurnState.FAILED, TurnState.INTERRUPTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sources:
+    """The rows behind a stretch of the log."""
+
+    messages: Mapping[UUID, list[Message]]
+    calls: Mapping[UUID, list[ToolCall]]
+    usage: Mapping[UUID, Usage]
+    known: Known
+
+
+def turns_begun(conversation: Conversation) -> QuerySet[Turn]:
+    """The turns that the log tells of, oldest first: all that have begun, replaced ones too."""
+    rows = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation)
+    return rows.exclude(state=TurnState.QUEUED).order_by("id")
+
+
+def decision_log(conversation: Conversation) -> dict[str, Any]:
+    """The whole log: `{conversation: {id, title, created_at, updated_at}, turns: [see log_turns], totals}`.
+
+    `totals` are `{turns, calls, errors, recovered, lines, characters, duration_ms, usage}`.
+    """
+    turns = log_turns(conversation, turns_begun(conversation))
+    return {
+        "conversation": {
+            "id": str(conversation.id),
+            "title": str(conversation),
+            "created_at": conversation.created_at.isoformat(),
+            "updated_at": conversation.updated_at.isoformat(),
+        },
+        "turns": turns,
+        "totals": _totals(turns),
+    }
+
+
+def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[str, Any]]:
+    """These turns as the log tells them.
+
+    Each is `{turn, at, said, state, replaced_by, error, model, duration_ms, steps, answer, outcome, written, memories,
+    files, usage}`. `steps` are the tool calls in order: `{id, at, round, tool, input, result, title, target, outcome,
+    state, error_code, is_recovery, recovered_by, duration_ms, lines, characters}` with state `ok`, `error`, `not_run`
+    or `open`. `outcome` is a list of sentences, `written` `{files, notes, lines, characters}`.
+    """
+    rows = list(turns)
+    sources = _sources(conversation.user_id, rows)
+    return [_turn(turn, sources) for turn in rows]
+
+
+def _sources(user_id: UUID, turns: Sequence[Turn]) -> _Sources:
+    ids = [turn.id for turn in turns]
+    messages: dict[UUID, list[Message]] = defaultdict(list)
+    said = Message.objects.for_user(user_id).filter(turn_id__in=ids, kind=MessageKind.TEXT).defer("blocks")
+    for message in said.order_by("position"):
+        if message.turn_id:
+            messages[message.turn_id].append(message)
+    calls: dict[UUID, list[ToolCall]] = defaultdict(list)
+    for call in toolcalls_of(user_id=user_id, turn_ids=ids):
+        if call.turn_id:
+            calls[call.turn_id].append(call)
+    touches = [touch for turn in turns for touch in _touches(turn, calls[turn.id])]
+    return _Sources(
+        messages=messages, calls=calls, usage=usage_of_turns(user_id, ids), known=Known(user_id, touches)
+    )
+
+
+def _touches(turn: Turn, calls: Sequence[ToolCall]) -> list[Touch]:
+    surfaced = [Touch(parse_id(item["id"]), "surfaced") for item in turn.memories if "id" in item]
+    return surfaced + [touch for call in calls for touch in touches_of(call)]
+
+
+def _turn(turn: Turn, sources: _Sources) -> dict[str, Any]:
+    calls = sources.calls.get(turn.id, [])
+    messages = sources.messages.get(turn.id, [])
+    question = next((message for message in messages if message.role == Role.USER), None)
+    answers = [message.text for message in messages if message.role == Role.ASSISTANT and message.text]
+    steps = _steps(calls)
+    touched = strongest(_touches(turn, calls))
+    failed = turn.state in FAILED
+    entry: dict[str, Any] = {
+        "turn": str(turn.id),
+        "at": (question.created_at if question else turn.created_at).isoformat(),
+        "said": question.text if question else "",
+        "state": turn.state,
+        "replaced_by": str(question.superseded_by_id) if question and question.superseded_by_id else None,
+        "error": {"code": turn.error_code, "message": turn.error_message} if failed else None,
+        "model": turn.model,
+        "duration_ms": milliseconds(turn.started_at, turn.ended_at),
+        "steps": steps,
+        "answer": answers[-1] if answers else "",
+        "written": _written(calls),
+        "memories": [sources.known.note(key, act) for key, act in touched.items() if isinstance(key, UUID)],
+        "files": [sources.known.file(key, act) for key, act in touched.items() if isinstance(key, str)],
+        "usage": _usage_json(sources.usage.get(turn.id, Usage())),
+    }
+    return entry | {"outcome": outcome_lines(entry)}
+
+
+def _steps(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    made_good, recovering = recoveries(calls)
+    return [
+        _step(call) | {"is_recovery": call.id in recovering, "recovered_by": _id(made_good.get(call.id))}
+        for call in calls
+    ]
+
+
+def _step(call: ToolCall) -> dict[str, Any]:
+    lines, characters = amount(written_text(call) or "")
+    return {
+        "id": str(call.id),
+        "at": (call.started_at or call.created_at).isoformat(),
+        "round": call.round,
+        "tool": call.name,
+        "input": call.input,
+        "result": call.result,
+        "title": title(call),
+        "target": target(call),
+        "outcome": outcome(call),
+        "state": _state(call),
+        "error_code": call.error_code,
+        "duration_ms": call.duration_ms,
+        "lines": lines,
+        "characters": characters,
+    }
+
+
+def _state(call: ToolCall) -> str:
+    if call.state != ToolCall.State.DONE:
+        return "open"
+    if not call.is_error:
+        return "ok"
+    return "error" if is_failure(call) else "not_run"
+
+
+def _written(calls: Sequence[ToolCall]) -> dict[str, int]:
+    texts = [(call, text) for call in calls if (text := written_text(call)) is not None]
+    sizes = [amount(text) for _, text in texts]
+    return {
+        "files": len({str(call.input.get("path")) for call, _ in texts if call.name == "memory"}),
+        "notes": sum(call.name != "memory" for call, _ in texts),
+        "lines": sum(lines for lines, _ in sizes),
+        "characters": sum(characters for _, characters in sizes),
+    }
+
+
+def _totals(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    steps = [step for turn in turns for step in turn["steps"]]
+    usage: dict[str, Any] = defaultdict(int)
+    for turn in turns:
+        for name, value in turn["usage"].items():
+            usage[name] += value
+    return {
+        "turns": len(turns),
+        "calls": len(steps),
+        "errors": sum(step["state"] == "error" for step in steps),
+        "recovered": sum(step["recovered_by"] is not None for step in steps),
+        "lines": sum(turn["written"]["lines"] for turn in turns),
+        "characters": sum(turn["written"]["characters"] for turn in turns),
+        "duration_ms": sum(turn["duration_ms"] or 0 for turn in turns),
+        "usage": dict(usage),
+    }
+
+
+def milliseconds(start: datetime | None, end: datetime | None) -> int | None:
+    return max(0, round((end - start).total_seconds() * 1000)) if start and end else None
+
+
+def _usage_json(usage: Usage) -> dict[str, Any]:
+    return asdict(usage) | {"cost_usd": round(usage.cost_usd, 6)}
+
+
+def _id(value: UUID | None) -> str | None:
+    return str(value) if value else None

@@ -1,0 +1,182 @@
+"""What a tool call did, in words for the user: its title, what it was about, and what came of it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from apps.agent.models import ToolCall
+from apps.memory.files.commands import SYNONYMS
+from apps.memory.files.paths import ROOT
+
+LINE_CHARS = 140
+
+TITLES = {
+    "memory_search": "Search memories",
+    "recall_memory": "Recall memories",
+    "deep_memory": "Search deep memory",
+    "memory_save": "Save a memory",
+    "store_memory": "Save a memory",
+    "memory_update": "Correct a memory",
+    "memory_delete": "Delete a memory",
+    "link_memories": "Link memories",
+    "related_memories": "Follow links between memories",
+    "conversation_search": "Search conversations",
+    "conversation_list": "List conversations",
+    "conversation_read": "Read a conversation",
+    "conversation_delete": "Delete a conversation",
+    "ask_user": "Ask you",
+    "think": "Think",
+    "web_search": "Search the web",
+    "open_page": "Open a page",
+    "lookup_capability": "Look for a capability",
+    "list_capabilities": "List capabilities",
+    "read_capability_docs": "Read a capability's manual",
+    "request_capability": "Have a capability built",
+    "execute_capability": "Run a capability",
+}
+FILE_TITLES = {
+    "create": "Create",
+    "str_replace": "Update",
+    "insert": "Add to",
+    "delete": "Delete",
+    "rename": "Rename",
+}
+FILE_OUTCOMES = {"str_replace": "updated", "insert": "added", "delete": "deleted", "rename": "renamed"}
+TARGETS = ("query", "keywords", "content", "question", "url", "name", "note_id", "thought", "text")
+NOT_RUN = {
+    "declined": "You declined it, so it was not done.",
+    "stopped": "You stopped it.",
+    "interrupted": "The server stopped meanwhile.",
+    "failed": "The turn ended before it was done.",
+    "superseded": "You wrote something new instead, so it was not done.",
+    "not_allowed": "Your settings do not allow it.",
+}
+"""How calls end that failed through nobody's mistake, by error code."""
+
+
+def title(call: ToolCall) -> str:
+    """What the call is, such as `View`, `Update` or `Search memories`."""
+    if call.name == "memory":
+        command = command_of(call.input)
+        if command == "view" and is_directory(path_of(call)):
+            return "View the memory directory" if path_of(call) == ROOT else "View the directory"
+        return FILE_TITLES.get(command, "View")
+    if call.name.startswith("cap_"):
+        return f"Run {call.name.removeprefix('cap_').replace('_', ' ')}"
+    return TITLES.get(call.name) or call.name.replace("_", " ").capitalize()
+
+
+def target(call: ToolCall) -> str:
+    """What the call is about: a file's name, a query, a note's text; "" where the title says it all."""
+    if call.name == "memory":
+        path = path_of(call)
+        if path == ROOT:
+            return ""
+        new = str(call.input.get("new_path", ""))
+        return f"{file_name(path)} → {file_name(new)}" if new else file_name(path)
+    given = next((call.input[name] for name in TARGETS if call.input.get(name)), "")
+    return one_line(", ".join(map(str, given)) if isinstance(given, list) else str(given))
+
+
+def outcome(call: ToolCall) -> str:
+    """What came of the call, in one line."""
+    if call.state != ToolCall.State.DONE:
+        return "Waits for you." if call.state == ToolCall.State.WAITING else "Not finished."
+    if call.is_error:
+        return NOT_RUN.get(call.error_code) or one_line(call.result.removeprefix("Error: "))
+    if call.name == "ask_user":
+        return one_line(f"You answered: {call.answer or call.result}")
+    return _file_outcome(call) if call.name == "memory" else _found(parsed(call.result)) or "Done."
+
+
+def _file_outcome(call: ToolCall) -> str:
+    command = command_of(call.input)
+    if command == "create":
+        lines, characters = amount(written_text(call) or "")
+        return f"{counted(lines, 'line')}, {counted(characters, 'character')} written"
+    if command in FILE_OUTCOMES:
+        return FILE_OUTCOMES[command].capitalize() + "."
+    if is_directory(path_of(call)):
+        return counted(max(0, len(call.result.splitlines()) - 2), "item") + " found"
+    return counted(max(0, len(call.result.splitlines()) - 1), "line") + " read"
+
+
+def _found(result: Any) -> str:
+    """How many a search found, or what a result says about itself."""
+    if isinstance(result, list):
+        return counted(len(result), "result") if result else "Nothing found."
+    if not isinstance(result, dict):
+        return ""
+    if isinstance(result.get("count"), int):
+        return counted(result["count"], "result") if result["count"] else "Nothing found."
+    return one_line(str(result.get("message", "")))
+
+
+def command_of(given: Mapping[str, Any]) -> str:
+    """The file command of a call's input by its proper name; "" where there is none."""
+    name = given.get("command")
+    return SYNONYMS.get(name, name) if isinstance(name, str) else ""
+
+
+def path_of(call: ToolCall) -> str:
+    """The path that a file command is about; views without one are of the root."""
+    return str(call.input.get("path") or call.input.get("old_path") or ROOT).rstrip("/") or ROOT
+
+
+def is_directory(path: str) -> bool:
+    """Whether it looks like a directory: what Izzy names as a file has an ending."""
+    return path == ROOT or not PurePosixPath(path).suffix
+
+
+def file_name(path: str) -> str:
+    """The path without `/memories/`."""
+    return path.removeprefix(f"{ROOT}/")
+
+
+WRITTEN = {
+    "create": ("file_text", "content", "text"),
+    "str_replace": ("new_str", "new_string"),
+    "insert": ("insert_text", "new_str", "new_string"),
+}
+"""The fields that bring text into a file, by command; the first that is given counts."""
+NOTE_WRITERS = frozenset({"memory_save", "store_memory", "memory_update"})
+
+
+def written_text(call: ToolCall) -> str | None:
+    """The text that the call wrote into a file or a note; None for one that writes none or failed."""
+    if call.is_error or call.state != ToolCall.State.DONE:
+        return None
+    if call.name in NOTE_WRITERS:
+        text = call.input.get("content")
+    elif call.name == "memory":
+        text = _first_text(call.input, WRITTEN.get(command_of(call.input), ()))
+    else:
+        text = None
+    return text if isinstance(text, str) else None
+
+
+def _first_text(given: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((given[name] for name in names if given.get(name) is not None), None)
+
+
+def amount(text: str) -> tuple[int, int]:
+    """Lines and characters of a text; a line break at its end begins no line."""
+    return len(text.splitlines()), len(text)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def one_line(text: str, limit: int = LINE_CHARS) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def parsed(result: str) -> Any:
+    """The result as JSON, None where it is something else."""
+    try:
+        return json.loads(result)
+    except ValueError:
+        return None
