@@ -4,12 +4,13 @@ from typing import Any, cast
 
 from django.urls import path
 
+from apps.memory.purge import views as purge_views
 from apps.memory.views import cards, files, listing
 
 app_name = "memory"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-lists, notes, texts = (cast("Any", module) for module in (listing, cards, files))
+lists, notes, texts, purging = (cast("Any", module) for module in (listing, cards, files, purge_views))
 
 urlpatterns = [
     path("memory/", lists.memories, name="list"),
@@ -23,6 +24,10 @@ urlpatterns = [
     path("memory/files/<str:file_id>/restore/", texts.restore, name="file-restore"),
     path("memory/files/<str:file_id>/history/", texts.history, name="file-history"),
     path("memory/files/<str:file_id>/undo/", texts.undo, name="file-undo"),
+    path("memory/files/<str:file_id>/purge/", purging.file, name="file-purge"),
+    path("memory/purges/", purging.receipts, name="receipts"),
+    path("memory/purges/<str:receipt_id>/", purging.receipt, name="receipt"),
+    path("memory/<str:memory_id>/purge/", purging.note, name="purge"),
     path("memory/<str:memory_id>/card/", notes.card, name="card"),
     path("memory/<str:memory_id>/edit/", notes.edit, name="edit"),
     path("memory/<str:memory_id>/delete/", notes.delete, name="delete"),

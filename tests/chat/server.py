@@ -45,6 +45,7 @@ class Server:
         }
         self.processes: list[subprocess.Popen[bytes]] = []
         self.port = 0
+        self.ports: list[int] = []
         self.token = ""
         if not folder.joinpath("izzy.sqlite3").exists():
             self._manage("migrate", "-v0")
@@ -63,6 +64,7 @@ class Server:
         with closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
+        self.ports.append(self.port)
         command = [
             sys.executable,
             "-m",
@@ -102,6 +104,7 @@ class Server:
         for process in self.processes:
             process.wait(20)
         self.processes.clear()
+        self.ports.clear()
 
     def expire_leases(self) -> None:
         """As if the time of a lease had passed since the kill."""

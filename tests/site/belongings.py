@@ -12,7 +12,8 @@ from apps.accounts.services import preferences_update, token_create
 from apps.agent.models import ModelCall, ToolCall
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.services import messages_ingest
-from apps.memory.models import MemoryEdge
+from apps.core.ids import uuid7
+from apps.memory.models import MemoryEdge, PurgeReceipt
 from apps.memory.services import edge_create, memory_create, memory_delete, memory_update
 from apps.memory.services.files import file_delete, file_write
 
@@ -33,6 +34,7 @@ class Belongings:
     token: UUID
     file: UUID
     deleted_file: UUID
+    receipt: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -71,9 +73,12 @@ def make_belongings(owner: User) -> Belongings:
     preferences_update(user_id=owner.pk, display_name=MARK, instructions=f"Mention the {MARK}")
     message = Message.objects.for_user(owner).get()
     file, deleted_file = make_files(owner)
+    receipt = PurgeReceipt.objects.create(
+        user=owner, source="memory", subject_ids=[str(uuid7())], state="done"
+    )
     return Belongings(
         owner, note.pk, deleted.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
-        file, deleted_file,
+        file, deleted_file, receipt.pk,
     )  # fmt: skip
 
 

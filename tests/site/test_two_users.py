@@ -61,6 +61,7 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"command": "delete", "path": FILE},
             {"command": "rename", "old_path": FILE, "new_path": "/memories/bob.txt"},
         ],
+        "api/v1/memories/<str:memory_id>/purge/": [{}, {"redact": [str(hers.message)], "also": [note]}],
         "api/v1/memories/<str:memory_id>/links/": [
             {"target": note, "target_id": note, "relation": "related"}
         ],
@@ -85,6 +86,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "message_id": [str(hers.message)],
         "pk": [str(hers.token), str(hers.owner.pk)],
         "name": ["model"],
+        "receipt_id": [str(hers.receipt)],
         "file_id": [str(hers.file), str(hers.deleted_file)],
     }
 

@@ -1,0 +1,91 @@
+"""The pages of a purge: what it will touch, the question, the receipt."""
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from apps.accounts.access import SignedInRequest
+from apps.core.errors import Conflict
+from apps.core.ids import parse_id
+from apps.memory.models import PurgeReceipt
+from apps.memory.views.cards import own_note
+
+from .api import receipt_get
+from .forms import ticked
+from .output import disk_json
+from .preview import Preview, file_purge_preview, memory_purge_preview
+from .services import file_purge, memory_purge
+
+PAGE_SIZE = 30
+
+
+@require_http_methods(["GET", "POST"])
+@own_note
+def note(request: SignedInRequest, memory_id: str) -> HttpResponse:
+    """What purging a note means, with the messages and notes that say the same; a POST does it."""
+    key = parse_id(memory_id)
+    problem = ""
+    if request.method == "POST":
+        try:
+            receipt = memory_purge(
+                user_id=request.user.pk,
+                memory_id=key,
+                redact=ticked(request.POST, "redact"),
+                also=ticked(request.POST, "also"),
+            )
+        except Conflict as error:
+            problem = error.message
+        else:
+            return redirect("memory:receipt", receipt_id=receipt.pk)
+    preview = memory_purge_preview(request.user.pk, key)
+    return _ask(request, preview, reverse("memory:list"), problem)
+
+
+@require_http_methods(["GET", "POST"])
+@own_note
+def file(request: SignedInRequest, file_id: str) -> HttpResponse:
+    """The same for a file."""
+    key = parse_id(file_id)
+    problem = ""
+    if request.method == "POST":
+        try:
+            receipt = file_purge(user_id=request.user.pk, file_id=key, redact=ticked(request.POST, "redact"))
+        except Conflict as error:
+            problem = error.message
+        else:
+            return redirect("memory:receipt", receipt_id=receipt.pk)
+    return _ask(request, file_purge_preview(request.user.pk, key), reverse("memory:files"), problem)
+
+
+def _ask(request: SignedInRequest, preview: Preview, back: str, problem: str) -> HttpResponse:
+    context: dict[str, Any] = {"preview": preview, "back": back, "problem": problem, "nav": "memory"}
+    return render(request, "memory/purge/ask.html", context, status=409 if problem else 200)
+
+
+@require_GET
+@own_note
+def receipt(request: SignedInRequest, receipt_id: str) -> HttpResponse:
+    """What was found, removed and left."""
+    found = receipt_get(request.user.pk, parse_id(receipt_id))
+    context = {
+        "receipt": found,
+        "touched": [place for place in found.places if place["found"]],
+        "clean": [place for place in found.places if not place["found"]],
+        "redacted": sum(1 for message in found.source_messages if message["redacted"]),
+        "kept": [message for message in found.source_messages if not message["redacted"]],
+        "disk": disk_json(found),
+        "nav": "memory",
+    }
+    return render(request, "memory/purge/receipt.html", context)
+
+
+@require_GET
+def receipts(request: SignedInRequest) -> HttpResponse:
+    """All receipts, newest first."""
+    rows = PurgeReceipt.objects.for_user(request.user)
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    return render(request, "memory/purge/receipts.html", {"page": page, "nav": "memory"})

@@ -1,0 +1,171 @@
+"""After a purge nothing of a note is left: not in a table, not in a process, not in a byte of the data directory."""
+
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chat.server import ROOT, Server
+from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
+
+WORD = "xylographicwalrus"
+FORMER = "quokkamarzipan"
+KEPT = "The cat is called Mia."
+PATIENCE = 60
+
+
+def forms(word: str) -> list[bytes]:
+    """A word as it may lie in a file: UTF-8 and UTF-16, in any case, stemmed, and with its letters escaped."""
+    stem = word[:-1]
+    texts = {stem, stem.upper(), stem.title()}
+    found = [text.encode(code) for text in texts for code in ("utf-8", "utf-16-le", "utf-16-be")]
+    return [*found, "".join(f"\\u{ord(letter):04x}" for letter in stem).encode()]
+
+
+def traces(folder: Path, *words: str) -> dict[str, int]:
+    """By file of the data directory, how often one of the words stands in its bytes."""
+    counts: dict[str, int] = {}
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            data = file.read_bytes()
+            count = sum(data.count(form) for word in words for form in forms(word))
+            if count:
+                counts[file.name] = count
+    return counts
+
+
+def eventually(check: Callable[[], Any], what: Callable[[], object]) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while not (found := check()):
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.2)
+    return found
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[AnthropicServer]:
+    with AnthropicServer.in_thread() as server:
+        yield server
+
+
+SCRIPT: deque[Reply] = deque()
+"""What the chat's own calls are answered; titles, gates and summaries must not take it away."""
+
+
+def answers(request: dict[str, Any]) -> Reply:
+    """The script for the chat; what else asks, such as for a title or a summary, hears the word repeated."""
+    if SCRIPT and any(item["name"] == "memory_save" for item in request.get("tools", [])):
+        return SCRIPT.popleft()
+    if request.get("tool_choice"):
+        name = request["tools"][0]["name"]
+        values: dict[str, Any] = {
+            "search_memory": {"searches": [["walrus", WORD], ["print"]]},
+        }
+        return reply(tool(name, values.get(name, {})))
+    return reply(f"About the {WORD}: noted.")
+
+
+@pytest.fixture(scope="module")
+def server(peer: AnthropicServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Two web processes and a worker over one data directory."""
+    peer.fallback = answers
+    server = Server(tmp_path_factory.mktemp("purge") / "data", peer.url)
+    server.environment |= {"IZZY_HISTORY_TOKENS": "1000"}
+    command = [sys.executable, "manage.py", "worker"]
+    with (server.folder / "worker.log").open("ab") as log:
+        worker = subprocess.Popen(command, cwd=ROOT, env=server.environment, stdout=log, stderr=log)
+    try:
+        server.start()
+        server.start()
+        yield server
+    finally:
+        worker.terminate()
+        server.kill()
+        worker.wait(20)
+
+
+def post(server: Server, path: str, body: dict[str, Any]) -> Any:
+    with server.http as client:
+        answer = client.post(f"/api/v1/{path}", json=body, timeout=PATIENCE)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+
+def say(server: Server, text: str, *script: Reply, **values: Any) -> dict[str, Any]:
+    SCRIPT.extend(script)
+    with server.chat(text, **values) as stream:
+        return list(stream)[-1]
+
+
+def everywhere(server: Server) -> Iterator[int]:
+    """Every web process in turn, as the one that is spoken to."""
+    newest = server.port
+    for port in server.ports:
+        server.port = port
+        yield port
+    server.port = newest
+
+
+def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> None:
+    first = say(
+        server, f"Remember that my {WORD} eats prints.",
+        reply("I will.", tool("memory_save", {"content": f"The user's {WORD} eats prints.", "tags": [WORD]})),
+        reply(f"Saved: your {WORD} eats prints."),
+    )  # fmt: skip
+    kept = post(server, "memories/", {"content": KEPT})
+    (note,) = [row for row in server.get("memories/")["results"] if WORD in row["content"]]
+    with server.http as client:
+        changed = f"The user's {WORD} is a {FORMER} and eats prints."
+        assert client.patch(f"/api/v1/memories/{note['id']}/", json={"content": changed}).status_code == 200
+        changed = f"The user's {WORD} eats woodcuts."
+        assert client.patch(f"/api/v1/memories/{note['id']}/", json={"content": changed}).status_code == 200
+    post(server, f"memories/{note['id']}/links/", {"target": kept["id"], "relation": f"pet of {WORD}"})
+    second = say(
+        server, "What does my walrus eat, the one I told you about?", reply(f"Your {WORD} eats woodcuts.")
+    )
+    say(
+        server, "Search your memory.",
+        reply(tool("memory_search", {"query": f"{WORD} food"}), tool("deep_memory", {"query": f"all about the {WORD}"})),
+        reply("I looked."), conversation=second["conversation"],
+    )  # fmt: skip
+    for number in range(4):
+        say(server, f"Tell me a long story, part {number}." + " And then they went on." * 150,
+            reply("Once upon a time. " * 150), conversation=first["conversation"])  # fmt: skip
+    eventually(
+        lambda: server.rows("select count(*) from chat_conversation where summary like '%xylographic%'")[0][
+            0
+        ],
+        lambda: server.rows("select id, length(summary), summary_until from chat_conversation"),
+    )
+    assert server.rows("select count(*) from chat_turn where memories like '%xylographic%'")[0][0]
+    for _ in everywhere(server):
+        assert [hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]]
+    before = traces(server.folder, WORD, FORMER)
+    assert before
+
+    preview = server.get(f"memories/{note['id']}/purge/")
+    assert len(preview["source_messages"]) >= 3
+    receipt = post(server, f"memories/{note['id']}/purge/", {"redact": True})
+
+    assert WORD not in str(receipt)
+    assert receipt["left"] == []
+    assert {place["place"]: place["found"] > 0 for place in receipt["places"]}["chat.blocks"]
+    for _ in everywhere(server):
+        assert not [hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]]
+        assert post(server, "context/", {"query": f"the {WORD} eats"})["text"].count(WORD) == 0
+    eventually(
+        lambda: server.get(f"memory-purges/{receipt['id']}/")["disk"]["state"] == "done",
+        lambda: server.get(f"memory-purges/{receipt['id']}/"),
+    )
+    assert traces(server.folder, WORD, FORMER) == {}
+    assert [row["content"] for row in server.get("memories/")["results"]] == [KEPT]
+
+    peer.fallback = lambda request: reply("Fine.")
+    for conversation in (first["conversation"], second["conversation"]):
+        assert say(server, "And now?", conversation=conversation)["type"] == "response"
+    assert WORD not in str(peer.messages[-1]["messages"])
