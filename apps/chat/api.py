@@ -135,18 +135,20 @@ class IngestView(UserView):
     @extend_schema(operation_id="ingest", request=IngestInput, responses={202: IngestOutput})
     def post(self, request: Request) -> Response:
         body = body_of(request)
-        flag(body, "extract", True)
+        extract = flag(body, "extract", True)
         done = services.messages_ingest(
             user_id=self.user_id,
             session=body.get("session"),
             channel=body.get("channel"),
             messages=body.get("messages"),
+            extract=extract is not False,
         )
         return Response(
             {
                 "conversation": str(done.conversation_id),
                 "added": len(done.added),
                 "repeated": done.repeated,
+                "skipped": done.skipped,
                 "ids": [str(value) for value in done.added],
             },
             status=202,

@@ -10,6 +10,7 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.chat import purging, sweeps
+        from apps.chat.capturing import messages_capture_pending
         from apps.chat.markdown import warm_up
         from apps.chat.runner.afterwards import messages_index_pending
         from apps.chat.selectors.conversations import conversation_belongs
@@ -21,6 +22,7 @@ class ChatConfig(AppConfig):
         register_tools(CONVERSATION_TOOLS)
         register_sweep("turns_interrupted", sweeps.turns_interrupt, every=timedelta(seconds=10))
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))
+        register_sweep("messages_capture_pending", messages_capture_pending, every=timedelta(minutes=1))
         register_sweep("turn_events_prune", sweeps.events_prune, every=timedelta(hours=1))
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)

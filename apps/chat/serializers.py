@@ -106,7 +106,11 @@ class MessageOutput(serializers.Serializer[Any]):
 
 class IngestMessageInput(serializers.Serializer[Any]):
     content = serializers.CharField(help_text="At most 100,000 characters.")
-    role = serializers.ChoiceField(Role.choices, required=False, help_text="This, or a speaker.")
+    role = serializers.CharField(
+        required=False,
+        help_text="user or assistant; this, or a speaker. Messages with the role system, developer, tool or function "
+        "are counted as skipped and not kept.",
+    )
     speaker = serializers.CharField(required=False, max_length=100)
     external_id = serializers.CharField(required=False, max_length=200)
     created_at = serializers.DateTimeField(required=False)
@@ -116,13 +120,16 @@ class IngestInput(serializers.Serializer[Any]):
     session = serializers.CharField(max_length=200)
     channel = serializers.CharField(required=False, max_length=64, default="api")
     messages = IngestMessageInput(many=True)
-    extract = serializers.BooleanField(default=True)
+    extract = serializers.BooleanField(
+        default=True, help_text="Whether the messages are read for what is worth remembering."
+    )
 
 
 class IngestOutput(serializers.Serializer[Any]):
     conversation = serializers.UUIDField()
     added = serializers.IntegerField()
     repeated = serializers.IntegerField(help_text="Messages whose external_id had come before.")
+    skipped = serializers.IntegerField(help_text="Messages that nobody said: system text and tool output.")
     ids = serializers.ListField(child=serializers.UUIDField(), help_text="Of the added messages, in order.")
 
 

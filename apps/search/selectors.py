@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import numpy as np
+from django.conf import settings
 from django.utils import timezone
 from numpy.typing import NDArray
 
@@ -70,13 +71,14 @@ def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
     """The calibrated similarity of each text with each, in the active space; zeros where no embedder answers."""
     space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
     nothing = np.zeros((len(texts), len(texts)), dtype=np.float32)
-    if space is None or len(texts) < 2:
+    if len(texts) < 2:
         return nothing
     try:
-        vectors = embedder_for(space.name).embed_documents(list(texts))
+        embedder = embedder_for(space.name if space else settings.IZZY_EMBEDDER)
+        vectors = embedder.embed_documents(list(texts))
     except EmbedderDown:
         return nothing
-    return likeness(vectors @ vectors.T, space)
+    return likeness(vectors @ vectors.T, space or embedder)
 
 
 def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> list[Found]:

@@ -129,7 +129,7 @@ def one(**values: object) -> list[dict[str, object]]:
         ({"session": "x" * 201, "messages": one()}, 413),
         ({"session": "s", "channel": "chat", "messages": one()}, 400),
         ({"session": "s", "channel": "x" * 65, "messages": one()}, 413),
-        ({"session": "s", "messages": one(role="system")}, 400),
+        ({"session": "s", "messages": one(role="robot")}, 400),
         ({"session": "s", "messages": one(role=["user"])}, 400),
         ({"session": "s", "messages": [{"content": "no role"}]}, 400),
         ({"session": "s", "messages": one(content="")}, 400),

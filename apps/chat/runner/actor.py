@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from apps.agent.loop import TurnTaken
+from apps.chat.capturing import turn_capture
 from apps.chat.log import LoggedEvent, Told, told
 from apps.chat.models import MessageKind, Role
 from apps.chat.runner.afterwards import conversation_title_make, turn_index
@@ -188,6 +189,10 @@ class Actor:
             await in_db(turn_index, turn_id)
         except Exception:  # the answer stands, whatever is wrong with search; a sweep indexes it later
             logger.exception("the messages of turn %s were not indexed", turn_id)
+        try:
+            await in_db(turn_capture, turn_id)
+        except Exception:  # the same: a sweep finds what was not handed over
+            logger.exception("the messages of turn %s were not handed to memory", turn_id)
         self._start(self._make_title(turn_id))
         self._start(conversation_fold_after(self.conversation_id))
 

@@ -9,6 +9,7 @@ from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Message
 from apps.chat.selectors.conversations import conversation_get
 from apps.core.text import clean_text
+from apps.memory.capture.services import conversation_withdraw
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -38,7 +39,7 @@ def conversation_rename(*, user_id: UUID, conversation_id: object, title: object
 
 @transaction.atomic
 def conversation_delete(*, user_id: UUID, conversation_id: object) -> None:
-    """Deletes the conversation with its messages, turns, events, tool calls and passages.
+    """Deletes the conversation with its messages, turns, events, tool calls, passages and what waits to be read of it.
 
     A turn that runs in it ends at its next write.
     """
@@ -50,4 +51,5 @@ def conversation_delete(*, user_id: UUID, conversation_id: object) -> None:
         source_ids=list(messages.values_list("id", flat=True)),
     )
     ToolCall.objects.for_user(user_id).filter(conversation_id=conversation.id).delete()
+    conversation_withdraw(user_id=user_id, conversation_id=conversation.id)
     conversation.delete()

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from apps.agent.canonical import canonical_json
+from apps.chat.capturing import conversation_capture
 from apps.chat.indexing import document_of
 from apps.chat.models import Conversation, Message, Role
 from apps.chat.selectors.conversations import CHAT_CHANNEL
@@ -25,6 +26,9 @@ MAX_CHANNEL_CHARS = 64
 MAX_SPEAKER_CHARS = 100
 MAX_EXTERNAL_ID_CHARS = 200
 DEFAULT_CHANNEL = "api"
+SKIPPED_ROLES = frozenset({"system", "developer", "tool", "function"})
+"""Roles of messages that nobody said: they are counted, not kept."""
+TOOL_ROLES = frozenset({"tool", "function"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,45 +44,68 @@ class IngestedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingestion:
-    """What came of it: `added` are the ids of the new messages, in order; `repeated` had come before."""
+    """What came of it: `added` are the ids of the new messages, in order; `repeated` had come before; `skipped` were
+    said by nobody (roles system, developer, tool, function)."""
 
     conversation_id: UUID
     added: list[UUID]
     repeated: int
+    skipped: int = 0
 
 
 @transaction.atomic
-def messages_ingest(*, user_id: UUID, session: object, messages: object, channel: object = None) -> Ingestion:
+def messages_ingest(
+    *, user_id: UUID, session: object, messages: object, channel: object = None, extract: bool = True
+) -> Ingestion:
     """Adds messages to the session's conversation, searchable when it returns; ones with a known `external_id` are left.
 
     `messages` is a list of at most 1,000 objects `{role or speaker, content, external_id?, created_at?}`. `session`
     names the conversation within its `channel`; "chat" is Izzy's own and refused. A time without zone is UTC.
+    Messages with a role of SKIPPED_ROLES are left out. With `extract` the others wait at once to be read for what is
+    worth remembering; what an assistant says after tool output in the same call counts as others' words.
     InvalidInput (with `field`), TooLarge.
     """
     channel_name = clean_text(channel or DEFAULT_CHANNEL, field="channel", max_chars=MAX_CHANNEL_CHARS)
     if channel_name == CHAT_CHANNEL:
         raise InvalidInput("The channel “chat” is Izzy's own; choose another name.", field="channel")
     session_name = clean_text(session, field="session", max_chars=MAX_SESSION_CHARS)
-    checked = _checked(messages)
+    given = _listed(messages)
+    checked = _checked(given)
     conversation = _conversation(user_id, channel_name, session_name, checked)
     fresh = _fresh(conversation, checked)
     rows = _rows(conversation, fresh)
     Message.objects.bulk_create(rows, batch_size=500)
     documents_index(user_id=user_id, documents=[document_of(row) for row in rows])
+    after_tools = any(_role(entry) in TOOL_ROLES for entry in given)
+    conversation_capture(conversation, rows, extract=extract, at_once=True, after_tools=after_tools)
     return Ingestion(
         conversation_id=conversation.id,
         added=[row.id for row in rows],
         repeated=len(checked) - len(rows),
+        skipped=len(given) - len(checked),
     )
 
 
-def _checked(messages: object) -> list[IngestedMessage]:
+def _listed(messages: object) -> list[object]:
     if not isinstance(messages, list) or not messages:
         raise InvalidInput("messages must be a list with at least one message.", field="messages")
     if len(messages) > MAX_MESSAGES:
         raise TooLarge(f"At most {MAX_MESSAGES:,} messages per call.", field="messages", limit=MAX_MESSAGES)
+    return messages
+
+
+def _checked(messages: Sequence[object]) -> list[IngestedMessage]:
     now = timezone.now()
-    return [_message(entry, f"messages[{index}]", now) for index, entry in enumerate(messages)]
+    return [
+        _message(entry, f"messages[{index}]", now)
+        for index, entry in enumerate(messages)
+        if _role(entry) not in SKIPPED_ROLES
+    ]
+
+
+def _role(entry: object) -> str:
+    role = entry.get("role") if isinstance(entry, dict) else None
+    return role if isinstance(role, str) else ""
 
 
 def _message(entry: object, field: str, now: datetime) -> IngestedMessage:
@@ -128,7 +155,7 @@ def _conversation(
     user_id: UUID, channel: str, session: str, messages: Sequence[IngestedMessage]
 ) -> Conversation:
     """The session's conversation, locked, made when it is new."""
-    times = [message.created_at for message in messages]
+    times = [message.created_at for message in messages] or [timezone.now()]
     conversation, created = (
         Conversation.objects.unscoped()
         .select_for_update()
@@ -179,6 +206,7 @@ def _rows(conversation: Conversation, messages: Sequence[IngestedMessage]) -> li
             speaker=message.speaker,
             external_id=message.external_id,
             indexed=True,
+            captured=True,
             created_at=message.created_at,
         )
         for index, message in enumerate(messages)

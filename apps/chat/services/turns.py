@@ -29,6 +29,7 @@ from apps.chat.titles import heuristic_title
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
+from apps.memory.capture.services import windows_withdraw
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -185,6 +186,7 @@ def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> N
     replaced.update(superseded_by=turn)
     summary_cut(conversation=conversation, position=first.position)
     documents_remove(user_id=conversation.user_id, source=Source.CONVERSATION, source_ids=ids)
+    windows_withdraw(user_id=conversation.user_id, conversation_id=conversation.id, message_ids=ids)
 
 
 def _add_message(conversation: Conversation, turn: Turn, text: str) -> Sent:

@@ -21,7 +21,7 @@ from .claims import Claimed, usage_count, window_done, window_locked
 from .grounding import is_read_before, trust_of_item
 from .items import Action, Dropped, Item
 from .nearest import Nearby, Past
-from .sameness import adds_to, same_told, same_words, says_the_same, told
+from .sameness import Told, adds_to, same_told, same_words, says_the_same, told
 
 MAX_LINKS = 3
 LINK_FROM = 0.5
@@ -50,6 +50,7 @@ def window_apply(
     items: Sequence[Item],
     near: Sequence[Nearby],
     past: Sequence[Past],
+    shown: Sequence[Told],
     dropped: Sequence[Dropped],
     usage: Usage,
 ) -> Outcome | None:
@@ -61,7 +62,7 @@ def window_apply(
     if window is None:
         return None
     outcome = Outcome(dropped=list(dropped))
-    applying = _Applying(claimed, outcome, past)
+    applying = _Applying(claimed, outcome, past, shown)
     for place, (item, around) in enumerate(zip(items, near, strict=True)):
         try:
             with transaction.atomic():
@@ -89,6 +90,7 @@ class _Applying:
     claimed: Claimed
     outcome: Outcome
     past: Sequence[Past]
+    shown: Sequence[Told]
     place: int = 0
     written: dict[int, Memory] = field(default_factory=dict)
 
@@ -123,11 +125,8 @@ class _Applying:
 
     def _was_shown(self, item: Item) -> bool:
         """Whether Izzy itself put these words beside the conversation: hearing them again is no news."""
-        texts = [text for _, text in self.claimed.shown]
-        ids = [key for key, _ in self.claimed.shown if key]
-        notes = Memory.objects.with_deleted(self.claimed.user_id).filter(pk__in=ids)
-        texts += list(notes.values_list("content", flat=True))
-        return any(same_words(item.content, text) for text in texts)
+        words = told(item.content)
+        return any(same_told(words, text) for text in self.shown)
 
     def _said_at(self, item: Item) -> datetime:
         places = item.evidence or range(len(self.claimed.segments))
@@ -188,6 +187,11 @@ class _Applying:
             self._skip("waits_for_review")
             return
         richer = adds_to(item.content, note.content)
+        if trust != Trust.USER and not richer:
+            self._skip(
+                "known"
+            )  # only the user makes a note weigh more by saying it again, not Izzy's echo of it
+            return
         kept = services.memory_absorb(
             user_id=self.claimed.user_id,
             memory_id=note.pk,
@@ -196,9 +200,6 @@ class _Applying:
             tags=item.tags,
             change=self._change(item, trust, "said again"),
         )
-        if trust == Trust.UNTRUSTED and not richer:
-            self._skip("known")
-            return
         self._count(kept, "merged")
 
     def _give_way(

@@ -101,3 +101,10 @@ def past_notes(user_id: UUID) -> list[Past]:
         )
         for note in recent.order_by("-updated_at")[:PAST_NOTES]
     ]
+
+
+def shown_texts(user_id: UUID, shown: Sequence[tuple[str | None, str]]) -> list[Told]:
+    """What Izzy put beside the conversation, as it read then and as those notes read now, deleted ones too."""
+    ids = [key for key, _ in shown if key]
+    notes = Memory.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", flat=True)
+    return [told(text) for text in dict.fromkeys([*(text for _, text in shown), *notes])]

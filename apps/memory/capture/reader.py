@@ -213,4 +213,7 @@ def _apply(
     """Compares first, outside of the transaction (an embedder may take its time), then writes."""
     near = nearest.nearby(window.user_id, items)
     past = nearest.past_notes(window.user_id) if items else []
-    return window_apply(window, holder, items=items, near=near, past=past, dropped=dropped, usage=usage)
+    shown = nearest.shown_texts(window.user_id, window.shown) if items else []
+    return window_apply(
+        window, holder, items=items, near=near, past=past, shown=shown, dropped=dropped, usage=usage
+    )

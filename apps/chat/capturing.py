@@ -1,0 +1,127 @@
+"""Hands what was said to memory, to be read for what is worth remembering: each message once.
+
+Only `Message.text` goes: what people read. Tool output, system text and the notes that Izzy put beside a message are
+in other columns. A message whose `captured` is true has been handed over, or is not to be.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from itertools import groupby
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.accounts.selectors import preferences_for
+from apps.agent.selectors import conversation_untrusted
+from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
+from apps.core.ids import parse_id
+from apps.memory.capture.said import Said, has_quotes
+from apps.memory.capture.services import conversation_tainted, taint_note, windows_add
+from apps.memory.models import Trust
+
+UNCAPTURED_AGE = timedelta(minutes=1)
+SWEEP_BATCH = 200
+BEFORE = 4
+"""Messages before the new ones, from whose end a window's overlap is taken."""
+SHOWN_AT_MOST = 200
+
+
+@transaction.atomic
+def turn_capture(turn_id: UUID) -> None:
+    """Hands over what was said in the turn."""
+    messages_capture(list(_uncaptured().filter(turn_id=turn_id)))
+
+
+def messages_capture_pending() -> None:
+    """Sweep: hands over what a crash left out, of turns that have ended."""
+    while True:
+        with transaction.atomic():
+            rows = _uncaptured().filter(kind=MessageKind.TEXT, created_at__lt=timezone.now() - UNCAPTURED_AGE)
+            batch = list(rows.exclude(turn__state__in=OPEN_STATES).order_by("id")[:SWEEP_BATCH])
+            messages_capture(batch)
+        if len(batch) < SWEEP_BATCH:
+            return
+
+
+def messages_capture(messages: list[Message]) -> None:
+    """Hands these messages (with their conversations loaded) over and marks them. Call it inside a transaction."""
+    ordered = sorted(messages, key=lambda message: (str(message.conversation_id), message.position))
+    for _, group in groupby(ordered, key=lambda message: message.conversation_id):
+        rows = list(group)
+        conversation_capture(rows[0].conversation, rows)
+    Message.objects.unscoped().filter(id__in=[message.id for message in messages]).update(captured=True)
+
+
+def conversation_capture(
+    conversation: Conversation,
+    messages: Sequence[Message],
+    *,
+    extract: bool = True,
+    at_once: bool = False,
+    after_tools: bool = False,
+) -> None:
+    """Hands messages of one conversation over, in the order given; whoever calls it marks them as captured.
+
+    Replaced messages are left out; so is everything without `extract`, in conversations without memory, and for users
+    who switched capture off. `after_tools`: the assistant's words follow on tool output that is not among the messages.
+    `at_once`: what does not fill a window does not wait for more.
+    """
+    user_id = conversation.user_id
+    rows = [row for row in messages if row.text.strip() and row.superseded_by_id is None]
+    known = conversation_tainted(user_id, conversation.id)
+    read = after_tools or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
+    if not rows or not extract or not conversation.use_memory or not preferences_for(user_id).capture:
+        if not known and (after_tools or any(has_quotes(row.text) for row in rows)):
+            taint_note(user_id=user_id, conversation_id=conversation.id)
+        return
+    before = list(
+        conversation.messages.filter(position__lt=rows[0].position, superseded_by=None, captured=True)
+        .exclude(text="")
+        .order_by("-position")[:BEFORE]
+    )[::-1]
+    said = _said([*before, *rows], tainted=known or read, shown=_shown(conversation))
+    windows_add(
+        user_id=user_id,
+        conversation_id=conversation.id,
+        said=said[len(before) :],
+        before=said[: len(before)],
+        at_once=at_once,
+        tainted=read,
+    )
+
+
+def _said(rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID | None, str]]) -> list[Said]:
+    """The messages as memory takes them. The assistant may repeat whatever the conversation held before: once that was
+    others' words, its own are trusted no more than those."""
+    said = []
+    for row in rows:
+        own = row.role == Role.USER
+        trust = Trust.USER if own else Trust.UNTRUSTED if tainted else Trust.ASSISTANT
+        said.append(
+            Said(
+                message_id=row.id,
+                role=row.role,
+                speaker=row.speaker,
+                text=row.text,
+                said_at=row.created_at,
+                position=row.position,
+                trust=trust,
+                shown=shown,
+            )
+        )
+        tainted = tainted or (own and has_quotes(row.text))
+    return said
+
+
+def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
+    """The notes that Izzy put beside the turns of this conversation, as they read then."""
+    turns = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation).order_by("-id")
+    items = [item for memories in turns.values_list("memories", flat=True) for item in memories]
+    return [(parse_id(item["id"]), str(item["text"])) for item in items[:SHOWN_AT_MOST]]
+
+
+def _uncaptured() -> QuerySet[Message]:
+    rows = Message.objects.unscoped().filter(captured=False)
+    return rows.select_for_update(of=("self",)).select_related("conversation")

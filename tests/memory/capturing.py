@@ -1,0 +1,65 @@
+"""What the tests of capture share: saying something, having it read, and looking at what came of it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from apps.accounts.models import User
+from apps.core.database import in_db
+from apps.core.ids import uuid7
+from apps.memory.capture.background import users_read
+from apps.memory.capture.reader import Tally
+from apps.memory.capture.said import Said
+from apps.memory.capture.services import windows_add
+from apps.memory.models import CaptureWindow, Memory, Trust
+
+MORNING = datetime(2026, 5, 4, 8, 0, tzinfo=UTC)
+
+
+def said(text: str, role: str = "user", **values: Any) -> Said:
+    """A message; a user's words are theirs, an assistant's the assistant's."""
+    trust = Trust.USER if role == "user" else Trust.ASSISTANT
+    given = {"message_id": uuid7(), "speaker": role, "said_at": MORNING, "trust": trust}
+    return Said(**{**given, **values, "role": role, "text": text})
+
+
+def talk(*texts: str, start: datetime = MORNING) -> list[Said]:
+    """User and assistant in turns, a minute apart."""
+    roles = ("user", "assistant")
+    return [
+        said(text, roles[index % 2], position=index, said_at=start + timedelta(minutes=index))
+        for index, text in enumerate(texts)
+    ]
+
+
+def add(user: User, messages: Sequence[Said], *, conversation: UUID | None = None, **options: Any) -> UUID:
+    """Adds what was said to be read at once; returns the conversation."""
+    place = conversation or uuid7()
+    windows_add(user_id=user.pk, conversation_id=place, said=messages, **{"at_once": True, **options})
+    return place
+
+
+async def read(user: User, *, any_time: bool = False) -> Tally:
+    """Reads what is due, as the worker does."""
+    return await users_read([user.pk], any_time=any_time)
+
+
+async def captured(user: User, *messages: Said, **options: Any) -> Tally:
+    """Adds and reads."""
+    await in_db(add, user, messages, **options)
+    return await read(user)
+
+
+async def notes(user: User, **wanted: Any) -> list[str]:
+    """The texts of the user's notes, oldest first."""
+    rows = Memory.objects.for_user(user).filter(**(wanted or {"status": "active"})).order_by("id")
+    return await in_db(lambda: [note.content for note in rows])
+
+
+async def note(user: User, **wanted: Any) -> Memory:
+    return await in_db(lambda: Memory.objects.for_user(user).get(**wanted))
+
+
+async def windows(user: User) -> list[CaptureWindow]:
+    return await in_db(lambda: list(CaptureWindow.objects.for_user(user).order_by("id")))

@@ -1,0 +1,247 @@
+"""Izzy remembers by itself: a conversation is cut into windows, gated, extracted, and kept without duplicates."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.agent.models import ModelCall
+from apps.core.database import in_db
+from apps.memory.capture.said import Said
+from apps.memory.models import MemoryEdge
+from apps.memory.services import memory_create
+from tests.memory.capturing import MORNING, add, captured, note, notes, read, said, talk, windows
+from tests.peers.anthropic_server import AnthropicServer
+from tests.peers.capture_model import CaptureModel, Rule, segments
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHATTER = "Well, the weather was nice and we walked around the old town for an hour without any hurry. "
+
+
+@pytest.fixture
+async def peer(settings: Settings) -> AsyncIterator[AnthropicServer]:
+    async with AnthropicServer() as server:
+        settings.ANTHROPIC_API_KEY = "key-of-the-tests"
+        settings.ANTHROPIC_BASE_URL = server.url
+        yield server
+
+
+def forty_messages() -> list[Said]:
+    """Small talk of about 60 tokens a message, with six things worth knowing, one said twice, one that changes."""
+    texts = [f"{CHATTER}{CHATTER}{CHATTER}That was number {n}." for n in range(40)]
+    texts[2] = "I live in Graz, in a flat by the river."
+    texts[8] = "My sister Anna is allergic to shellfish."
+    texts[14] = "I work as a nurse at the Kepler hospital."
+    texts[20] = "Did I say that Anna, my sister, is allergic to shellfish?"
+    texts[26] = "I have moved to Linz, so I do not live in Graz any more."
+    texts[32] = "Project Falcon has to be done by 12 October."
+    return talk(*texts)
+
+
+RULES = (
+    Rule("live in Graz, in", "The user lives in Graz."),
+    Rule("sister.*allergic|allergic.*sister", "The user's sister Anna is allergic to shellfish."),
+    Rule("nurse", "The user works as a nurse at the Kepler hospital."),
+    Rule("moved to Linz", "The user lives in Linz.", replaces="Graz"),
+    Rule(
+        "Falcon", "Project Falcon has to be done by 12 October.", values={"kind": "project", "importance": 4}
+    ),
+)
+REMEMBERED = [
+    "The user's sister Anna is allergic to shellfish.",
+    "The user works as a nurse at the Kepler hospital.",
+    "The user lives in Linz.",
+    "Project Falcon has to be done by 12 October.",
+]
+
+
+async def test_a_conversation_of_forty_messages_becomes_a_handful_of_notes(
+    alice: User, peer: AnthropicServer
+) -> None:
+    model = peer.fallback = CaptureModel(*RULES)
+    place = await in_db(add, alice, forty_messages())
+    cut = await windows(alice)
+    assert 5 <= len(cut) <= 10
+    assert all(350 <= window.tokens <= 500 for window in cut[:-1])
+    tally = await read(alice)
+    assert await notes(alice) == REMEMBERED
+    assert (tally.added, tally.merged, tally.superseded) == (4, 1, 1)
+    assert len(model.gates) == len(cut)
+    assert 0 < len(model.extractions) < len(cut)
+    purposes = await in_db(
+        lambda: list(ModelCall.objects.for_user(alice).values_list("purpose", "conversation_id"))
+    )
+    assert purposes.count(("gate", place)) == len(cut)
+    assert purposes.count(("extraction", place)) == len(model.extractions)
+
+
+async def test_what_changes_supersedes_what_was(alice: User, peer: AnthropicServer) -> None:
+    peer.fallback = CaptureModel(*RULES)
+    await captured(alice, *forty_messages())
+    old, new = (
+        await note(alice, content="The user lives in Graz."),
+        await note(alice, content="The user lives in Linz."),
+    )
+    assert (old.status, old.superseded_by_id) == ("superseded", new.pk)
+    assert old.valid_from == MORNING + timedelta(minutes=2)
+    assert old.valid_to == new.valid_from == MORNING + timedelta(minutes=26)
+    edges = await in_db(lambda: list(MemoryEdge.objects.for_user(alice).filter(relation="supersedes")))
+    assert [(edge.source_id, edge.target_id) for edge in edges] == [(new.pk, old.pk)]
+
+
+async def test_what_the_user_says_again_weighs_more(alice: User, peer: AnthropicServer) -> None:
+    peer.fallback = CaptureModel(*RULES)
+    await captured(alice, *forty_messages())
+    assert (await note(alice, content=REMEMBERED[0])).importance == 4
+    assert (await note(alice, content=REMEMBERED[1])).importance == 3
+
+
+async def test_a_note_knows_where_it_comes_from(alice: User, peer: AnthropicServer) -> None:
+    peer.fallback = CaptureModel(*RULES)
+    messages = forty_messages()
+    place = await in_db(add, alice, messages)
+    await read(alice)
+    nurse = await note(alice, content=REMEMBERED[1])
+    assert (nurse.origin, nurse.trust) == ("extraction", "user")
+    assert (nurse.source_conversation_id, nurse.source_message_id) == (place, messages[14].message_id)
+
+
+async def test_the_same_conversation_again_brings_no_new_note(alice: User, peer: AnthropicServer) -> None:
+    model = peer.fallback = CaptureModel(*RULES)
+    await captured(alice, *forty_messages())
+    asked = len(model.gates) + len(model.extractions)
+    again = [said(one.text, one.role, said_at=one.said_at) for one in forty_messages()]
+    tally = await captured(alice, *again)
+    assert (tally.added, tally.superseded, tally.merged) == (0, 0, 0)
+    assert await notes(alice) == REMEMBERED
+    assert len(model.gates) + len(model.extractions) == asked
+
+
+async def test_nor_when_it_comes_in_other_pieces_and_at_another_time(
+    alice: User, peer: AnthropicServer
+) -> None:
+    """Cut elsewhere no window is known by its words; then each item has to be known by what it says."""
+    peer.fallback = CaptureModel(*RULES)
+    await captured(alice, *forty_messages())
+    before = await in_db(lambda: alice_rows(alice))
+    later = [
+        said(one.text, one.role, said_at=one.said_at + timedelta(days=3)) for one in forty_messages()[1:]
+    ]
+    tally = await captured(alice, *later)
+    assert tally.windows > 0
+    assert tally.repeated < tally.windows
+    assert tally.added == tally.superseded == 0
+    assert await in_db(lambda: alice_rows(alice)) == before
+
+
+def alice_rows(user: User) -> list[Any]:
+    from apps.memory.models import Memory
+
+    rows = Memory.objects.with_deleted(user.pk).order_by("id")
+    return list(rows.values_list("id", "content", "status", "valid_from", "valid_to"))
+
+
+async def test_two_windows_share_about_a_hundred_tokens_and_save_nothing_twice(
+    alice: User, peer: AnthropicServer
+) -> None:
+    model = peer.fallback = CaptureModel(Rule("number", "The user numbers their walks."))
+    await captured(alice, *forty_messages())
+    first, second = model.gates[0], model.gates[1]
+    shared = [seen for seen in segments(second) if "read before" in seen.marks]
+    assert shared
+    assert {seen.text for seen in shared} <= {seen.text for seen in segments(first)}
+    assert await notes(alice) == ["The user numbers their walks."]
+
+
+async def test_an_item_that_rests_on_the_overlap_alone_was_read_before(
+    alice: User, peer: AnthropicServer
+) -> None:
+    filler = [CHATTER * 5 for _ in range(3)]
+    messages = talk(*filler, "I keep bees on the roof.", CHATTER * 4, CHATTER * 5)
+    model = peer.fallback = CaptureModel(
+        Rule("bees", "The user keeps bees on the roof."), Rule("weather", "The user likes walks.")
+    )
+    await captured(alice, *messages)
+    holding = [text for text in model.extractions if "bees" in text]
+    if len(holding) > 1:
+        assert (await note(alice, content="The user keeps bees on the roof.")).importance == 3
+
+
+async def test_new_notes_are_linked_to_close_neighbours(alice: User, peer: AnthropicServer) -> None:
+    near = await in_db(lambda: memory_create(user_id=alice.pk, content="The user is allergic to peanuts."))
+    far = await in_db(lambda: memory_create(user_id=alice.pk, content="The car needs new brakes."))
+    peer.fallback = CaptureModel(Rule("shellfish", "The user is allergic to shellfish."))
+    await captured(alice, said("I am allergic to shellfish."))
+    made = await note(alice, content="The user is allergic to shellfish.")
+    edges = await in_db(lambda: list(MemoryEdge.objects.for_user(alice)))
+    assert [(edge.source_id, edge.target_id, edge.relation) for edge in edges] == [
+        (made.pk, near.pk, "related")
+    ]
+    assert 0.5 <= edges[0].weight < 0.85
+    assert far.pk not in {edge.target_id for edge in edges}
+
+
+async def test_an_update_keeps_the_note_and_its_id(alice: User, peer: AnthropicServer) -> None:
+    known = await in_db(lambda: memory_create(user_id=alice.pk, content="The user runs a marathon."))
+    peer.fallback = CaptureModel(
+        Rule("Berlin", "The user runs a marathon in Berlin in October.", updates="marathon")
+    )
+    tally = await captured(
+        alice, said("The marathon I run is the one in Berlin, in October.", said_at=known.created_at)
+    )
+    assert tally.merged == 1
+    assert (await note(alice, pk=known.pk)).content == "The user runs a marathon in Berlin in October."
+
+
+async def test_what_izzy_put_beside_the_conversation_is_not_saved_again(
+    alice: User, peer: AnthropicServer
+) -> None:
+    shown = [(None, "The user's bicycle is a blue Koga.")]
+    peer.fallback = CaptureModel(Rule("Koga", "The user's bicycle is a blue Koga."))
+    tally = await captured(
+        alice,
+        said("Which lock fits my bike?", shown=shown),
+        said("For your bicycle, the blue Koga, take a folding lock.", "assistant", shown=shown),
+    )
+    assert (tally.injected_again, tally.added) == (1, 0)
+    assert await notes(alice) == []
+
+
+async def test_an_echo_of_the_assistant_adds_no_weight(alice: User, peer: AnthropicServer) -> None:
+    known = await in_db(lambda: memory_create(user_id=alice.pk, content="The user's bicycle is a blue Koga."))
+    peer.fallback = CaptureModel(Rule("Koga", "The user's bicycle is a blue Koga."))
+    await captured(alice, said("Your bicycle is a blue Koga, isn't it?", "assistant"))
+    after = await note(alice, pk=known.pk)
+    assert (after.importance, after.trust) == (3, "user")
+
+
+async def test_numbers_names_and_no_are_told_apart(alice: User, peer: AnthropicServer) -> None:
+    """Their vectors are nearly the same; they are different facts all the same."""
+    texts = [
+        "The user takes 50 mg of sertraline.",
+        "The user takes 100 mg of sertraline.",
+        "The user likes jazz.",
+        "The user does not like jazz.",
+        "The dentist appointment is on 12 March.",
+        "The dentist appointment is on 19 March.",
+    ]
+    peer.fallback = CaptureModel(*(Rule(f"say {n}:", text) for n, text in enumerate(texts)))
+    await captured(alice, *(said(f"I say {n}: {text}") for n, text in enumerate(texts)))
+    assert await notes(alice) == texts
+
+
+async def test_one_says_the_same_in_other_words(alice: User, peer: AnthropicServer) -> None:
+    pairs = [
+        "The user's dog is called Rex.",
+        "User has a dog named Rex.",
+        "The user plays chess on Sundays.",
+        "On Sundays, user plays chess.",
+    ]
+    peer.fallback = CaptureModel(*(Rule(f"say {n}:", text) for n, text in enumerate(pairs)))
+    tally = await captured(alice, *(said(f"I say {n}: {text}") for n, text in enumerate(pairs)))
+    assert await notes(alice) == [pairs[0], pairs[2]]
+    assert tally.merged == 2
