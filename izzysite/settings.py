@@ -63,6 +63,7 @@ INSTALLED_APPS = [
     "apps.search",
     "apps.memory",
     "apps.capabilities",
+    "apps.builder",
     "apps.chat",
 ]
 
@@ -232,6 +233,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "NoteStatusEnum": "apps.memory.models.Status",
         "OriginEnum": "apps.memory.models.Origin",
+        "CapabilityStatusEnum": "apps.capabilities.models.Status",
+        "CapabilityOriginEnum": "apps.capabilities.models.Origin",
         "SourceEnum": ["memory", "conversation", "file", "capability"],
     },
     "POSTPROCESSING_HOOKS": [
@@ -345,6 +348,11 @@ IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 IZZY_SEARCH_WEIGHTS: dict[str, float] = {}
 OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_HISTORY_TOKENS = env_int("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
+IZZY_WEB_SEARCH = env_choice(
+    "IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "searxng", "brave", "off")
+)
+SEARXNG_URL = env_url("SEARXNG_URL")
+BRAVE_API_KEY = env_str("BRAVE_API_KEY")
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
 
 # --- Capabilities ----------------------------------------------------------------------------------------------
@@ -357,3 +365,12 @@ IZZY_LAYER_MB = env_int("IZZY_LAYER_MB", 1000, minimum=10)
 IZZY_LAYER_DAYS = env_int("IZZY_LAYER_DAYS", 30, minimum=1)
 IZZY_PACKAGE_HOSTS = env_list("IZZY_PACKAGE_HOSTS")
 E2B_API_KEY = env_str("E2B_API_KEY")
+
+# --- Builds ----------------------------------------------------------------------------------------------------
+
+IZZY_BUILDS = env_int("IZZY_BUILDS", 10, minimum=1)
+IZZY_BUILDS_PER_USER = env_int("IZZY_BUILDS_PER_USER", 3, minimum=1)
+IZZY_BUILDS_PER_DAY = env_int("IZZY_BUILDS_PER_DAY", 50, minimum=1)
+IZZY_BUILD_TOKENS = env_int("IZZY_BUILD_TOKENS", 600_000, minimum=1)
+IZZY_BUILD_SECONDS = env_float("IZZY_BUILD_SECONDS", 600.0, minimum=1.0)
+IZZY_BUILD_ANSWER_SECONDS = env_float("IZZY_BUILD_ANSWER_SECONDS", 60.0, minimum=0.0)

@@ -9,7 +9,7 @@ from django.core.validators import RegexValidator, URLValidator
 from django.utils import timezone
 
 from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
-from apps.accounts.models import Preferences, Scope, User
+from apps.accounts.models import BuildNetwork, Preferences, Scope, User
 from apps.core.errors import IzzyError, Throttled
 
 PASSWORD_LENGTH = 128
@@ -54,6 +54,13 @@ class SignInForm(AuthenticationForm):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             field.widget.attrs["class"] = "input"
+        if self.data.get("username"):
+            self._expect_password()
+
+    def _expect_password(self) -> None:
+        """What was refused is most likely the password: the cursor waits there, and the error belongs to it."""
+        self.fields["username"].widget.attrs.pop("autofocus", None)
+        self.fields["password"].widget.attrs |= {"autofocus": True, "aria-describedby": "form-errors"}
 
     def clean(self) -> dict[str, Any]:
         try:
@@ -110,6 +117,16 @@ class PreferencesForm(PlainForm):
         required=False,
         help_text="Izzy reads what was said for what is worth remembering. Without it only what you or Izzy save "
         "during the conversation is kept, and what still waits to be read is dropped.",
+    )
+    build_network = forms.ChoiceField(
+        label="Network while a tool is built",
+        choices=BuildNetwork.choices,
+        help_text="Which hosts Izzy's builder may reach, and the finished tool with it. Packages can be installed in any case.",
+    )
+    build_continue = forms.BooleanField(
+        label="Go on by itself after building",
+        required=False,
+        help_text="When a tool that you needed is ready, Izzy uses it for what you had asked, without another word from you.",
     )
     toolsets = forms.MultipleChoiceField(
         label="Toolsets offered to the model", required=False, widget=forms.CheckboxSelectMultiple

@@ -44,6 +44,14 @@ class Review(models.TextChoices):
     NOTHING = "nothing", "Only what comes from elsewhere"
 
 
+class BuildNetwork(models.TextChoices):
+    """Whether the builder's sandbox may reach hosts on the internet."""
+
+    ASK = "ask", "Ask me for each host"
+    ANY = "any", "Any public host"
+    NEVER = "never", "Never"
+
+
 class Preferences(models.Model):
     """How Izzy treats one user. `tool_approval` maps a tool's name to allow, ask or never; an empty `model` or
     `language` leaves the choice to the instance or to detection."""
@@ -59,6 +67,8 @@ class Preferences(models.Model):
     use_memory = models.BooleanField(default=True)
     capture = models.BooleanField(default=True)
     review = models.CharField(max_length=16, choices=Review, default="sensitive")
+    build_network = models.CharField(max_length=16, choices=BuildNetwork, default="ask")
+    build_continue = models.BooleanField(default=False)
 
     class Meta:
         verbose_name_plural = "preferences"

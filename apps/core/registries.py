@@ -1,7 +1,7 @@
 """Small registries through which what lies above reaches what lies below; filled in `AppConfig.ready`."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from apps.core.health import CheckResult
@@ -9,6 +9,14 @@ from apps.core.purging.places import Place, SourceText
 from apps.core.purging.trace import Trace
 
 T = TypeVar("T")
+
+
+class Companion(Protocol):
+    """Begins with `start`, which returns at once, and has ended when `stop` returns."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class Registry(Generic[T]):
@@ -46,6 +54,9 @@ stats_providers: Registry[Callable[[UUID], dict[str, Any]]] = Registry()
 banners: Registry[Callable[[], str]] = Registry()
 """name -> fn() -> a sentence for the top of every page, or "" (for example the offline mode's)."""
 
+badges: Registry[Callable[[UUID], int]] = Registry()
+"""name of a page in the navigation (`memory`) -> fn(user_id) -> how many things wait for the user there."""
+
 choices: Registry[Callable[[], list[tuple[str, str]]]] = Registry()
 """name -> fn() -> [(value, label)] that a form of a lower app offers: `toolsets`, `tools`, `models`."""
 
@@ -58,6 +69,9 @@ console_notes: Registry[Callable[[str], str]] = Registry()
 owners: Registry[Callable[[UUID, UUID], bool]] = Registry()
 """name (`conversation`) -> fn(user_id, id) -> whether the user has a row of that kind with this id; for ids that point
 to the right."""
+
+companions: Registry[Callable[[], "Companion"]] = Registry()
+"""name (`builds`) -> fn() -> what runs in the worker beside its tasks and sweeps, for as long as the worker does."""
 
 purge_places: Registry["Place"] = Registry()
 """name (`chat.messages`) -> where an app keeps words of notes and files, for verified deletion; see `apps.core.purging`."""

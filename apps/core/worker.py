@@ -1,4 +1,4 @@
-"""The background worker: queued tasks in the main thread, sweeps and the heartbeat in another."""
+"""The background worker: queued tasks in the main thread, sweeps, the heartbeat and builds in others."""
 
 import logging
 import os
@@ -15,6 +15,7 @@ from django_tasks_db.management.commands.db_worker import Worker as TaskWorker
 
 from apps.core.health import CheckResult
 from apps.core.models import InstanceState
+from apps.core.registries import Companion, companions
 from apps.core.sweeps import Sweep, sweeps
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,9 @@ class SweepThread(threading.Thread):
 def run_worker() -> None:
     """Work until SIGTERM or SIGINT; returns (or exits) only then."""
     thread = SweepThread()
-    thread.start()
+    beside: list[Companion] = [thread, *(make() for _, make in companions)]
+    for companion in beside:
+        companion.start()
     tasks = TaskWorker(
         queue_names=["*"],
         interval=TASK_POLL_SECONDS,
@@ -75,7 +78,8 @@ def run_worker() -> None:
     try:
         tasks.run()
     finally:
-        thread.stop()
+        for companion in reversed(beside):
+            companion.stop()
 
 
 def beat() -> None:

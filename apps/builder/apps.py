@@ -1,0 +1,14 @@
+from django.apps import AppConfig
+
+
+class BuilderConfig(AppConfig):
+    name = "apps.builder"
+    label = "builder"
+
+    def ready(self) -> None:
+        from apps.builder.runner.companion import builds_thread
+        from apps.builder.selectors import builder_stats
+        from apps.core.registries import companions, stats_providers
+
+        companions.register("builds", builds_thread)
+        stats_providers.register("builder", builder_stats)

@@ -1,0 +1,39 @@
+"""How much building one user may ask for; what one build may use is checked where it runs."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from apps.builder.models import OPEN_STATES, Build
+from apps.core.errors import Throttled
+
+DAY = timedelta(hours=24)
+MAX_OPEN = 20
+"""Builds of one user that may wait or run; how many of them run at once is IZZY_BUILDS_PER_USER."""
+
+
+def check_limits(user_id: UUID) -> None:
+    """Raises Throttled (`too_many_builds`) where the user has asked for enough within a day, or too much waits."""
+    rows = Build.objects.for_user(user_id)
+    since = timezone.now() - DAY
+    today = rows.filter(created_at__gte=since)
+    if today.count() >= settings.IZZY_BUILDS_PER_DAY:
+        oldest = today.order_by("-created_at")[
+            settings.IZZY_BUILDS_PER_DAY - 1 : settings.IZZY_BUILDS_PER_DAY
+        ]
+        wait = int((oldest[0].created_at + DAY - timezone.now()).total_seconds()) + 1
+        message = (
+            f"{settings.IZZY_BUILDS_PER_DAY} builds within a day are the limit (IZZY_BUILDS_PER_DAY). "
+            f"The next one may begin in {_duration(wait)}."
+        )
+        raise Throttled(message, code="too_many_builds", limit=settings.IZZY_BUILDS_PER_DAY, retry_after=wait)
+    if rows.filter(state__in=OPEN_STATES).count() >= MAX_OPEN:
+        message = f"{MAX_OPEN} builds wait or run already. Wait until one of them has ended, or cancel one."
+        raise Throttled(message, code="too_many_builds", limit=MAX_OPEN, retry_after=60)
+
+
+def _duration(seconds: int) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 60)} hours"

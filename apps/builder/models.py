@@ -1,0 +1,164 @@
+"""Rows of the builder: builds, what user and builder say to each other, and the builder's talk with its model."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from apps.capabilities.models import Capability
+from apps.core.ids import uuid7
+from apps.core.models import UserOwned
+
+
+class Kind(models.TextChoices):
+    NEW = "new", "New"
+    CHANGE = "change", "Change"
+    REPAIR = "repair", "Repair"
+
+
+class State(models.TextChoices):
+    QUEUED = "queued", "Waiting for its turn"
+    RUNNING = "running", "Being built"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+OPEN_STATES = (State.QUEUED, State.RUNNING)
+"""A build in one of these still goes on; the others are final."""
+
+
+class Build(UserOwned):
+    """One attempt of the builder at a capability: from the request to a verified version, or to a reason why not.
+
+    `description` and `input_schema` are what was asked for, `request` the user's own words that led to it, `feedback` what a
+    change or repair is to do, `execution_id` the run that failed. Conversation, turn and tool call belong to apps further
+    right, so their ids are kept without a foreign key. `hosts` are those the user has allowed while it was built.
+
+    One process at a time runs it: `runner` names it until `lease_until`; `attempt` counts how often one took it up.
+    `messages_count` is the number of its newest message, `told` how far its conversation's log has them.
+    The tool calls and model calls of the build carry its id as their turn.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    capability = models.ForeignKey(Capability, on_delete=models.CASCADE, related_name="builds")
+    name = models.CharField(max_length=48)
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.NEW)
+    description = models.TextField()
+    input_schema = models.JSONField(default=dict)
+    request = models.TextField(blank=True, default="")
+    feedback = models.TextField(blank=True, default="")
+    execution_id = models.UUIDField(null=True, blank=True)
+    conversation_id = models.UUIDField(null=True, blank=True)
+    turn_id = models.UUIDField(null=True, blank=True)
+    state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
+    reason = models.TextField(blank=True, default="", help_text="Why it failed.")
+    error_code = models.CharField(max_length=48, blank=True, default="")
+    last_error = models.TextField(
+        blank=True, default="", help_text="The newest failure that the builder saw."
+    )
+    version = models.PositiveIntegerField(null=True, blank=True)
+    hosts = models.JSONField(default=list, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    cancel_requested = models.BooleanField(default=False)
+    runner = models.CharField(max_length=64, blank=True, default="")
+    lease_until = models.DateTimeField(null=True, blank=True)
+    messages_count = models.PositiveIntegerField(default=0)
+    told = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-created_at"]
+        indexes: ClassVar = [
+            models.Index(fields=["user", "-created_at"], name="build_user_time"),
+            models.Index(fields=["state"], name="build_open", condition=Q(state__in=["queued", "running"])),
+            models.Index(
+                fields=["conversation_id"], name="build_untold", condition=Q(told__lt=F("messages_count"))
+            ),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["capability"], name="build_one_open", condition=Q(state__in=["queued", "running"])
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.state})"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_STATES
+
+
+class Direction(models.TextChoices):
+    TO_USER = "to_user", "to the user"
+    TO_BUILDER = "to_builder", "to the builder"
+
+
+class MessageType(models.TextChoices):
+    QUESTION = "question", "Question"
+    ANSWER = "answer", "Answer"
+    PROGRESS = "progress", "Progress"
+    COMPLETE = "complete", "Complete"
+    ERROR = "error", "Error"
+
+
+class BuilderMessage(UserOwned):
+    """One message of the queue between builder and user. `number` counts from 1 within its build, in the order in which
+    messages became visible. `read` says that the other side has taken it up.
+
+    Payloads: progress `{text, stage}`; question `{kind: "answer", text, seconds}` or `{kind: "network", hosts, why, text,
+    seconds}`; answer `{question, text}` or `{question, decision: "allow"|"deny"}`, with `by` where it was not the user;
+    complete `{text, capability, version, waits_for_approval, hosts, secrets}`; error `{code, text}`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    build = models.ForeignKey(Build, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    number = models.PositiveIntegerField()
+    direction = models.CharField(max_length=16, choices=Direction)
+    type = models.CharField(max_length=16, choices=MessageType)
+    payload = models.JSONField(default=dict)
+    read = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar = ["number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["build", "number"], name="builder_message_number"),
+        ]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["build"],
+                name="builder_message_unread",
+                condition=Q(direction="to_builder", read=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.number}"
+
+
+class DialogueMessage(UserOwned):
+    """One message of the builder's talk with its model, as canonical JSON of its content blocks: what a build goes on from
+    after a restart. `round` is 0 for the brief."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    build = models.ForeignKey(Build, on_delete=models.CASCADE, related_name="dialogue", db_index=False)
+    position = models.PositiveIntegerField()
+    role = models.CharField(max_length=16)
+    blocks = models.TextField()
+    round = models.PositiveSmallIntegerField(default=0)
+    stop_reason = models.CharField(max_length=32, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar = ["position"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["build", "position"], name="builder_dialogue_position"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.position}"

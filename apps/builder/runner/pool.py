@@ -1,0 +1,137 @@
+"""The builds of this process: claims them, keeps their leases, hands in what users say, and ends them."""
+
+import asyncio
+import logging
+import time
+from functools import partial
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from apps.agent.client import ModelClient
+from apps.builder.models import Build, State
+from apps.builder.runner.job import Job
+from apps.builder.selectors import builds_waiting
+from apps.builder.services.ending import build_end
+from apps.builder.services.running import PROCESS, builds_beat, builds_claim, builds_give_back, builds_news
+from apps.core.database import in_db
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.25
+CLAIM_SECONDS = 0.5
+BEAT_SECONDS = 3.0
+CLOSE_SECONDS = 8.0
+INTERNAL = "Something went wrong inside Izzy. The server's log says what."
+
+
+class BuildPool:
+    """Belongs to one event loop. `runner` is the name under which it holds leases."""
+
+    def __init__(self, *, runner: str = PROCESS, client: ModelClient | None = None) -> None:
+        self.runner = runner
+        self.jobs: dict[UUID, Job] = {}
+        self._client = client
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._stopping = asyncio.Event()
+        self._closing = False
+        self._beaten = self._claimed = 0.0
+
+    async def run(self) -> None:
+        """Until `stop`; then its builds are given back for another process to go on with."""
+        try:
+            while not self._stopping.is_set():
+                await self.look()
+                try:
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._stopping.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            await self._close()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def idle(self) -> None:
+        """Works until nothing waits or runs any more."""
+        while await in_db(builds_waiting) or self._tasks:
+            await self.look()
+            await asyncio.sleep(0.05)
+
+    async def look(self) -> None:
+        """One look at the rows. A database that fails is asked again next time."""
+        try:
+            await self._beat()
+            await self._claim()
+        except DatabaseError:
+            logger.exception("the upkeep of builds failed; it goes on")
+
+    async def _claim(self) -> None:
+        free = settings.IZZY_BUILDS - len(self._tasks)
+        if free <= 0 or time.monotonic() - self._claimed < CLAIM_SECONDS:
+            return
+        self._claimed = time.monotonic()
+        if not await in_db(builds_waiting):
+            return
+        for build_id in await in_db(partial(builds_claim, runner=self.runner, limit=free)):
+            job = self.jobs[build_id] = Job(build_id, client=self._client)
+            task = self._tasks[build_id] = asyncio.ensure_future(self._work(job))
+            task.add_done_callback(partial(self._done, build_id))
+
+    async def _beat(self) -> None:
+        ids = list(self._tasks)
+        if not ids:
+            return
+        due = time.monotonic() - self._beaten > BEAT_SECONDS
+        if not due and not await in_db(partial(builds_news, runner=self.runner, build_ids=ids)):
+            return
+        self._beaten = time.monotonic()
+        stop, messages = await in_db(partial(builds_beat, runner=self.runner, build_ids=ids))
+        for message in messages:
+            if (job := self.jobs.get(message.build_id)) is not None:
+                job.post.deliver(message)
+        for build_id in stop:
+            if (task := self._tasks.get(build_id)) is not None:
+                task.cancel()
+
+    async def _work(self, job: Job) -> None:
+        try:
+            await job.run()
+        except asyncio.CancelledError:
+            if not self._closing:
+                await in_db(_cancelled, job.build_id, self.runner)
+        except Exception:
+            logger.exception("build %s failed", job.build_id)
+            await in_db(_broken, job.build_id, self.runner)
+
+    def _done(self, build_id: UUID, task: "asyncio.Task[None]") -> None:
+        self.jobs.pop(build_id, None)
+        self._tasks.pop(build_id, None)
+        if not task.cancelled():
+            task.exception()
+
+    async def _close(self) -> None:
+        self._closing = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+        try:
+            await in_db(partial(builds_give_back, runner=self.runner))
+        except DatabaseError:
+            logger.exception("builds could not be given back; they are taken up when their leases end")
+
+
+def _cancelled(build_id: UUID, runner: str) -> None:
+    build = Build.objects.unscoped().filter(pk=build_id, runner=runner, cancel_requested=True).first()
+    if build is not None:
+        build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
+
+
+def _broken(build_id: UUID, runner: str) -> None:
+    build = Build.objects.unscoped().filter(pk=build_id, runner=runner).first()
+    if build is not None:
+        build_end(build=build, state=State.FAILED, code="internal_error", reason=INTERNAL)

@@ -1,0 +1,127 @@
+"""Reads of the builder: builds, their messages, their transcript and what they cost."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, F, Q, QuerySet
+from django.utils import timezone
+
+from apps.agent.client import Usage
+from apps.agent.models import ToolCall
+from apps.agent.selectors import turn_usage
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
+
+
+def build_get(user_id: UUID, build_id: object) -> Build:
+    """Raises NotFound for a foreign or unknown one."""
+    rows = Build.objects.for_user(user_id).select_related("capability")
+    found = rows.filter(pk=parse_id(build_id)).first()
+    if found is None:
+        raise NotFound("There is no build with this id.")
+    return found
+
+
+def builds_for(user_id: UUID, *, state: str = "", name: str = "") -> QuerySet[Build]:
+    """The user's builds, newest first."""
+    rows = Build.objects.for_user(user_id).select_related("capability").order_by("-created_at")
+    if state:
+        rows = rows.filter(state=state)
+    return rows.filter(name=name) if name else rows
+
+
+def messages_after(build: Build, number: int = 0) -> list[BuilderMessage]:
+    """The build's messages above that number, in order."""
+    rows = BuilderMessage.objects.for_user(build.user_id).filter(build_id=build.pk, number__gt=number)
+    return list(rows.order_by("number"))
+
+
+def open_questions(build: Build) -> list[BuilderMessage]:
+    """What the user may still answer."""
+    if not build.is_open:
+        return []
+    rows = BuilderMessage.objects.for_user(build.user_id).filter(
+        build=build, type=MessageType.QUESTION, read=False
+    )
+    return list(rows.order_by("number"))
+
+
+def message_json(message: BuilderMessage) -> dict[str, Any]:
+    """`{id, number, direction, type, payload, read, created_at}`."""
+    return {
+        "id": str(message.pk),
+        "number": message.number,
+        "direction": message.direction,
+        "type": message.type,
+        "payload": message.payload,
+        "read": message.read,
+        "created_at": message.created_at.isoformat(),
+    }
+
+
+def build_usage(build: Build) -> Usage:
+    """Tokens and cost of its model calls so far."""
+    return turn_usage(user_id=build.user_id, turn_id=build.pk)
+
+
+def build_seconds(build: Build) -> float | None:
+    """How long it has been built, in seconds; None before it began."""
+    if build.started_at is None:
+        return None
+    return ((build.ended_at or timezone.now()) - build.started_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One round of the builder: what its model said, and the tool calls it made."""
+
+    round: int
+    text: str
+    calls: list[ToolCall] = field(default_factory=list)
+
+
+def transcript(build: Build) -> list[Step]:
+    """Every round of the build, in order."""
+    calls: dict[int, list[ToolCall]] = {}
+    rows = ToolCall.objects.for_user(build.user_id).filter(turn_id=build.pk)
+    for call in rows.order_by("round", "position"):
+        calls.setdefault(call.round, []).append(call)
+    said = DialogueMessage.objects.for_user(build.user_id).filter(build=build, role="assistant")
+    return [
+        Step(message.round, text_of(json.loads(message.blocks)), calls.get(message.round, []))
+        for message in said.order_by("position")
+    ]
+
+
+def text_of(blocks: Iterable[dict[str, Any]]) -> str:
+    """The text blocks, joined."""
+    return "\n\n".join(block["text"] for block in blocks if block.get("type") == "text").strip()
+
+
+def conversations_with_news() -> list[UUID]:
+    """Conversations whose log lacks messages of their builds."""
+    rows = Build.objects.unscoped().filter(told__lt=F("messages_count"), conversation_id__isnull=False)
+    return list(rows.values_list("conversation_id", flat=True).distinct())
+
+
+def builds_waiting() -> bool:
+    """Whether there are builds that nobody runs."""
+    lost = Q(state=State.RUNNING) & (Q(lease_until__lt=timezone.now()) | Q(lease_until=None))
+    return Build.objects.unscoped().filter(Q(state=State.QUEUED) | lost).exists()
+
+
+def builder_stats(user_id: UUID) -> dict[str, Any]:
+    """`{total, done, failed, cancelled, open}`."""
+    rows = Build.objects.for_user(user_id).order_by()
+    counts = dict(rows.values_list("state").annotate(number=Count("pk")))
+    return {
+        "total": sum(counts.values()),
+        "done": counts.get(State.DONE, 0),
+        "failed": counts.get(State.FAILED, 0),
+        "cancelled": counts.get(State.CANCELLED, 0),
+        "open": rows.filter(Q(state=State.QUEUED) | Q(state=State.RUNNING)).count(),
+    }

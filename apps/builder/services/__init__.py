@@ -1,0 +1,16 @@
+"""Writes of the builder: each keyword-only, in one transaction."""
+
+from .ending import build_end, build_succeed
+from .requesting import Origin, Requested, build_change, build_request
+from .talking import build_answer, build_cancel
+
+__all__ = [
+    "Origin",
+    "Requested",
+    "build_answer",
+    "build_cancel",
+    "build_change",
+    "build_end",
+    "build_request",
+    "build_succeed",
+]

@@ -1,0 +1,115 @@
+"""How a build ends, in one transaction with its last message and with what its capability becomes."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.agent.models import ToolCall
+from apps.builder import hooks
+from apps.builder.models import Build, Kind, MessageType, State
+from apps.builder.services.queue import message_add
+from apps.capabilities.drafts import Draft
+from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
+from apps.capabilities.services import capability_enable, capability_fail, version_add
+
+MAX_REASON_CHARS = 2_000
+
+
+@transaction.atomic
+def build_end(*, build: Build, state: State, code: str = "", reason: str = "") -> bool:
+    """Ends a build without a version: failed or cancelled. False where it had ended before.
+
+    A capability that has a version keeps it and its status; one that has none is failed, with the reason.
+    """
+    if not _close(build, state, code=code, reason=reason):
+        return False
+    capability = Capability.objects.for_user(build.user_id).filter(pk=build.capability_id).first()
+    if capability is not None and capability.current_id is None:
+        capability_fail(user_id=build.user_id, capability_id=capability.pk, reason=build.reason)
+    message_add(build=build, type=MessageType.ERROR, payload={"code": code or state, "text": build.reason})
+    _tell(build)
+    return True
+
+
+@transaction.atomic
+def build_succeed(*, build: Build, draft: Draft) -> CapabilityVersion | None:
+    """Makes the verified draft the capability's new version and ends the build. None where it had ended before.
+
+    Hosts count as approved where all were allowed during the build; secrets are always the user's to approve.
+    Raises InvalidInput, TooLarge as `version_add`; then nothing has happened.
+    """
+    if not _close(build, State.DONE):
+        return None
+    approved = bool(draft.hosts) and not draft.secrets and set(draft.hosts) <= set(build.hosts)
+    version = version_add(
+        user_id=build.user_id,
+        capability_id=build.capability_id,
+        draft=draft,
+        origin=Origin.BUILDER,
+        approved_by=build.user_id if approved else None,
+    )
+    build.version = version.number
+    build.save(update_fields=["version"])
+    if build.kind == Kind.NEW and version.capability.status == Status.DISABLED:
+        capability_enable(user_id=build.user_id, capability_id=build.capability_id)
+    message_add(build=build, type=MessageType.COMPLETE, payload=_completion(build, version))
+    _tell(build)
+    return version
+
+
+def _completion(build: Build, version: CapabilityVersion) -> dict[str, object]:
+    waits = not version.is_approved
+    text = f"{build.name} is ready."
+    if waits:
+        text = f"{build.name} is built and waits for your approval."
+    elif version.number > 1:
+        text = f"{build.name} is ready in version {version.number}."
+    return {
+        "text": text,
+        "capability": build.name,
+        "version": version.number,
+        "waits_for_approval": waits,
+        "hosts": version.hosts,
+        "secrets": version.secrets,
+    }
+
+
+def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> bool:
+    """Of all that may try, one ends a build."""
+    open_row = Build.objects.for_user(build.user_id).filter(
+        pk=build.pk, state__in=[State.QUEUED, State.RUNNING]
+    )
+    values = {
+        "state": state,
+        "error_code": code[:48],
+        "reason": reason[:MAX_REASON_CHARS],
+        "ended_at": timezone.now(),
+        "runner": "",
+        "lease_until": None,
+    }
+    if not open_row.update(**values):
+        return False
+    for name, value in values.items():
+        setattr(build, name, value)
+    _close_calls(build)
+    return True
+
+
+def _close_calls(build: Build) -> None:
+    """A tool call that was under way will not be answered any more; the one that registered ends a moment later."""
+    if build.state == State.DONE:
+        return
+    rows = (
+        ToolCall.objects.for_user(build.user_id).filter(turn_id=build.pk).exclude(state=ToolCall.State.DONE)
+    )
+    rows.update(
+        state=ToolCall.State.DONE,
+        is_error=True,
+        error_code=build.state,
+        result="The build ended before this was done.",
+        finished_at=build.ended_at,
+    )
+
+
+def _tell(build: Build) -> None:
+    for _, listener in hooks.finished:
+        listener(build)

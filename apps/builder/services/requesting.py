@@ -1,0 +1,157 @@
+"""Asking for a build: of a new capability, of a change to one, or of a repair."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.builder.limits import check_limits
+from apps.builder.models import OPEN_STATES, Build, Kind, MessageType
+from apps.builder.services.queue import message_add
+from apps.capabilities.drafts import clean_description
+from apps.capabilities.models import Capability, Status
+from apps.capabilities.names import clean_name
+from apps.capabilities.sandbox.selection import current_backend
+from apps.capabilities.schemas import clean_schema
+from apps.capabilities.selectors import capability_get, execution_get
+from apps.capabilities.services import capability_begin
+from apps.capabilities.services.rows import capability_locked, capability_save
+from apps.core.errors import Conflict, NotFound
+from apps.core.text import clean_text
+
+MAX_FEEDBACK_CHARS = 4_000
+MAX_REQUEST_CHARS = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a build was asked for: ids of the chat, and the user's words there."""
+
+    conversation_id: UUID | None = None
+    turn_id: UUID | None = None
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requested:
+    """`status` is `active` where the capability is there already (then `build` is None), else `building`; `joined` says
+    that the build was under way before."""
+
+    status: str
+    capability: Capability
+    build: Build | None = None
+    joined: bool = False
+
+
+@transaction.atomic
+def build_request(
+    *,
+    user_id: UUID,
+    name: object,
+    description: object,
+    input_schema: Mapping[str, Any],
+    origin: Origin | None = None,
+) -> Requested:
+    """Has a capability built, once: one that is active is returned, a build under way is joined, a failed or
+    disabled one is built again.
+
+    Raises InvalidInput (name, description, schema), Throttled (`too_many_builds`), Conflict (`too_many`) and
+    SandboxUnavailable, each with what to do.
+    """
+    clean = clean_name(name)
+    description, schema = clean_description(description), clean_schema(dict(input_schema))
+    found = Capability.objects.for_user(user_id).select_for_update().filter(name=clean).first()
+    if found is not None:
+        if (under_way := open_build(found)) is not None:
+            return Requested(status="building", capability=found, build=under_way, joined=True)
+        if found.status == Status.ACTIVE:
+            return Requested(status="active", capability=found)
+    _check(user_id)
+    if found is None:
+        found = capability_begin(user_id=user_id, name=clean, description=description, input_schema=schema)
+    else:
+        found = capability_locked(user_id, found.pk)
+        if found.current is None:
+            found.description, found.input_schema = description, schema
+            capability_save(found, Status.BUILDING)
+    build = _build(found, Kind.NEW, description, schema, origin or Origin())
+    return Requested(status="building", capability=found, build=build)
+
+
+@transaction.atomic
+def build_change(
+    *,
+    user_id: UUID,
+    name: object,
+    feedback: object = "",
+    execution_id: object = None,
+    origin: Origin | None = None,
+) -> Build:
+    """Has a new version built of a capability that has one, which stays in use until then.
+
+    `feedback` says what to do differently; with `execution_id`, a failed run of it, it is a repair and feedback may be
+    empty. Raises NotFound, InvalidInput, Conflict (`build_under_way`, `no_version`, `not_failed`), Throttled,
+    SandboxUnavailable.
+    """
+    execution = None if execution_id is None else execution_get(user_id, execution_id)
+    words = clean_text(
+        feedback, field="feedback", max_chars=MAX_FEEDBACK_CHARS, allow_empty=execution is not None
+    )
+    capability = capability_locked(user_id, capability_get(user_id, name).pk)
+    if execution is not None and execution.capability_id != capability.pk:
+        raise NotFound("There is no run of this capability with this id.")
+    if execution is not None and execution.state != execution.State.FAILED:
+        raise Conflict("That run did not fail, so there is nothing to repair.", code="not_failed")
+    if capability.current is None:
+        message = f"{capability.name} has no version that could be changed. Have it built first."
+        raise Conflict(message, code="no_version")
+    if (under_way := open_build(capability)) is not None:
+        message = f"{capability.name} is being built right now. Wait until that has ended."
+        raise Conflict(message, code="build_under_way", build=str(under_way.pk))
+    _check(user_id)
+    kind = Kind.CHANGE if execution is None else Kind.REPAIR
+    build = _build(
+        capability, kind, capability.description, capability.input_schema, origin or Origin(), feedback=words
+    )
+    if execution is not None:
+        build.execution_id = execution.pk
+        build.save(update_fields=["execution_id"])
+    return build
+
+
+def open_build(capability: Capability) -> Build | None:
+    """The build of it that waits or runs."""
+    rows = Build.objects.for_user(capability.user_id).filter(capability=capability, state__in=OPEN_STATES)
+    return rows.first()
+
+
+def _check(user_id: UUID) -> None:
+    check_limits(user_id)
+    current_backend()
+
+
+def _build(
+    capability: Capability,
+    kind: Kind,
+    description: str,
+    schema: Mapping[str, Any],
+    origin: Origin,
+    *,
+    feedback: str = "",
+) -> Build:
+    build = Build.objects.create(
+        user_id=capability.user_id,
+        capability=capability,
+        name=capability.name,
+        kind=kind,
+        description=description,
+        input_schema=dict(schema),
+        request=origin.request[:MAX_REQUEST_CHARS],
+        feedback=feedback,
+        conversation_id=origin.conversation_id,
+        turn_id=origin.turn_id,
+    )
+    message_add(build=build, type=MessageType.PROGRESS, payload={"stage": "queued", "text": "Asked for"})
+    return build

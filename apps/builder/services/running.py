@@ -1,0 +1,154 @@
+"""What the process that runs builds writes: which are its own, that it lives, and what model and tools said."""
+
+import os
+import secrets
+import socket
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, F, Q
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from apps.agent.canonical import canonical_json
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
+from apps.builder.services.ending import build_end
+from apps.builder.services.queue import message_add, messages_take
+from apps.builder.services.talking import hosts_grant
+
+LEASE = timedelta(seconds=15)
+MAX_ATTEMPTS = 3
+GAVE_UP = "Izzy was interrupted {attempts} times while building this. Try again."
+PROCESS = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(4)}"
+"""The name of this process as runner; new at every start."""
+
+
+@transaction.atomic
+def builds_claim(*, runner: str, limit: int) -> list[UUID]:
+    """Takes up to `limit` builds that nobody runs, oldest first, at most IZZY_BUILDS_PER_USER of one user at once.
+
+    One that was interrupted too often ends as failed instead.
+    """
+    now = timezone.now()
+    lost = Q(state=State.RUNNING) & (Q(lease_until__lt=now) | Q(lease_until=None))
+    running = Build.objects.unscoped().filter(state=State.RUNNING, lease_until__gte=now).order_by()
+    busy = dict(running.values_list("user_id").annotate(number=Count("pk")))
+    claimed: list[UUID] = []
+    waiting = Build.objects.unscoped().filter(lost | Q(state=State.QUEUED)).order_by("created_at", "pk")
+    for build in waiting:
+        if len(claimed) >= limit:
+            break
+        if build.cancel_requested:
+            build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
+        elif build.attempt >= MAX_ATTEMPTS:
+            reason = GAVE_UP.format(attempts=build.attempt)
+            build_end(build=build, state=State.FAILED, code="interrupted", reason=reason)
+        elif busy.get(build.user_id, 0) < settings.IZZY_BUILDS_PER_USER and _take(build, runner):
+            busy[build.user_id] = busy.get(build.user_id, 0) + 1
+            claimed.append(build.pk)
+    return claimed
+
+
+def _take(build: Build, runner: str) -> bool:
+    """Whether this update, of all processes' that may try, has the build."""
+    now = timezone.now()
+    row = Build.objects.unscoped().filter(pk=build.pk, state=build.state, runner=build.runner)
+    return bool(
+        row.update(
+            state=State.RUNNING,
+            runner=runner,
+            lease_until=now + LEASE,
+            attempt=F("attempt") + 1,
+            started_at=Coalesce(F("started_at"), now),
+        )
+    )
+
+
+@transaction.atomic
+def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID], list[BuilderMessage]]:
+    """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and what users have
+    said to the others since."""
+    mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
+    mine.update(lease_until=timezone.now() + LEASE)
+    go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
+    return set(build_ids) - go_on, messages_take(build_ids=list(go_on))
+
+
+def builds_news(*, runner: str, build_ids: Collection[UUID]) -> bool:
+    """Whether users have said something to these builds, or want one to stop: a read, to be asked often."""
+    unread = BuilderMessage.objects.unscoped().filter(
+        build_id__in=build_ids, direction="to_builder", read=False
+    )
+    stopped = (
+        Build.objects.unscoped().filter(pk__in=build_ids).filter(~Q(runner=runner) | Q(cancel_requested=True))
+    )
+    return (
+        unread.exists()
+        or stopped.exists()
+        or (Build.objects.unscoped().filter(pk__in=build_ids).count() < len(build_ids))
+    )
+
+
+@transaction.atomic
+def builds_give_back(*, runner: str) -> None:
+    """The process stops in an orderly way: its builds may be taken up by the next one at once, without counting this."""
+    mine = Build.objects.unscoped().filter(runner=runner, state=State.RUNNING)
+    mine.update(runner="", lease_until=None, attempt=F("attempt") - 1)
+
+
+@transaction.atomic
+def dialogue_add(
+    *, build_id: UUID, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
+) -> None:
+    """Keeps one message of the talk with the model."""
+    build = Build.objects.unscoped().only("pk", "user_id").get(pk=build_id)
+    rows = DialogueMessage.objects.unscoped().filter(build_id=build_id)
+    DialogueMessage.objects.create(
+        user_id=build.user_id,
+        build_id=build_id,
+        position=rows.count(),
+        role=role,
+        blocks=canonical_json(blocks),
+        round=round,
+        stop_reason=stop_reason[:32],
+    )
+
+
+@transaction.atomic
+def progress_add(*, build_id: UUID, text: str, stage: str) -> None:
+    """Tells the user how far the build is; nothing where it has ended."""
+    build = _locked(build_id)
+    if build is not None and build.is_open:
+        message_add(build=build, type=MessageType.PROGRESS, payload={"stage": stage, "text": text})
+
+
+@transaction.atomic
+def question_add(*, build_id: UUID, payload: dict[str, Any]) -> UUID | None:
+    """Asks the user; returns the question's id, None where the build has ended."""
+    build = _locked(build_id)
+    if build is None or not build.is_open:
+        return None
+    return message_add(build=build, type=MessageType.QUESTION, payload=payload).pk
+
+
+@transaction.atomic
+def hosts_allow(*, build_id: UUID, hosts: list[str]) -> list[str]:
+    """Allows hosts by the user's preference; returns all that are allowed now."""
+    build = _locked(build_id)
+    if build is None:
+        return []
+    hosts_grant(build=build, hosts=hosts)
+    return list(build.hosts)
+
+
+def error_note(*, build_id: UUID, text: str) -> None:
+    """Keeps the newest failure that the builder saw: a build that gives up names it."""
+    Build.objects.unscoped().filter(pk=build_id).update(last_error=text[:4000])
+
+
+def _locked(build_id: UUID) -> Build | None:
+    return Build.objects.unscoped().select_for_update().filter(pk=build_id).first()

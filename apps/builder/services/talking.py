@@ -1,0 +1,88 @@
+"""What the user says to a build."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.builder.models import Build, BuilderMessage, Direction, MessageType, State
+from apps.builder.selectors import build_get
+from apps.builder.services.ending import build_end
+from apps.builder.services.queue import message_add
+from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.ids import parse_id
+from apps.core.text import clean_text
+
+MAX_ANSWER_CHARS = 4_000
+DECISIONS = {"allow": "allow", "yes": "allow", "deny": "deny", "no": "deny"}
+
+
+@transaction.atomic
+def build_answer(
+    *,
+    user_id: UUID,
+    build_id: object,
+    question_id: object = None,
+    text: object = None,
+    decision: object = None,
+) -> BuilderMessage:
+    """Answers a question (`text`) or decides on a wish for hosts (`decision`, allow or deny).
+
+    Without `question_id` the newest open one is meant. An answer that comes after the builder has gone on still reaches
+    it. Raises NotFound, InvalidInput, Conflict (`not_waiting`: nothing is asked, it was answered, or the build has ended).
+    """
+    build = _locked(user_id, build_id)
+    question = _question(build, question_id)
+    payload: dict[str, Any] = {"question": str(question.pk)}
+    if question.payload.get("kind") == "network":
+        chosen = DECISIONS.get(decision.strip().lower()) if isinstance(decision, str) else None
+        if chosen is None:
+            raise InvalidInput("Say whether to allow it: decision is allow or deny.", field="decision")
+        payload |= {"decision": chosen}
+        if chosen == "allow":
+            hosts_grant(build=build, hosts=question.payload.get("hosts", []))
+    else:
+        payload |= {"text": clean_text(text, field="text", max_chars=MAX_ANSWER_CHARS)}
+    question.read = True
+    question.save(update_fields=["read"])
+    return message_add(build=build, type=MessageType.ANSWER, direction=Direction.TO_BUILDER, payload=payload)
+
+
+@transaction.atomic
+def build_cancel(*, user_id: UUID, build_id: object) -> Build:
+    """Ends a build at once where it waits, else asks its process to. Conflict (`ended`) where it is over."""
+    build = _locked(user_id, build_id)
+    if not build.is_open:
+        raise Conflict("This build has ended.", code="ended")
+    live = build.lease_until is not None and build.lease_until > timezone.now()
+    if build.state == State.QUEUED or not live:
+        build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
+    elif not build.cancel_requested:
+        build.cancel_requested = True
+        build.save(update_fields=["cancel_requested"])
+    return build
+
+
+def hosts_grant(*, build: Build, hosts: list[str]) -> None:
+    """Notes that the user allows these hosts. Call it inside a transaction that holds the build's row."""
+    build.hosts = sorted({*build.hosts, *hosts})
+    build.save(update_fields=["hosts"])
+
+
+def _locked(user_id: UUID, build_id: object) -> Build:
+    found = build_get(user_id, build_id)
+    return Build.objects.for_user(user_id).select_for_update().get(pk=found.pk)
+
+
+def _question(build: Build, question_id: object) -> BuilderMessage:
+    rows = BuilderMessage.objects.for_user(build.user_id).filter(build=build, type=MessageType.QUESTION)
+    if question_id is None:
+        question = rows.filter(read=False).order_by("number").last()
+    else:
+        question = rows.filter(pk=parse_id(question_id)).first()
+        if question is None:
+            raise NotFound("This build asks nothing with this id.")
+    if question is None or question.read or not build.is_open:
+        raise Conflict("Nothing waits for this any more.", code="not_waiting")
+    return question

@@ -1,0 +1,159 @@
+"""The sandbox of a build: made at first use, made again with the same files when it was lost."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from apps.agent.tools.base import ToolFailure
+from apps.capabilities.sandbox.base import (
+    BUILD_LIMITS,
+    CodeResult,
+    CommandResult,
+    Purpose,
+    Sandbox,
+    SandboxGone,
+    SandboxSpec,
+    SandboxUnavailable,
+)
+from apps.core.errors import InvalidInput, TooLarge
+
+logger = logging.getLogger(__name__)
+
+MAX_FILE_CHARS = 400_000
+MAX_FILES = 200
+RESTARTED = (
+    "[The sandbox was started anew: the files you wrote and the packages you installed are there again, variables of "
+    "run_code are not.]\n"
+)
+GONE = (
+    "The sandbox ended: {message} A new one with your files and packages starts with your next call; variables of run_code "
+    "are lost. Do it in a way that needs less."
+)
+
+
+@dataclass
+class Bench:
+    """`files` and `installs` are what a new sandbox gets; `hosts` what it may reach besides packages; `unavailable` says why
+    none can be made at all."""
+
+    user_id: UUID
+    hosts: set[str] = field(default_factory=set)
+    files: dict[str, str] = field(default_factory=dict)
+    installs: list[str] = field(default_factory=list)
+    restarted: bool = False
+    unavailable: str = ""
+    _sandbox: Sandbox | None = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def write_file(self, path: str, content: str) -> None:
+        """Raises InvalidInput, TooLarge."""
+        if len(content) > MAX_FILE_CHARS:
+            message = f"A file may have {MAX_FILE_CHARS:,} characters; this one has {len(content):,}. Write less, or make it in the sandbox."
+            raise TooLarge(message, field="content", limit=MAX_FILE_CHARS)
+        if path not in self.files and len(self.files) >= MAX_FILES:
+            raise InvalidInput(f"There are {MAX_FILES} files already. Use fewer.", field="path")
+        async with self._working() as sandbox:
+            await sandbox.write_file(path, content)
+        self.files[path] = content
+
+    async def run_code(self, code: str, *, seconds: float) -> CodeResult:
+        async with self._working() as sandbox:
+            return await sandbox.run_code(code, seconds=seconds)
+
+    async def run_command(self, command: str, *, seconds: float) -> CommandResult:
+        async with self._working() as sandbox:
+            result = await sandbox.run_command(command, seconds=seconds)
+        if result.ok and is_install(command):
+            self.installs.append(command)
+        return result
+
+    async def allow_hosts(self, hosts: set[str]) -> None:
+        """Lets the sandbox that runs, and later ones, reach these hosts too."""
+        self.hosts |= hosts
+        async with self._lock:
+            if self._sandbox is not None:
+                await allow(self._sandbox, hosts)
+
+    async def close(self) -> None:
+        """Nothing is left."""
+        async with self._lock:
+            await self._drop()
+
+    def note(self) -> str:
+        """What the model has to be told of its sandbox, once."""
+        restarted, self.restarted = self.restarted, False
+        return RESTARTED if restarted else ""
+
+    def _working(self) -> "_Working":
+        return _Working(self)
+
+    async def _ready(self) -> Sandbox:
+        if self._sandbox is None:
+            spec = SandboxSpec(
+                user_id=self.user_id,
+                purpose=Purpose.BUILD,
+                hosts=frozenset(self.hosts),
+                limits=BUILD_LIMITS,
+            )
+            from apps.capabilities.sandbox import open_sandbox
+
+            self._sandbox = await self._stack.enter_async_context(open_sandbox(spec))
+            await self._restore(self._sandbox)
+        return self._sandbox
+
+    async def _restore(self, sandbox: Sandbox) -> None:
+        for path, content in self.files.items():
+            await sandbox.write_file(path, content)
+        for command in self.installs:
+            await sandbox.run_command(command)
+
+    async def _drop(self) -> None:
+        stack, self._stack, self._sandbox = self._stack, AsyncExitStack(), None
+        await stack.aclose()
+
+
+class _Working:
+    """One call at a time; a sandbox that ended is dropped, and the next call gets a new one."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    async def __aenter__(self) -> Sandbox:
+        await self.bench._lock.acquire()
+        try:
+            return await self.bench._ready()
+        except BaseException as error:
+            await self._left(error)
+            if isinstance(error, SandboxUnavailable):
+                self.bench.unavailable = error.message
+            if isinstance(error, SandboxGone):
+                raise ToolFailure(GONE.format(message=error.message)) from error
+            raise
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        await self._left(error)
+        if isinstance(error, SandboxGone):
+            raise ToolFailure(GONE.format(message=error.message)) from error
+
+    async def _left(self, error: BaseException | None) -> None:
+        try:
+            if isinstance(error, SandboxGone | asyncio.CancelledError):
+                self.bench.restarted = bool(self.bench.files or self.bench.installs)
+                await asyncio.shield(self.bench._drop())
+        finally:
+            self.bench._lock.release()
+
+
+async def allow(sandbox: Sandbox, hosts: set[str]) -> None:
+    """Widens what a running sandbox may reach."""
+    await sandbox.allow_hosts(hosts)
+
+
+def is_install(command: str) -> bool:
+    """Whether a command only installs packages, so that it can be repeated in a new sandbox."""
+    words = command.split()
+    return words[:2] == ["pip", "install"] or words[:4] == ["python", "-m", "pip", "install"]

@@ -1,0 +1,161 @@
+"""The tool with which the builder hands in its work: checked, tried by Izzy itself, and only then a capability."""
+
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from apps.builder.models import Build
+from apps.builder.services.ending import build_succeed
+from apps.builder.workshop.verifying import failed_example
+from apps.builder.workshop.workshop import Workshop
+from apps.capabilities.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
+from apps.capabilities.models import CapabilityVersion
+from apps.capabilities.sandbox.base import SandboxUnavailable
+from apps.core.database import in_db
+from apps.core.errors import IzzyError
+
+REGISTER_SECONDS = 1_200
+MAX_EXAMPLES = 5
+REFUSED = "Not registered. {reason} Correct it, try it with run_code, and register again."
+NO_EXAMPLE = (
+    "Give one to five examples, {input, expect}: inputs that show what the tool does, and where the result is certain a part of "
+    "it as expect. Izzy runs them itself."
+)
+NOT_ASKED = (
+    "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
+)
+
+
+def registering_tool(shop: Workshop) -> Tool:
+    """`register_capability` of one build."""
+
+    async def register_capability(context: ToolContext, args: dict[str, Any]) -> str:
+        try:
+            return await _registered(args)
+        except (IzzyError, ToolFailure) as error:
+            if isinstance(error, SandboxUnavailable):
+                shop.bench.unavailable = error.message
+            reason = error.message if isinstance(error, IzzyError) else str(error)
+            text = await shop.noted(REFUSED.format(reason=reason))
+            await shop.failed(text)
+            await shop.post.progress("The check found a mistake; correcting it", "testing")
+            raise ToolFailure(text) from error
+
+    async def _registered(args: dict[str, Any]) -> str:
+        if args.get("name", shop.name) != shop.name:
+            raise ToolFailure(f"This build is for {shop.name}; it can register nothing else.")
+        draft = await _draft(args)
+        _check_hosts(draft)
+        await shop.post.progress("Checking it in a fresh sandbox", "verifying")
+        hosts = frozenset(shop.bench.hosts)
+        if problem := await failed_example(user_id=shop.user_id, draft=draft, hosts=hosts):
+            raise ToolFailure(problem)
+        version = await in_db(partial(_succeed, shop, draft))
+        if version is None:
+            raise ToolFailure("This build has ended.")
+        shop.registered = version
+        waits = (
+            "" if version.is_approved else " The user has to approve its permissions before its first run."
+        )
+        return f"Registered {shop.name} in version {version.number}.{waits} The build is done."
+
+    async def _draft(args: dict[str, Any]) -> Draft:
+        files = args.get("files") or {}
+        if not (examples := args.get("examples")):
+            raise ToolFailure(NO_EXAMPLE)
+        build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
+        main = files.get(MAIN) or await _written(MAIN)
+        if not main:
+            raise ToolFailure(f"There is no {MAIN}. Write it first.")
+        permissions = args.get("permissions") or {}
+        draft = Draft(
+            description=args.get("description") or build.description,
+            input_schema=args.get("input_schema") or build.input_schema,
+            output_schema=args.get("output_schema") or {},
+            main=main,
+            requirements=files.get(REQUIREMENTS) or await _written(REQUIREMENTS),
+            run_md=files.get(RUN_MD) or await _written(RUN_MD),
+            tags=args.get("tags") or (),
+            hosts=permissions.get("hosts") or (),
+            secrets=permissions.get("secrets") or (),
+            examples=examples,
+        )
+        return clean_draft(draft)
+
+    async def _written(name: str) -> str:
+        """The file as it is in the sandbox now: a command may have changed what was written."""
+        if name not in shop.bench.files:
+            return ""
+        result = await shop.bench.run_command(f"cat {name}", seconds=20)
+        return result.stdout if result.ok and result.stdout.strip() else shop.bench.files[name]
+
+    def _check_hosts(draft: Draft) -> None:
+        missing = set(draft.hosts) - shop.bench.hosts
+        if refused := sorted(missing & shop.declined):
+            raise ToolFailure(f"The user declined {', '.join(refused)}. Build it without.")
+        if shop.network == "never" and missing:
+            raise ToolFailure("The user's settings allow builds no network. Leave the hosts out.")
+        if unasked := sorted(missing - shop.unanswered):
+            raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
+
+    return Tool(
+        name="register_capability",
+        description=(
+            "Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare; if "
+            "one fails you get the reason and can correct it. Files you do not give are taken from the sandbox "
+            f"({MAIN}, {REQUIREMENTS}, {RUN_MD})."
+        ),
+        input_schema=SCHEMA,
+        handler=register_capability,
+        tier=Tier.SIDE_EFFECTING,
+        timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS),
+    )
+
+
+def _succeed(shop: Workshop, draft: Draft) -> CapabilityVersion | None:
+    build = Build.objects.unscoped().get(pk=shop.build_id)
+    return build_succeed(build=build, draft=draft)
+
+
+_TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "description": {
+            "type": "string",
+            "description": "One paragraph: when to use the tool and what it gives.",
+        },
+        "input_schema": {
+            "type": "object",
+            "description": "JSON schema of run's args; the one asked for where left out.",
+        },
+        "output_schema": {"type": "object"},
+        "files": {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in (MAIN, REQUIREMENTS, RUN_MD)},
+            "additionalProperties": False,
+        },
+        "examples": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_EXAMPLES,
+            "items": {
+                "type": "object",
+                "properties": {"input": {"type": "object"}, "expect": {"type": "string"}},
+                "required": ["input"],
+                "additionalProperties": False,
+            },
+        },
+        "permissions": {
+            "type": "object",
+            "properties": {"hosts": _TEXTS, "secrets": _TEXTS},
+            "additionalProperties": False,
+        },
+        "tags": _TEXTS,
+    },
+    "required": ["examples"],
+    "additionalProperties": False,
+}

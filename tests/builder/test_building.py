@@ -1,0 +1,134 @@
+"""From the request to a verified capability, over the real SDK and in a real sandbox."""
+
+from typing import Any
+
+from apps.accounts.models import User
+from apps.builder.models import Build, State
+from apps.builder.runner.pool import BuildPool
+from apps.builder.selectors import messages_after
+from apps.builder.services import build_request
+from apps.capabilities.execution import capability_execute
+from apps.capabilities.models import Capability, Status
+from apps.core.database import in_db
+from tests.builder.scripts import DICE, SCHEMA, code, register, write
+from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
+
+
+def wish(user: User, **fields: Any) -> Build:
+    values = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA, **fields}
+    build = build_request(user_id=user.pk, **values).build
+    assert build is not None
+    return build
+
+
+async def built(build: Build) -> Build:
+    return await in_db(lambda: Build.objects.unscoped().select_related("capability").get(pk=build.pk))
+
+
+async def told(build: Build) -> list[tuple[str, str]]:
+    rows = await in_db(messages_after, build)
+    return [(row.type, str(row.payload.get("text", ""))) for row in rows]
+
+
+async def test_a_capability_is_built_verified_and_runs(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    assert (await built(build)).capability.status == Status.BUILDING
+    model.add(write(), code("import main; print(main.run({'count': 2, 'sides': 6}))"), register())
+
+    await pool.idle()
+
+    done = await built(build)
+    assert (done.state, done.version, done.capability.status) == (State.DONE, 1, Status.ACTIVE), done.reason
+    result = model.messages[2]["messages"][-1]["content"][0]
+    assert "2d6:" in result["content"]
+    execution = await capability_execute(user_id=alice.pk, name="dice_roller", args={"count": 3, "sides": 6})
+    assert execution.result.startswith("3d6: ")
+    messages = await told(build)
+    assert messages[0] == ("progress", "Asked for")
+    assert messages[-1] == ("complete", "dice_roller is ready.")
+    assert ("progress", "Writing main.py") in messages
+
+
+async def test_the_model_gets_its_seven_tools_and_nothing_else(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    await in_db(wish, alice)
+    model.add(reply(tool("memory_search", {"query": "everything"})), write(), register())
+
+    await pool.idle()
+
+    sent = model.messages[0]
+    assert sorted(each["name"] for each in sent["tools"]) == [
+        "ask_user", "register_capability", "report_progress", "request_network", "run_code", "run_command",
+        "write_file",
+    ]  # fmt: skip
+    assert sent["max_tokens"] == 4096
+    assert "def run(args: dict) -> str" in sent["system"][0]["text"]
+    refused = model.messages[1]["messages"][-1]["content"][0]
+    assert refused["is_error"]
+    assert "no tool called memory_search" in refused["content"]
+
+
+async def test_a_failing_example_is_refused_with_the_reason_and_can_be_corrected(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    model.add(write(DICE.replace("sum(rolls)", "total")), register(), write(), register())
+
+    await pool.idle()
+
+    refusal = model.messages[2]["messages"][-1]["content"][0]
+    assert refusal["is_error"]
+    assert "Example 1" in refusal["content"]
+    assert "NameError" in refusal["content"]
+    assert (await built(build)).state == State.DONE
+
+
+async def test_twenty_five_rounds_without_registration_fail_with_the_last_error(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    model.fallback = code("1 / 0")
+
+    await pool.idle()
+
+    failed = await built(build)
+    assert (failed.state, failed.error_code) == (State.FAILED, "max_rounds")
+    assert "25 rounds" in failed.reason
+    assert "ZeroDivisionError" in failed.reason
+    assert len(model.messages) == 25
+    assert (failed.capability.status, failed.capability.status_reason) == (Status.FAILED, failed.reason)
+
+
+async def test_a_model_error_is_retried_then_fails_cleanly(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    first = await in_db(wish, alice)
+    model.add(write(), *[failure(529, "overloaded_error", headers={"retry-after": "0"})] * 3, register())
+    await pool.idle()
+    assert (await built(first)).state == State.DONE
+
+    second = await in_db(lambda: wish(alice, name="other_dice"))
+    model.fallback = failure(529, "overloaded_error", headers={"retry-after": "0"})
+    await pool.idle()
+    failed = await built(second)
+    assert (failed.state, failed.error_code) == (State.FAILED, "overloaded")
+    assert (
+        await in_db(lambda: Capability.objects.for_user(alice).get(name="other_dice").status) == Status.FAILED
+    )
+
+
+async def test_who_only_talks_is_reminded_and_may_give_up_in_words(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    model.fallback = reply("This cannot be built without a paid service.")
+
+    await pool.idle()
+
+    failed = await built(build)
+    assert (failed.state, failed.error_code) == (State.FAILED, "gave_up")
+    assert failed.reason == "This cannot be built without a paid service."
+    assert "register_capability" in model.messages[1]["messages"][-1]["content"][0]["text"]
