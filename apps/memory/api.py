@@ -1,6 +1,6 @@
 """REST of notes: `/memories/` and what hangs on a note."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from uuid import UUID
 
@@ -70,6 +70,12 @@ class NotesView(APIView):
         pages = Pages()
         shown: list[Any] = pages.paginate_queryset(rows, self.request, view=self) or []
         return pages.get_paginated_response([to_json(row) for row in shown])
+
+    def pages_of(self, rows: Any, to_rows: Callable[[list[Any]], list[Any]]) -> Response:
+        """As `page`, for rows of which one page is made at a time."""
+        pages = Pages()
+        shown: list[Any] = list(pages.paginate_queryset(rows, self.request, view=self) or [])
+        return pages.get_paginated_response(to_rows(shown))
 
     def note(self, memory_id: UUID) -> dict[str, Any]:
         return memory_json(selectors.memory_get(self.user_id, memory_id))

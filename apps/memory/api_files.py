@@ -9,15 +9,18 @@ from rest_framework.response import Response
 
 from apps.accounts.api_auth import require_scope
 from apps.accounts.models import APIToken, Scope
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
 
 from .api import NotesView
 from .files.commands import COMMANDS, VIEW, command_name, command_run
 from .files.paths import ROOT, clean_path
-from .inputs import body_object
-from .models import MemoryFile, Origin
+from .inputs import body_object, whole_number
+from .models import MemoryFile, Origin, Trust
 from .output import time_json
-from .selectors.files import files_in
-from .serializers import page_of
+from .selectors.files import FileVersion, file_history, files_in
+from .serializers import UndoInput, page_of
+from .services import file_history as past
 
 FIELDS = (
     *("command", "path", "view_range", "file_text", "old_str", "new_str", "insert_line", "insert_text"),
@@ -32,8 +35,26 @@ class FileOutput(serializers.Serializer[Any]):
     path = serializers.CharField()
     size = serializers.IntegerField(help_text="Bytes.")
     origin = serializers.ChoiceField(Origin.choices)
+    trust = serializers.ChoiceField(Trust.choices)
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
+    deleted_at = serializers.DateTimeField(allow_null=True)
+
+
+class FileVersionOutput(serializers.Serializer[Any]):
+    """A state of a file: what it held from `at` on, and who made it so."""
+
+    version = serializers.IntegerField(help_text="Pass it to undo/.")
+    current = serializers.BooleanField()
+    action = serializers.CharField(
+        help_text="created, edited, renamed, deleted, restored, undone; kept: the oldest"
+    )
+    actor = serializers.ChoiceField(Origin.choices)
+    reason = serializers.CharField()
+    at = serializers.DateTimeField()
+    path = serializers.CharField()
+    content = serializers.CharField()
+    trust = serializers.ChoiceField(Trust.choices)
 
 
 class CommandInput(serializers.Serializer[Any]):
@@ -66,13 +87,18 @@ class FilesView(NotesView):
 
     @extend_schema(
         operation_id="memory_files_list",
-        parameters=[OpenApiParameter("path", str, description="Only what lies in this directory.")],
+        parameters=[
+            OpenApiParameter("path", str, description="Only what lies in this directory."),
+            OpenApiParameter("deleted", bool, description="Those deleted in the last 30 days instead."),
+        ],
         responses=page_of("MemoryFilePage", FileOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
         """List the files, by path."""
         directory = clean_path(request.query_params.get("path") or ROOT)
-        return self.page(files_in(self.user_id, directory).defer("content"), file_json)
+        deleted = request.query_params.get("deleted", "").lower() in {"1", "true"}
+        files = files_in(self.user_id, directory, deleted=deleted)
+        return self.page(files.defer("content"), file_json)
 
     @extend_schema(operation_id="memory_files_command", request=CommandInput, responses=RESULT)
     def post(self, request: Request) -> Response:
@@ -85,6 +111,64 @@ class FilesView(NotesView):
         return Response({"result": result})
 
 
+@extend_schema(tags=["memories"])
+class FileHistoryView(NotesView):
+    """What a file was before."""
+
+    @extend_schema(
+        operation_id="memory_files_history",
+        responses=page_of("FileVersionPage", FileVersionOutput(many=True)),
+    )
+    def get(self, request: Request, file_id: str) -> Response:
+        """The versions of a file that are kept, newest first; also of a deleted one."""
+        return self.page(file_history(self.user_id, parse_id(file_id)), file_version_json)
+
+
+@extend_schema(tags=["memories"])
+class FileUndoView(NotesView):
+    """The way back from a change."""
+
+    @extend_schema(operation_id="memory_files_undo", request=UndoInput, responses=FileOutput)
+    def post(self, request: Request, file_id: str) -> Response:
+        """Bring a file back to the text and path of a former version, by default the one before the last change."""
+        key = parse_id(file_id)
+        versions = file_history(self.user_id, key)
+        given = body_object(request.data, {"version"}).get("version")
+        if given is None and len(versions) < 2:
+            raise NotFound("Nothing has changed in this file yet.", code="unknown_version")
+        number = versions[1].version if given is None else given
+        version = whole_number(number, field="version", low=1, high=2**31 - 1)
+        file = past.file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
+        return Response(file_json(file))
+
+
+@extend_schema(tags=["memories"])
+class FileRestoreView(NotesView):
+    """The way back of a deleted file."""
+
+    @extend_schema(operation_id="memory_files_restore", request=None, responses=FileOutput)
+    def post(self, request: Request, file_id: str) -> Response:
+        """Bring back a deleted file; one that is there is answered unchanged."""
+        body_object(request.data, set())
+        file = past.file_restore(user_id=self.user_id, file_id=parse_id(file_id), change=self.change)
+        return Response(file_json(file))
+
+
+def file_version_json(version: FileVersion) -> dict[str, Any]:
+    """One entry of a file's history."""
+    return {
+        "version": version.version,
+        "current": version.current,
+        "action": version.action,
+        "actor": version.actor,
+        "reason": version.reason,
+        "at": time_json(version.at),
+        "path": version.path,
+        "content": version.content,
+        "trust": version.trust,
+    }
+
+
 def file_json(file: MemoryFile) -> dict[str, Any]:
     """A file as lists show it."""
     return {
@@ -92,6 +176,8 @@ def file_json(file: MemoryFile) -> dict[str, Any]:
         "path": file.path,
         "size": file.size,
         "origin": file.origin,
+        "trust": file.trust,
         "created_at": time_json(file.created_at),
         "updated_at": time_json(file.updated_at),
+        "deleted_at": time_json(file.deleted_at),
     }

@@ -18,6 +18,7 @@ from .models import Memory
 
 MAX_QUERY_CHARS = 10_000
 MESSAGES_USED = 3
+MAX_IDS = 200
 
 
 def body_object(data: object, allowed: Collection[str]) -> dict[str, Any]:
@@ -40,6 +41,14 @@ def number_in_url(value: str, *, field: str, low: int, high: int) -> int:
     """An integer within limits, from a query string."""
     digits = value if len(value) <= 9 and value.isascii() and value.isdigit() else "-1"
     return whole_number(int(digits), field=field, low=low, high=high)
+
+
+def id_list(value: object, *, field: str) -> list[UUID]:
+    """Ids of rows, each once. Raises NotFound for one that is none."""
+    texts = _text_list(value, field=field, most=MAX_IDS)
+    if not texts:
+        raise InvalidInput(f"{field} must name at least one.", field=field)
+    return list(dict.fromkeys(map(parse_id, texts)))
 
 
 def optional_number(body: Mapping[str, Any], field: str, default: int, *, high: int) -> int:
@@ -107,10 +116,10 @@ def _sources(value: object) -> frozenset[Source] | None:
     return frozenset(map(Source, names)) or None
 
 
-def _text_list(value: object, *, field: str) -> Sequence[str]:
+def _text_list(value: object, *, field: str, most: int = 100) -> Sequence[str]:
     if value is None:
         return []
-    if not isinstance(value, list) or len(value) > 100 or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(item, str) for item in value):
         raise InvalidInput(f"{field} must be a list of texts.", code="wrong_type", field=field)
     return value
 

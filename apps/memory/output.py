@@ -31,6 +31,9 @@ def memory_json(note: Memory) -> dict[str, Any]:
         "valid_from": time_json(note.valid_from),
         "valid_to": time_json(note.valid_to),
         "superseded_by": str(note.superseded_by_id) if note.superseded_by_id else None,
+        "review_reason": note.review_reason,
+        "proposed_action": note.proposed_action,
+        "proposed_target": str(note.proposed_target_id) if note.proposed_target_id else None,
         "origin": note.origin,
         "trust": note.trust,
         "source_conversation": str(note.source_conversation_id) if note.source_conversation_id else None,
@@ -53,7 +56,7 @@ def version_json(version: NoteVersion) -> dict[str, Any]:
         "reason": version.reason,
         "at": time_json(version.at),
         "content": version.content,
-        **version.state,
+        **{name: value for name, value in version.state.items() if name != "change"},
     }
 
 

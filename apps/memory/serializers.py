@@ -50,6 +50,13 @@ class MemoryOutput(serializers.Serializer[Any]):
     valid_from = serializers.DateTimeField(allow_null=True)
     valid_to = serializers.DateTimeField(allow_null=True)
     superseded_by = serializers.UUIDField(allow_null=True)
+    review_reason = serializers.CharField(
+        help_text="Why it waits or waited: untrusted, sensitive, everything."
+    )
+    proposed_action = serializers.CharField(
+        help_text="add, update, supersede, merge: what accepting it does."
+    )
+    proposed_target = serializers.UUIDField(allow_null=True)
     origin = serializers.ChoiceField(Origin.choices)
     trust = serializers.ChoiceField(Trust.choices)
     source_conversation = serializers.UUIDField(allow_null=True)
@@ -75,7 +82,9 @@ class VersionOutput(serializers.Serializer[Any]):
 
     version = serializers.IntegerField(help_text="Pass it to restore/ as `version`.")
     current = serializers.BooleanField()
-    action = serializers.CharField(help_text="created, updated, deleted, restored, archived, undone")
+    action = serializers.CharField(
+        help_text="created, updated, deleted, restored, archived, undone, superseded, merged, accepted"
+    )
     actor = serializers.ChoiceField(Origin.choices)
     reason = serializers.CharField()
     at = serializers.DateTimeField()
@@ -90,6 +99,8 @@ class VersionOutput(serializers.Serializer[Any]):
     valid_from = serializers.DateTimeField(allow_null=True)
     valid_to = serializers.DateTimeField(allow_null=True)
     priority = serializers.FloatField()
+    trust = serializers.ChoiceField(Trust.choices)
+    superseded_by = serializers.UUIDField(allow_null=True)
 
 
 class EdgeInput(serializers.Serializer[Any]):
@@ -117,6 +128,22 @@ class RestoreInput(serializers.Serializer[Any]):
     """Without `version` a deleted or archived note comes back; with it a note goes back to that version."""
 
     version = serializers.IntegerField(min_value=1, required=False)
+
+
+class UndoInput(serializers.Serializer[Any]):
+    """Which version to go back to; the one before the last change unless given."""
+
+    version = serializers.IntegerField(min_value=1, required=False)
+
+
+class MergeInput(serializers.Serializer[Any]):
+    """Notes to make one of."""
+
+    notes = serializers.ListField(child=serializers.CharField(), help_text="2 to 20 ids.")
+    into = serializers.CharField(required=False, help_text="Which of them stays; the first unless given.")
+    content = serializers.CharField(
+        max_length=MAX_CONTENT_CHARS, required=False, help_text="The text; else all, one below the other."
+    )
 
 
 class SearchInput(serializers.Serializer[Any]):

@@ -58,7 +58,9 @@ def test_the_list_shows_what_there_is(alice: User, bob: User, api: Api) -> None:
     assert (page["count"], page["next"], page["previous"]) == (2, None, None)
     assert [row["path"] for row in page["results"]] == ["/memories/a/c.txt", "/memories/b.txt"]
     row = page["results"][0]
-    assert set(row) == {"id", "path", "size", "origin", "created_at", "updated_at"}
+    assert set(row) == {
+        *("id", "path", "size", "origin", "trust", "created_at", "updated_at", "deleted_at"),
+    }
     assert (row["size"], row["origin"]) == (2, "api")
     assert [row["path"] for row in client.get(URL, {"path": "/memories/a"}).json()["results"]] == [
         "/memories/a/c.txt"

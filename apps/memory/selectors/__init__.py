@@ -1,5 +1,6 @@
 """Reads of a user's memory. Synchronous: from async code call through `apps.core.database.in_db`."""
 
+from .contradictions import open_contradictions
 from .filters import ORDERINGS, NoteFilter, memories_list
 from .graph import MAX_DEPTH, RelatedNote, links_of, related_notes
 from .history import NoteVersion, note_history, texts_at
@@ -33,6 +34,7 @@ __all__ = [
     "memory_relevant",
     "memory_stats",
     "note_history",
+    "open_contradictions",
     "present_priority",
     "related_notes",
     "texts_at",

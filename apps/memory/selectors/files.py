@@ -23,6 +23,7 @@ class FileVersion:
     version: int
     path: str
     content: str
+    trust: str
     action: str
     actor: str
     reason: str
@@ -35,10 +36,14 @@ class FileVersion:
         return str(Origin(self.actor).label)
 
 
-def files_in(user_id: UUID, directory: str = ROOT) -> QuerySet[MemoryFile]:
-    """The files in a directory and all below it, by path. Case counts, whatever the database thinks of LIKE."""
+def files_in(user_id: UUID, directory: str = ROOT, *, deleted: bool = False) -> QuerySet[MemoryFile]:
+    """The files in a directory and all below it, by path; with `deleted` those that can still be restored instead.
+
+    Case counts, whatever the database thinks of LIKE.
+    """
     start = inside(directory)
-    files = MemoryFile.objects.for_user(user_id).order_by("path")
+    objects = MemoryFile.objects
+    files = (objects.restorable(user_id) if deleted else objects.for_user(user_id)).order_by("path")
     if directory == ROOT:
         return files
     return files.alias(beginning=Substr("path", 1, len(start))).filter(beginning=start)
@@ -84,7 +89,8 @@ def file_history(user_id: UUID, file_id: UUID) -> list[FileVersion]:
 def _versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> list[FileVersion]:
     """Each revision tells which change ended it: that change made the version after it."""
     first = revisions[0].version if revisions else 1
-    states = [(row.path, row.content) for row in revisions] + [(file.path, file.content)]
+    states = [(row.path, row.content, row.trust) for row in revisions]
+    states.append((file.path, file.content, file.trust))
     origin = (CREATED, file.origin, "", file.created_at) if first == 1 else ("kept", file.origin, "", None)
     made = [origin, *((row.action, row.actor, row.reason, row.created_at) for row in revisions)]
     return [
@@ -92,13 +98,14 @@ def _versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> list
             version=number,
             path=path,
             content=content,
+            trust=trust,
             action=action,
             actor=actor,
             reason=reason,
             at=at or file.created_at,
             current=number == first + len(revisions),
         )
-        for number, ((path, content), (action, actor, reason, at)) in enumerate(
+        for number, ((path, content, trust), (action, actor, reason, at)) in enumerate(
             zip(states, made, strict=True), start=first
         )
     ]

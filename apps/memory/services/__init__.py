@@ -5,6 +5,7 @@ unknown, deleted or somebody else's.
 """
 
 from .changes import memory_archive, memory_undo, memory_update
+from .contradictions import contradiction_resolve
 from .creation import memory_bulk_create, memory_create
 from .decay import access_record, cycle_advance, decay_apply
 from .deletion import memories_erase, memory_delete, user_forget
@@ -22,6 +23,7 @@ __all__ = [
     "Change",
     "Provenance",
     "access_record",
+    "contradiction_resolve",
     "cycle_advance",
     "decay_apply",
     "edge_create",

@@ -115,7 +115,7 @@ def memory_merge(
     merged = {"merged": [str(note.pk) for note in others]}
     change_apply(into, values, Action.MERGED, change, more=merged)
     for note in others:
-        supersede_with(note, into, at=into.updated_at, action=Action.MERGED, change=change)
+        supersede_with(note, into, at=into.updated_at, change=change, action=Action.MERGED)
     return into
 
 

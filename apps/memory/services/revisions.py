@@ -15,7 +15,8 @@ def revision_keep(
 ) -> MemoryRevision:
     """Store what `note` is at the user's decay cycle `cycle`, before `action` changes it.
 
-    `more` names the other notes of the change: `by` the note that takes its place, `merged` those it takes in.
+    `more` names the other notes of the change: `by` the note that takes its place (`made` for that, or there before),
+    `merged` those it takes in.
     """
     kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
     newest = kept.aggregate(version=Max("version"))["version"] or 0

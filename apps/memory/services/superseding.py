@@ -56,7 +56,7 @@ def memory_supersede(
             return waiting
     inherited: dict[str, Any] = {name: getattr(old, name) for name in INHERITED}
     new = memory_create(user_id=user_id, provenance=provenance, **{**inherited, **values})
-    supersede_with(old, new, at=start or new.created_at, action=Action.SUPERSEDED, change=change)
+    supersede_with(old, new, at=start or new.created_at, change=change, made=True)
     return new
 
 
@@ -75,8 +75,19 @@ def newest_of(note: Memory) -> Memory:
     return note
 
 
-def supersede_with(old: Memory, new: Memory, *, at: datetime, action: Action, change: Change) -> None:
-    """Let `old` give way to `new` at a time: status, validity, link and revision."""
+def supersede_with(
+    old: Memory,
+    new: Memory,
+    *,
+    at: datetime,
+    change: Change,
+    action: Action = Action.SUPERSEDED,
+    made: bool = False,
+) -> None:
+    """Let `old` give way to `new` at a time: status, validity, link and revision.
+
+    `made` says that `new` came into being for this, so that undoing it takes it away again.
+    """
     start = old.valid_from or old.created_at
     end = at if at > start else new.created_at
     values: dict[str, Any] = {"superseded_by_id": new.pk}
@@ -86,7 +97,7 @@ def supersede_with(old: Memory, new: Memory, *, at: datetime, action: Action, ch
         values["valid_from"] = None  # it was to hold from a time ahead, and never will
     if end <= timezone.now():
         values["status"] = Status.SUPERSEDED
-    change_apply(old, values, action, change, more={"by": str(new.pk)})
+    change_apply(old, values, action, change, more={"by": str(new.pk), "made": made})
     MemoryEdge.objects.unscoped().get_or_create(
         source_id=new.pk,
         target_id=old.pk,

@@ -26,7 +26,7 @@ def _withdraw(old: Memory, newer_id: UUID, change: Change) -> None:
     newer = Memory.objects.for_user(old.user_id).select_for_update().filter(pk=newer_id).first()
     _unlink(newer_id, old)
     replaced = _last_replaced(old)
-    if newer is None or (replaced is not None and replaced.action == Action.MERGED):
+    if newer is None or replaced is None or not replaced.state["change"].get("made"):
         return
     if newer.status == Status.SUPERSEDED:
         message = "The note that replaced this one has itself been replaced since. Restore that one first."

@@ -1,0 +1,78 @@
+"""Reads of the review queue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from apps.core.errors import Conflict
+from apps.memory.models import Memory, Proposal, Status
+from apps.memory.searching import NOTES
+from apps.memory.selectors import memories_by_id, memory_get, with_present_priority
+from apps.search.selectors import similar
+
+from .diffs import Piece, text_diff
+
+LEAST_SIMILARITY = 0.35
+"""A note that is less like a proposal is not shown beside it."""
+_CANDIDATES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A note that waits, and what stands against it.
+
+    `other` is the note it proposes to change or replace, else the active note that is most like it, if any is;
+    `similarity` (0 to 1) how much, None where it was not measured. `diff` leads from the other's text to this one's.
+    """
+
+    note: Memory
+    action: Proposal
+    other: Memory | None = None
+    similarity: float | None = None
+    diff: tuple[Piece, ...] = ()
+
+    @property
+    def changes_other(self) -> bool:
+        """Whether accepting it changes or replaces the other note."""
+        return self.action != Proposal.ADD
+
+
+def review_queue(user_id: UUID) -> QuerySet[Memory]:
+    """The notes that wait for the user's word, newest first, each with `present`."""
+    waiting = Memory.objects.for_user(user_id).filter(status=Status.PENDING)
+    return with_present_priority(user_id, waiting).order_by("-pk")
+
+
+def pending_count(user_id: UUID) -> int:
+    """How many notes wait."""
+    return Memory.objects.for_user(user_id).filter(status=Status.PENDING).count()
+
+
+def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
+    """A note that waits. Raises NotFound, also for somebody else's, and Conflict `not_waiting` for any other."""
+    note = memory_get(user_id, memory_id, lock=lock)
+    if note.status != Status.PENDING:
+        raise Conflict("This note does not wait for review (any more).", code="not_waiting")
+    return note
+
+
+def waiting_of(user_id: UUID, notes: Sequence[Memory]) -> list[Waiting]:
+    """The notes with what stands against each, in their order."""
+    targets = memories_by_id(user_id, [note.proposed_target_id for note in notes if note.proposed_target_id])
+    return [_waiting(user_id, note, targets.get(note.proposed_target_id)) for note in notes]
+
+
+def _waiting(user_id: UUID, note: Memory, target: Memory | None) -> Waiting:
+    if target is not None:
+        diff = tuple(text_diff(target.content, note.content))
+        return Waiting(note=note, action=Proposal(note.proposed_action), other=target, diff=diff)
+    found = similar(user_id, note.content, top_k=_CANDIDATES, scope=NOTES)
+    known = memories_by_id(user_id, [memory_id for memory_id, _ in found])
+    for memory_id, similarity in found:
+        other = known.get(memory_id)
+        if other is not None and other.status == Status.ACTIVE and similarity >= LEAST_SIMILARITY:
+            diff = tuple(text_diff(other.content, note.content))
+            return Waiting(note=note, action=Proposal.ADD, other=other, similarity=similarity, diff=diff)
+    return Waiting(note=note, action=Proposal.ADD)

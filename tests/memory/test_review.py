@@ -1,0 +1,217 @@
+"""What waits for the user's word, and what each word does."""
+
+import pytest
+
+from apps.accounts.models import Review, User
+from apps.accounts.services import preferences_update
+from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.memory import services
+from apps.memory.injection import surface
+from apps.memory.models import Memory, MemoryEdge, Origin, Proposal, Status, Trust
+from apps.memory.review import status_for
+from apps.memory.review.diffs import text_diff
+from apps.memory.review.selectors import pending_count, review_queue, waiting_of
+from apps.memory.review.services import (
+    review_accept,
+    review_accept_all,
+    review_merge,
+    review_reject,
+    review_reject_all,
+)
+from apps.memory.selectors import memory_recall, memory_relevant, open_contradictions
+from apps.memory.services import Change, Provenance, contradiction_resolve, edge_create, memory_submit
+from tests.memory.conftest import MakeNote, found_texts
+
+pytestmark = pytest.mark.django_db
+
+FOREIGN = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
+BY_PAGE = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+
+
+def fresh(note: Memory) -> Memory:
+    return Memory.everything.get(pk=note.pk)
+
+
+def waiting(user: User, content: str = "The user lives in Oslo.") -> Memory:
+    return memory_submit(user_id=user.pk, content=content, provenance=FOREIGN)
+
+
+def proposed(user: User, note: Memory, content: str) -> Memory:
+    """A change of a note that an untrusted source proposes."""
+    return services.memory_update(user_id=user.pk, memory_id=note.pk, change=BY_PAGE, content=content)
+
+
+@pytest.mark.parametrize(
+    ("review", "trust", "sensitive", "expected"),
+    [
+        (Review.SENSITIVE, Trust.USER, False, (Status.ACTIVE, "")),
+        (Review.SENSITIVE, Trust.USER, True, (Status.PENDING, "sensitive")),
+        (Review.SENSITIVE, Trust.UNTRUSTED, False, (Status.PENDING, "untrusted")),
+        (Review.NOTHING, Trust.ASSISTANT, True, (Status.ACTIVE, "")),
+        (Review.NOTHING, Trust.UNTRUSTED, False, (Status.PENDING, "untrusted")),
+        (Review.EVERYTHING, Trust.ASSISTANT, False, (Status.PENDING, "everything")),
+        (Review.EVERYTHING, Trust.USER, False, (Status.PENDING, "everything")),
+    ],
+)
+def test_the_preference_says_what_waits(
+    alice: User, review: str, trust: Trust, sensitive: bool, expected: tuple[str, str]
+) -> None:
+    preferences_update(user_id=alice.pk, review=str(review))
+    assert status_for(user_id=alice.pk, trust=trust, sensitive=sensitive) == expected
+
+
+def test_what_waits_is_in_no_search_no_prompt_and_no_recall(alice: User) -> None:
+    waiting(alice, "The user keeps bees in Oslo.")
+    assert found_texts(alice, "bees") == []
+    assert surface(alice.pk, ["Tell me about the bees in Oslo that I keep"]).items == ()
+    assert memory_recall(alice.pk, ["bees"]) == []
+    assert memory_relevant(alice.pk, ["bees"]) == []
+    assert pending_count(alice.pk) == 1
+
+
+def test_accepting_makes_it_memory_and_does_not_raise_the_trust(alice: User) -> None:
+    note = waiting(alice)
+    review_accept(user_id=alice.pk, memory_id=note.pk)
+    assert (fresh(note).status, fresh(note).trust) == (Status.ACTIVE, Trust.UNTRUSTED)
+    assert found_texts(alice, "Oslo") == ["The user lives in Oslo."]
+    with pytest.raises(Conflict):
+        review_accept(user_id=alice.pk, memory_id=note.pk)
+
+
+def test_a_text_that_the_user_rewrote_is_theirs(alice: User) -> None:
+    note = waiting(alice)
+    review_accept(user_id=alice.pk, memory_id=note.pk, content="I live in Bergen.")
+    assert (fresh(note).content, fresh(note).trust) == ("I live in Bergen.", Trust.USER)
+    assert found_texts(alice, "live") == ["I live in Bergen."]
+
+
+def test_accepting_a_proposed_change_changes_the_note_alone_in_what_was_proposed(
+    alice: User, note: MakeNote
+) -> None:
+    target = note(alice, "The user lives in Lisbon.", tags=["home"])
+    proposal = proposed(alice, target, "The user lives in Oslo.")
+    services.memory_update(user_id=alice.pk, memory_id=target.pk, tags=["home", "city"])
+    held = review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    assert (held.pk, held.content, held.tags) == (target.pk, "The user lives in Oslo.", ["home", "city"])
+    assert held.trust == Trust.UNTRUSTED
+    assert fresh(proposal).status == Status.DELETED
+    services.memory_undo(user_id=alice.pk, memory_id=target.pk, version=2)
+    assert (fresh(target).content, fresh(target).trust) == ("The user lives in Lisbon.", Trust.USER)
+
+
+def test_accepting_a_replacement_supersedes(alice: User, note: MakeNote) -> None:
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = services.memory_supersede(
+        user_id=alice.pk,
+        memory_id=target.pk,
+        content="The user lives in Oslo.",
+        provenance=FOREIGN,
+        change=Change(actor=Origin.EXTRACTION),
+    )
+    held = review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    assert (held.pk, held.status) == (proposal.pk, Status.ACTIVE)
+    assert (fresh(target).status, fresh(target).superseded_by_id) == (Status.SUPERSEDED, proposal.pk)
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+    services.memory_restore(user_id=alice.pk, memory_id=target.pk)
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+
+
+def test_a_proposal_for_a_note_that_is_gone_becomes_a_note_of_its_own(alice: User, note: MakeNote) -> None:
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = proposed(alice, target, "The user lives in Oslo.")
+    services.memories_erase(user_id=alice.pk, memory_ids=[target.pk])
+    held = review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    assert (held.pk, held.status) == (proposal.pk, Status.ACTIVE)
+
+
+def test_merging_into_another_note(alice: User, note: MakeNote) -> None:
+    into = note(alice, "The user lives in Norway.")
+    pending = waiting(alice)
+    held = review_merge(
+        user_id=alice.pk, memory_id=pending.pk, into_id=into.pk, content="Lives in Oslo, Norway."
+    )
+    assert (held.pk, held.content, held.trust) == (into.pk, "Lives in Oslo, Norway.", Trust.UNTRUSTED)
+    assert fresh(pending).status == Status.DELETED
+    with pytest.raises(Conflict):
+        review_merge(user_id=alice.pk, memory_id=into.pk, into_id=into.pk)
+
+
+def test_what_is_rejected_is_gone_and_can_wait_again(alice: User) -> None:
+    note = waiting(alice)
+    review_reject(user_id=alice.pk, memory_id=note.pk)
+    assert pending_count(alice.pk) == 0
+    services.memory_restore(user_id=alice.pk, memory_id=note.pk)
+    assert fresh(note).status == Status.PENDING
+    assert fresh(note).review_reason == "untrusted"
+
+
+def test_several_at_once_each_for_itself(alice: User, bob: User, note: MakeNote) -> None:
+    first, second = waiting(alice, "The user has a cat."), waiting(alice, "The user has a dog.")
+    active, foreign = note(alice), waiting(bob, "Bob's.")
+    done = review_accept_all(user_id=alice.pk, memory_ids=[first.pk, second.pk, active.pk, foreign.pk])
+    assert done.count == 2
+    assert {key: error.code for key, error in done.failed.items()} == {
+        active.pk: "not_waiting",
+        foreign.pk: "not_found",
+    }
+    assert fresh(foreign).status == Status.PENDING
+    third = waiting(alice, "The user has a bird.")
+    assert review_reject_all(user_id=alice.pk, memory_ids=[third.pk]).count == 1
+    with pytest.raises(InvalidInput):
+        review_reject_all(user_id=alice.pk, memory_ids=[])
+
+
+def test_the_queue_shows_what_stands_against_each(alice: User, note: MakeNote) -> None:
+    like = note(alice, "The user lives in Lisbon, Portugal.")
+    target = note(alice, "The user plays chess on Sundays.")
+    alone = waiting(alice, "Zebras graze.")
+    similar = waiting(alice, "The user lives in Oslo, Norway.")
+    proposal = proposed(alice, target, "The user plays chess on Mondays.")
+    shown = {each.note.pk: each for each in waiting_of(alice.pk, list(review_queue(alice.pk)))}
+    assert list(shown) == [proposal.pk, similar.pk, alone.pk]
+    assert (shown[proposal.pk].action, shown[proposal.pk].other) == (Proposal.UPDATE, target)
+    assert [(piece.kind, piece.text) for piece in shown[proposal.pk].diff if piece.kind != "same"] == [
+        ("removed", "Sundays"),
+        ("added", "Mondays"),
+    ]
+    assert shown[similar.pk].other == like
+    assert shown[similar.pk].similarity is not None
+    assert (shown[alone.pk].other, shown[alone.pk].diff) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("", "a"), ("a b", ""), ("x y z", "x q z"), ("l\n" * 5000, "l\n" * 4999 + "m\n"), ("a", "a")],
+)
+def test_a_diff_holds_both_texts(old: str, new: str) -> None:
+    pieces = text_diff(old, new)
+    assert "".join(piece.text for piece in pieces if piece.kind != "removed") == new
+    assert "".join(piece.text for piece in pieces if piece.kind != "added") == old
+
+
+def contradiction(user: User, note: MakeNote) -> tuple[Memory, Memory, MemoryEdge]:
+    one, two = note(user, "The user eats no meat."), note(user, "The user loves steak.")
+    edge = edge_create(user_id=user.pk, source_id=two.pk, target_id=one.pk, relation="contradicts")
+    return one, two, edge
+
+
+def test_of_two_notes_that_contradict_the_kept_one_supersedes(alice: User, note: MakeNote) -> None:
+    one, two, edge = contradiction(alice, note)
+    assert [row.pk for row in open_contradictions(alice.pk)] == [edge.pk]
+    contradiction_resolve(user_id=alice.pk, edge_id=edge.pk, keep_id=one.pk)
+    assert (fresh(two).status, fresh(two).superseded_by_id) == (Status.SUPERSEDED, one.pk)
+    assert not open_contradictions(alice.pk).exists()
+    services.memory_restore(user_id=alice.pk, memory_id=two.pk)
+    assert (fresh(one).status, fresh(two).status) == (Status.ACTIVE, Status.ACTIVE)
+    assert open_contradictions(alice.pk).exists()
+
+
+def test_both_may_be_true(alice: User, bob: User, note: MakeNote) -> None:
+    one, two, edge = contradiction(alice, note)
+    for user, keep in ((bob, one.pk), (bob, None)):
+        with pytest.raises(NotFound):
+            contradiction_resolve(user_id=user.pk, edge_id=edge.pk, keep_id=keep)
+    contradiction_resolve(user_id=alice.pk, edge_id=edge.pk, keep_id=None)
+    assert not open_contradictions(alice.pk).exists()
+    assert MemoryEdge.objects.for_user(alice).get().relation == "related"
+    assert (fresh(one).status, fresh(two).status) == (Status.ACTIVE, Status.ACTIVE)
