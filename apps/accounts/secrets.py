@@ -51,7 +51,8 @@ def secret_values() -> list[str]:
     """Every stored secret's value and the server's own keys, of eight characters and more, longest first: what
     must be scrubbed from whatever leaves the server."""
     stored = [_decrypt(row) for row in Secret.objects.exclude(name="anthropic_base_url")]
-    own = [settings.SECRET_KEY, settings.IZZY_SECRETS_KEY, settings.ANTHROPIC_API_KEY]
+    own = [settings.SECRET_KEY, settings.IZZY_SECRETS_KEY]
+    own += [settings.ANTHROPIC_API_KEY, settings.BRAVE_API_KEY, settings.E2B_API_KEY]
     values = {value for value in [*stored, *own] if len(value) >= SCRUBBED_LENGTH}
     return sorted(values, key=len, reverse=True)
 

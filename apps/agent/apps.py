@@ -9,6 +9,7 @@ class AgentConfig(AppConfig):
         from apps.agent import purging, sdk, status
         from apps.agent.tools.builtin import BUILTIN_TOOLS
         from apps.agent.tools.registry import register_tools
+        from apps.agent.web.choice import check_search
         from apps.agent.web.tools import WEB_TOOLS
         from apps.core.health import register_check
         from apps.core.registries import banners, choices, connection_tests, warmups
@@ -16,6 +17,7 @@ class AgentConfig(AppConfig):
         register_tools(BUILTIN_TOOLS)
         register_tools(WEB_TOOLS)
         register_check("model", status.check_model)
+        register_check("web search", check_search)
         connection_tests.register("model", status.test_connection)
         banners.register("model", status.offline_banner)
         warmups.register("model", sdk.warm_up)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from apps.agent.client import INCOMPLETE_INPUT
+from apps.agent.client import INCOMPLETE_INPUT, ServerCall, ServerResult
 from apps.agent.results import storable
+from apps.agent.server_blocks import CALL, GAP, RESULT_SUFFIX, is_result, is_server_block, source_links
 
 
 @dataclass(slots=True)
@@ -30,9 +31,23 @@ class Answer:
     complete: bool = False
     model: str = ""
     usage: dict[str, int] = field(default_factory=dict)
+    server: list[ServerCall | ServerResult] = field(default_factory=list)
+    _said: bool = False
+    _gap: bool = False
 
     def take(self, event: Any) -> str:
-        """Takes the next raw event of the SDK; returns the text it brought, or ""."""
+        """Takes the next raw event of the SDK; returns the text it brought, or "".
+
+        What the endpoint's own tools did is added to `server`; who calls takes it from there. All text together is
+        what `server_blocks.readable_text` makes of the blocks.
+        """
+        text = self._taken(event)
+        if text and self._gap:
+            text, self._gap = (GAP if self._said else "") + text, False
+        self._said = self._said or bool(text)
+        return text
+
+    def _taken(self, event: Any) -> str:
         match event.type:
             case "message_start":
                 self.started, self.model = True, event.message.model or ""
@@ -40,9 +55,12 @@ class Answer:
             case "content_block_start":
                 block = event.content_block.to_dict()
                 self.opened[event.index] = OpenBlock(block, text=[block.get("text") or ""])
+                self._notice_result(block)
                 return storable(block.get("text") or "") if block["type"] == "text" else ""
             case "content_block_delta" if event.index in self.opened:
                 return self._delta(self.opened[event.index], event.delta)
+            case "content_block_stop" if event.index in self.opened:
+                return self._closed(self.opened[event.index])
             case "message_delta":
                 self.stop_reason = event.delta.stop_reason or self.stop_reason
                 self._count(event.usage)
@@ -65,6 +83,19 @@ class Answer:
             case "citations_delta":
                 block.citations.append(delta.citation.to_dict())
         return ""
+
+    def _notice_result(self, block: dict[str, Any]) -> None:
+        self._gap = self._gap or is_server_block(block)
+        if is_result(block):
+            name = str(block["type"]).removesuffix(RESULT_SUFFIX)
+            self.server.append(ServerResult(str(block["tool_use_id"]), name, storable(block)))
+
+    def _closed(self, block: OpenBlock) -> str:
+        """The links to the sources of a text that has ended."""
+        if block.start["type"] == CALL:
+            made = storable(_block(block, cut=False))
+            self.server.append(ServerCall(str(made.get("id")), str(made.get("name")), made["input"]))
+        return storable(source_links(block.citations)) if block.start["type"] == "text" else ""
 
     def _count(self, usage: Any) -> None:
         for name in (

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
+from apps.agent.server_blocks import readable_text
+
 INCOMPLETE_INPUT = "_incomplete_input"
 """Key of a tool call's input that was cut off or is no JSON object; its value is the text that came. Never run."""
 
@@ -17,7 +19,8 @@ INCOMPLETE_INPUT = "_incomplete_input"
 class ModelRequest:
     """One call of the Messages API. `messages`, `system` and `tools` are in its shapes, without cache markers.
 
-    `user_id` and `purpose` ("chat", "builder", "title", "gate", …) go into the usage ledger.
+    `user_id` and `purpose` ("chat", "builder", "title", "gate", …) go into the usage ledger. `ours` are the names of
+    tools that the endpoint may not run itself, though it could.
     """
 
     user_id: UUID
@@ -27,6 +30,7 @@ class ModelRequest:
     system: list[dict[str, Any]] | str = ""
     tools: list[dict[str, Any]] = field(default_factory=list)
     tool_choice: dict[str, Any] | None = None
+    ours: frozenset[str] = frozenset()
     max_tokens: int = 8192
     conversation_id: UUID | None = None
     turn_id: UUID | None = None
@@ -38,6 +42,24 @@ class TextChunk:
     """The next piece of text."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCall:
+    """The endpoint has begun to run a tool of its own, for example a web search; nothing is to be done."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResult:
+    """What came of it: the whole result block. `name` is the tool's."""
+
+    tool_use_id: str
+    name: str
+    block: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +95,8 @@ class ModelResponse:
 
     @property
     def text(self) -> str:
-        """All text blocks, joined."""
-        return "".join(block["text"] for block in self.blocks if block["type"] == "text")
+        """All text blocks, joined, with their sources."""
+        return readable_text(self.blocks)
 
     @property
     def tool_uses(self) -> list[dict[str, Any]]:
@@ -95,7 +117,7 @@ class ModelError(Exception):
         self.retry_after = retry_after
 
 
-ModelEvent: TypeAlias = TextChunk | ModelResponse
+ModelEvent: TypeAlias = TextChunk | ServerCall | ServerResult | ModelResponse
 
 
 class ModelClient(Protocol):

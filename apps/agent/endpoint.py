@@ -26,9 +26,8 @@ class Endpoint:
 
     @property
     def server(self) -> str:
-        """The address as anybody may read it: without the user name, password or query it may carry."""
-        parts = urlsplit(self.base_url)
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        """The address as anybody may read it."""
+        return without_user(self.base_url)
 
     @property
     def is_anthropic(self) -> bool:
@@ -38,6 +37,12 @@ class Endpoint:
     @property
     def is_offline(self) -> bool:
         return self.kind == ModelCall.Endpoint.OFFLINE
+
+
+def without_user(url: str) -> str:
+    """The address without the user name, password or query it may carry."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def current_endpoint() -> Endpoint:

@@ -56,6 +56,13 @@ class ToolStart:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerToolStart(ToolStart):
+    """A call that the model's endpoint runs itself, in the middle of its answer; the text goes on after it."""
+
+    server: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ToolProgress:
     """What a running tool reports about itself; the shape of `data` is the tool's own."""
 

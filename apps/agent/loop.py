@@ -6,11 +6,21 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from apps.agent.client import ModelClient, ModelError, ModelRequest, ModelResponse, Usage
+from apps.agent.client import (
+    ModelClient,
+    ModelError,
+    ModelRequest,
+    ModelResponse,
+    ServerCall,
+    ServerResult,
+    Usage,
+)
 from apps.agent.events import Event, Question, Response, TextDelta, TurnFailed, TurnResumed, event_fields
 from apps.agent.executor import ToolExecutor
 from apps.agent.rounds import Round, TurnTaken
 from apps.agent.selectors import toolcall_json
+from apps.agent.server_blocks import readable_text
+from apps.agent.server_calls import ServerCalls
 from apps.agent.tools.base import Tool
 
 __all__ = ["TurnState", "TurnStore", "TurnTaken", "run_turn"]
@@ -86,6 +96,7 @@ async def run_turn(
 async def _rounds(
     state: TurnState, client: ModelClient, executor: ToolExecutor, store: TurnStore
 ) -> AsyncGenerator[Event, None]:
+    server_calls = ServerCalls(executor)
     while True:
         if calls := _open_calls(state):
             tools = Round(executor, calls, state.rounds_done)
@@ -105,12 +116,14 @@ async def _rounds(
             async for event in _fallback(state, store):
                 yield event
             return
-        async with aclosing(_ask_model(state, client, store)) as events:
+        async with aclosing(_ask_model(state, client, store, server_calls)) as events:
             async for event in events:
                 yield event
 
 
-async def _ask_model(state: TurnState, client: ModelClient, store: TurnStore) -> AsyncGenerator[Event, None]:
+async def _ask_model(
+    state: TurnState, client: ModelClient, store: TurnStore, calls: ServerCalls
+) -> AsyncGenerator[Event, None]:
     request = ModelRequest(
         user_id=state.user_id,
         purpose=state.purpose,
@@ -118,6 +131,7 @@ async def _ask_model(state: TurnState, client: ModelClient, store: TurnStore) ->
         messages=state.messages,
         system=state.system,
         tools=[tool.definition() for tool in state.tools],
+        ours=_run_here(state, calls.executor),
         max_tokens=state.max_tokens,
         conversation_id=state.conversation_id,
         turn_id=state.turn_id,
@@ -126,12 +140,27 @@ async def _ask_model(state: TurnState, client: ModelClient, store: TurnStore) ->
     response = None
     async with aclosing(client.stream(request)) as events:
         async for event in events:
-            if isinstance(event, ModelResponse):
-                response = event
-            else:
-                _grow(state.partial_blocks, event.text)
-                yield TextDelta(event.text)
+            match event:
+                case ModelResponse():
+                    response = event
+                case ServerCall():
+                    for told in calls.begin(event):
+                        yield told
+                case ServerResult():
+                    for told in await calls.end(event, request.round):
+                        yield told
+                case _:
+                    _grow(state.partial_blocks, event.text)
+                    yield TextDelta(event.text)
+    state.tool_calls.extend(calls.taken())
     await _take(state, response, store)
+
+
+def _run_here(state: TurnState, executor: ToolExecutor) -> frozenset[str]:
+    """The tools that the endpoint could run itself and may not, because the user wants to be asked, or never."""
+    return frozenset(
+        tool.name for tool in state.tools if tool.runs_at_endpoint and executor.approval(tool) != "allow"
+    )
 
 
 async def _take(state: TurnState, response: ModelResponse | None, store: TurnStore) -> None:
@@ -152,7 +181,13 @@ async def _keep(state: TurnState, store: TurnStore, blocks: list[dict[str, Any]]
     await store.save_assistant(blocks, stop_reason, state.rounds_done + 1)
     state.rounds_done += 1
     state.stop_reason = stop_reason
-    state.messages.append({"role": "assistant", "content": blocks})
+    last = state.messages[-1]
+    if (
+        last["role"] == "assistant"
+    ):  # it paused: what follows belongs to the same message, also when it is read back
+        state.messages[-1] = last | {"content": [*_content(last), *blocks]}
+    else:
+        state.messages.append({"role": "assistant", "content": blocks})
     state.partial_blocks.clear()
 
 
@@ -211,10 +246,12 @@ def _response(
 
 
 def _text(message: dict[str, Any]) -> str:
+    return readable_text(_content(message))
+
+
+def _content(message: dict[str, Any]) -> list[dict[str, Any]]:
     content = message["content"]
-    if isinstance(content, str):
-        return content
-    return "".join(block["text"] for block in content if block["type"] == "text")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _grow(blocks: list[dict[str, Any]], text: str) -> None:

@@ -23,7 +23,9 @@ from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelRespons
 from apps.agent.endpoint import Endpoint, current_endpoint
 from apps.agent.ledger import CallRecord, modelcall_record
 from apps.agent.pricing import priced
+from apps.agent.server_blocks import sendable
 from apps.agent.tools.registry import typed_definitions
+from apps.agent.web.choice import own_tools
 from apps.core.database import in_db
 
 if TYPE_CHECKING:
@@ -111,10 +113,10 @@ class _Call:
         started = time.monotonic()
         try:
             async with aclosing(self._chunks()) as chunks:
-                async for text in chunks:
+                async for chunk in chunks:
                     if self.record.first_token_ms is None:
                         self.record.first_token_ms = _since(started)
-                    yield TextChunk(text)
+                    yield chunk
         finally:
             self.record.latency_ms = _since(started)
         if not self.answer.started:
@@ -124,7 +126,7 @@ class _Call:
         usage = priced(self.answer.usage, self.answer.model or self.request.model)
         yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, usage, self.answer.model)
 
-    async def _chunks(self) -> AsyncGenerator[str, None]:
+    async def _chunks(self) -> AsyncGenerator[ModelEvent, None]:
         import httpx2
 
         sdk = _sdk()
@@ -135,7 +137,9 @@ class _Call:
                 self.record.request_id = stream.response.headers.get("request-id", "")
                 async for event in stream:
                     if text := self._take(event):
-                        yield text
+                        yield TextChunk(text)
+                    while self.answer.server:
+                        yield self.answer.server.pop(0)
         except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
             raise failures.timed_out() from error
         except sdk.APIStatusError as error:
@@ -175,7 +179,9 @@ def _parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
     the last block of the conversation, so that no message changes from one request to the next.
     """
     system = [{"type": "text", "text": request.system}] if isinstance(request.system, str) else request.system
-    tools = typed_definitions(request.tools) if endpoint.is_anthropic else request.tools
+    ours = request.ours | own_tools()
+    tools = typed_definitions(request.tools, ours) if endpoint.is_anthropic else request.tools
+    searches = any(str(tool.get("type", "")).startswith("web_search") for tool in tools)
     fixed: dict[str, Any] = {
         "tools": canonical(tools),
         "system": canonical([block for block in system if block["text"].strip()]),
@@ -188,7 +194,7 @@ def _parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
         if last:
             last[-1]["cache_control"] = MARKER
         fixed["cache_control"] = MARKER
-    messages = canonical(request.messages)
+    messages = canonical(sendable(request.messages, known=searches))
     return fixed | {
         "model": request.model,
         "max_tokens": request.max_tokens,

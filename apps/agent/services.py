@@ -6,6 +6,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
@@ -18,6 +19,11 @@ State = ToolCall.State
 Reason = Literal["stopped", "interrupted", "failed", "superseded"]
 
 MAX_ANSWER_CHARS = 20_000
+
+SERVER_TIER = "server"
+"""Tier of a call that the model's endpoint ran itself; its row is written when it has ended."""
+SERVER_POSITIONS = 1000
+"""Places of such calls in their round, behind those of the calls that are run here."""
 
 NOT_RUN = {
     "stopped": "The user stopped the turn before this was run.",
@@ -55,7 +61,7 @@ def toolcalls_open(
     """
     known = {}
     if turn_id is not None:
-        rows = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round)
+        rows = _own_calls(user_id, turn_id, round)
         known = {row.position: row for row in rows}
     fresh = [
         ToolCall(
@@ -76,6 +82,45 @@ def toolcalls_open(
     for row in known.values():
         _leave_running(row)
     return [*sorted([*known.values(), *fresh], key=lambda row: row.position)]
+
+
+def _own_calls(user_id: UUID, turn_id: UUID, round: int) -> QuerySet[ToolCall]:
+    rows = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round)
+    return rows.exclude(tier=SERVER_TIER)
+
+
+@transaction.atomic
+def toolcall_record(
+    *,
+    user_id: UUID,
+    conversation_id: UUID | None,
+    turn_id: UUID | None,
+    round: int,
+    id: UUID,
+    call: NewCall,
+    outcome: Outcome,
+) -> ToolCall:
+    """The row of a call that the model's endpoint ran and ended itself."""
+    before = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round, tier=SERVER_TIER).count()
+    return ToolCall.objects.create(
+        id=id,
+        user_id=user_id,
+        conversation_id=conversation_id,
+        turn_id=turn_id,
+        round=round,
+        position=SERVER_POSITIONS + before,
+        tool_use_id=call.tool_use_id[:128],
+        name=call.name[:128],
+        tier=call.tier,
+        input=call.input,
+        state=State.DONE,
+        result=outcome.result,
+        is_error=outcome.is_error,
+        untrusted=outcome.untrusted,
+        error_code=outcome.error_code[:48],
+        duration_ms=outcome.duration_ms,
+        finished_at=timezone.now(),
+    )
 
 
 def _leave_running(row: ToolCall) -> None:
@@ -172,9 +217,7 @@ def toolcalls_close_open(
     it has none. Idempotent.
     """
     uses = [block for block in blocks if block["type"] == "tool_use"]
-    rows = {
-        row.position: row for row in ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round)
-    }
+    rows = {row.position: row for row in _own_calls(user_id, turn_id, round)}
     results = []
     for position, block in enumerate(uses):
         row = rows.get(position)

@@ -36,6 +36,42 @@ def thinking(content: str, signature: str = "c2lnbmVk") -> Block:
     return {"type": "thinking", "thinking": content, "signature": signature}
 
 
+def searched(query: str, *hits: tuple[str, str], id: str = "", error: str = "") -> list[Block]:
+    """A web search that the endpoint ran itself: its call, and the result with `(title, url)` of each page."""
+    call_id = id or f"srvtoolu_{uuid4().hex[:20]}"
+    found: Any = [
+        {
+            "type": "web_search_result",
+            "url": url,
+            "title": title,
+            "encrypted_content": f"encrypted+{number}/==",
+            "page_age": "2 days ago",
+        }
+        for number, (title, url) in enumerate(hits)
+    ]
+    if error:
+        found = {"type": "web_search_tool_result_error", "error_code": error}
+    return [
+        {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": query}},
+        {"type": "web_search_tool_result", "tool_use_id": call_id, "content": found},
+    ]
+
+
+def cited(content: str, *sources: tuple[str, str]) -> Block:
+    """Text that quotes pages, given as `(title, url)`."""
+    citations = [
+        {
+            "type": "web_search_result_location",
+            "url": url,
+            "title": title,
+            "cited_text": "as it stands there",
+            "encrypted_index": f"index+{number}==",
+        }
+        for number, (title, url) in enumerate(sources)
+    ]
+    return {"type": "text", "text": content, "citations": citations}
+
+
 @dataclass
 class Reply:
     """One answer to `POST /v1/messages`.
@@ -104,12 +140,13 @@ def _block_events(index: int, block: Block) -> Iterator[dict[str, Any]]:
     if block["type"] == "text":
         start: Block = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": word} for word in words(block["text"])]
+        deltas += [{"type": "citations_delta", "citation": found} for found in block.get("citations", [])]
     elif block["type"] == "thinking":
         start = {"type": "thinking", "thinking": "", "signature": ""}
         deltas = [{"type": "thinking_delta", "thinking": word} for word in words(block["thinking"])]
         deltas.append({"type": "signature_delta", "signature": block["signature"]})
-    elif block["type"] == "tool_use":
-        start = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
+    elif block["type"] in {"tool_use", "server_tool_use"}:
+        start = {"type": block["type"], "id": block["id"], "name": block["name"], "input": {}}
         source = block.get("_raw", json.dumps(block["input"]))
         pieces = [source[at : at + 16] for at in range(0, len(source), 16)]
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
@@ -126,9 +163,12 @@ def words(content: str) -> list[str]:
     return re.findall(r"\S+\s*|\s+", content)
 
 
-def reply(*parts: str | Block, **options: Any) -> Reply:
+def reply(*parts: str | Block | list[Block], **options: Any) -> Reply:
     """A reply of text and tool calls: `reply("Let me see.", tool("memory_search", {"query": "food"}))`."""
-    return Reply([text(part) if isinstance(part, str) else part for part in parts], **options)
+    blocks: list[Block] = []
+    for part in parts:
+        blocks += part if isinstance(part, list) else [text(part) if isinstance(part, str) else part]
+    return Reply(blocks, **options)
 
 
 def failure(status: int, error_type: str, message: str = "made to fail", **headers: str) -> Reply:

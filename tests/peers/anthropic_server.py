@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.peers.anthropic_replies import Reply, failure, reply, text, thinking, tool
+from tests.peers.anthropic_replies import Reply, cited, failure, reply, searched, text, thinking, tool
 
-__all__ = ["AnthropicServer", "Reply", "failure", "reply", "text", "thinking", "tool"]
+__all__ = ["AnthropicServer", "Reply", "cited", "failure", "reply", "searched", "text", "thinking", "tool"]
 
 Answer = Reply | Callable[[dict[str, Any]], Reply]
 

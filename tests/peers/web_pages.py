@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -168,9 +168,3 @@ def pdf(*pages: str, title: str = "") -> bytes:
     end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
     trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
     return (out + end + trailer).encode("latin-1")
-
-
-async def web_pages(name: str = "pages.test") -> AsyncIterator[WebPages]:
-    """For fixtures."""
-    async with WebPages(name) as server:
-        yield server

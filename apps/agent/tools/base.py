@@ -1,7 +1,7 @@
 """The contract of a tool: what the model sees of it, what runs, and within which limits."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
@@ -87,7 +87,9 @@ class Tool:
     nothing. The card shows it, and the handler finds it in its context after the yes. `waits_for` is `ANSWER` for a tool whose result is what the
     user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
     `shown_schema` is what the model sees where that is narrower than what is accepted. `typed` is the type under
-    which Anthropic's own endpoint knows the tool: sent there instead of description and schema.
+    which Anthropic's own endpoint knows the tool: sent there, with `typed_fields`, instead of description and schema.
+    `runs_at_endpoint`: such a tool is then run by the endpoint itself, unless the user wants to be asked or never
+    to have it run.
     """
 
     name: str
@@ -105,6 +107,8 @@ class Tool:
     waits_for: WaitsFor = WaitsFor.NOTHING
     shown_schema: dict[str, Any] | None = None
     typed: str = ""
+    typed_fields: dict[str, Any] = field(default_factory=dict)
+    runs_at_endpoint: bool = False
 
     def definition(self) -> dict[str, Any]:
         """The entry of the Messages API's `tools` list."""

@@ -51,10 +51,15 @@ def tools_for(toolsets: Collection[str]) -> list[Tool]:
     ]
 
 
-def typed_definitions(definitions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries of a `tools` list, those that Anthropic's own endpoint knows by type as it wants them."""
+def typed_definitions(
+    definitions: Iterable[dict[str, Any]], ours: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """The entries of a `tools` list, those that Anthropic's own endpoint knows by type as it wants them, but for
+    those of `ours`."""
     known = ((definition, _tools.get(definition["name"])) for definition in definitions)
     return [
-        {"type": tool.typed, "name": tool.name} if tool is not None and tool.typed else definition
+        {"type": tool.typed, "name": tool.name, **tool.typed_fields}
+        if tool is not None and tool.typed and tool.name not in ours
+        else definition
         for definition, tool in known
     ]

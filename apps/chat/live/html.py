@@ -51,7 +51,7 @@ class LiveHtml:
         if event.type == TEXT:
             self._turn_id, self._seq = event.turn_id, event.seq
             self._renderer.feed(event.payload["text"])
-        elif event.type in ENDS_SEGMENT and self._renderer.text:
+        elif event.type in ENDS_SEGMENT and not event.payload.get("server") and self._renderer.text:
             last = self._events([*self._renderer.render(), *self._renderer.finish()])
             self._renderer = LiveRenderer()
             self._segment += 1

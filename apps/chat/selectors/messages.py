@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from apps.agent.models import ToolCall
 from apps.agent.selectors import toolcalls_of
+from apps.agent.services import SERVER_TIER
 from apps.chat import markdown
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
 
@@ -67,8 +68,10 @@ def calls_by_round(user_id: UUID, turn_ids: set[UUID]) -> dict[tuple[UUID | None
 
 
 def toolcall_json(call: ToolCall) -> dict[str, Any]:
-    """`{id, name, input, result, is_error, state, waits_for, duration_ms}` of a tool call."""
-    return {
+    """`{id, name, input, result, is_error, state, waits_for, duration_ms}` of a tool call; `server` is true for one
+    that the model's endpoint ran itself."""
+    server = {"server": True} if call.tier == SERVER_TIER else {}
+    return server | {
         "id": str(call.id),
         "name": call.name,
         "input": call.input if isinstance(call.input, dict) else json.loads(call.input),
