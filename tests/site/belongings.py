@@ -13,8 +13,8 @@ from apps.agent.models import ModelCall, ToolCall
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.services import messages_ingest
 from apps.core.ids import uuid7
-from apps.memory.models import MemoryEdge, PurgeReceipt
-from apps.memory.services import edge_create, memory_create, memory_delete, memory_update
+from apps.memory.models import MemoryEdge, Origin, PurgeReceipt, Trust
+from apps.memory.services import Change, edge_create, memory_create, memory_delete, memory_update
 from apps.memory.services.files import file_delete, file_write
 
 MARK = "xylographicwalrus"
@@ -26,6 +26,7 @@ class Belongings:
     owner: User
     note: UUID
     deleted_note: UUID
+    waiting_note: UUID
     edge: UUID
     conversation: UUID
     message: UUID
@@ -50,8 +51,14 @@ def make_belongings(owner: User) -> Belongings:
     other = memory_create(user_id=owner.pk, content=f"The {MARK} plays chess on Sundays")
     deleted = memory_create(user_id=owner.pk, content=f"The {MARK} was deleted")
     memory_delete(user_id=owner.pk, memory_id=deleted.pk)
-    edge_create(user_id=owner.pk, source_id=note.pk, target_id=other.pk)
+    edge_create(user_id=owner.pk, source_id=note.pk, target_id=other.pk, relation="contradicts")
     edge = MemoryEdge.everything.get(source_id=note.pk)
+    waiting = memory_update(
+        user_id=owner.pk,
+        memory_id=other.pk,
+        change=Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED),
+        content=f"The {MARK} plays go on Sundays",
+    )
     ingested = [{"role": "user", "content": f"My shellfish allergy and the {MARK}", "external_id": "m1"}]
     ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)
     conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
@@ -77,7 +84,7 @@ def make_belongings(owner: User) -> Belongings:
         user=owner, source="memory", subject_ids=[str(uuid7())], state="done"
     )
     return Belongings(
-        owner, note.pk, deleted.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
+        owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
         file, deleted_file, receipt.pk,
     )  # fmt: skip
 

@@ -62,6 +62,13 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"command": "rename", "old_path": FILE, "new_path": "/memories/bob.txt"},
         ],
         "api/v1/memories/<str:memory_id>/purge/": [{}, {"redact": [str(hers.message)], "also": [note]}],
+        "api/v1/memories/merge/": [{"notes": [note, str(hers.waiting_note)], "content": "bob was here"}],
+        "api/v1/memories/review/": [
+            {"decision": "accept", "notes": [str(hers.waiting_note)]},
+            {"decision": "reject", "notes": [str(hers.waiting_note)]},
+        ],
+        "api/v1/memories/<str:memory_id>/merge/": [{"into": note}],
+        "api/v1/memories/contradictions/<str:edge_id>/": [{"keep": note}, {"keep": None}],
         "api/v1/memories/<str:memory_id>/links/": [
             {"target": note, "target_id": note, "relation": "related"}
         ],
@@ -80,7 +87,12 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
 def parameters(hers: Belongings) -> dict[str, list[str]]:
     """The ids that bob puts into an address, by the name of its parameter."""
     return {
-        "memory_id": [str(hers.note), f"note-{hers.note}", str(hers.deleted_note)],
+        "memory_id": [
+            str(hers.note),
+            f"note-{hers.note}",
+            str(hers.deleted_note),
+            str(hers.waiting_note),
+        ],
         "edge_id": [str(hers.edge)],
         "conversation_id": [str(hers.conversation)],
         "message_id": [str(hers.message)],
