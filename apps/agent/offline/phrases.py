@@ -29,6 +29,7 @@ NOT_A_MODEL = (
     "a language model."
 )
 FAILED = "That did not work: {reason}"
+DECLINED = "All right, I have not done it. Tell me if you want something else instead."
 FORGET_ALL = (
     "I do not delete everything at once. On the memories page you can delete notes one by one, or tell me what to "
     "forget, for example *forget my allergy*."

@@ -7,6 +7,7 @@ from apps.agent.offline import files, notes, phrases, talks
 from apps.agent.offline.dialogue import Dialogue, read_dialogue
 from apps.agent.offline.intents import Intent, Kind, intent_of
 from apps.agent.offline.speech import Blocks, say
+from apps.agent.services import DECLINED
 
 __all__ = ["Blocks", "respond"]
 
@@ -16,6 +17,8 @@ def respond(request: dict[str, Any]) -> Blocks:
     dialogue = read_dialogue(request)
     intent = intent_of(dialogue.words)
     failed = dialogue.latest
+    if failed is not None and failed.is_error and failed.result == DECLINED:
+        return say(phrases.DECLINED)
     if failed is not None and failed.is_error:
         return say(phrases.FAILED.format(reason=failed.result))
     return RULES[intent.kind](dialogue, intent)

@@ -1,11 +1,14 @@
 """A step of the log opened up: what was given and what came back, as something to read rather than JSON."""
 
+import re
 from typing import Any
 
 from apps.chat.decision_log.words import TARGETS, command_of, file_name, parsed
 
 MAX_LISTED = 50
 PREVIEW_CHARS = 8_000
+_HEADING = re.compile(r"^Here're the files and directories.*\n?|^Here's the content of .*\n?")
+"""What the file tool says to the model above a listing or a text."""
 _PATHS = {"path", "old_path", "new_path", "command"}
 _OLD, _NEW = ("old_str", "old_string"), ("new_str", "new_string")
 _TEXTS = ("file_text", "content", "insert_text", "text", *_NEW)
@@ -35,8 +38,10 @@ def step_card(step: dict[str, Any]) -> dict[str, Any]:
         return card
     result = parsed(step["result"])
     card["found"] = _listed(result)
-    if not card["found"] and step["tool"] != "think":
-        card["result"] = _answer(result, step["result"])
+    if isinstance(result, dict) and isinstance(result.get("summary"), str):
+        card["result"] = result["summary"]
+    elif not card["found"] and step["tool"] != "think":
+        card["result"] = _answer(result, _HEADING.sub("", step["result"]))
     return card
 
 
@@ -68,13 +73,12 @@ def _value(value: Any) -> str:
 
 def _listed(result: Any) -> list[str]:
     """The texts in a search's result."""
-    entries = result
-    if isinstance(result, dict):
-        entries = next((value for value in result.values() if isinstance(value, list) and value), [])
-    if not isinstance(entries, list):
-        return []
-    texts = [_text(entry) for entry in entries[:MAX_LISTED]]
-    return [text for text in texts if text]
+    lists = list(result.values()) if isinstance(result, dict) else [result]
+    for entries in lists:
+        texts = [_text(entry) for entry in entries[:MAX_LISTED]] if isinstance(entries, list) else []
+        if any(texts):
+            return [text for text in texts if text]
+    return []
 
 
 def _text(entry: Any) -> str:

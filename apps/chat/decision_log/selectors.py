@@ -97,7 +97,7 @@ def _turn(turn: Turn, sources: _Sources) -> dict[str, Any]:
     messages = sources.messages.get(turn.id, [])
     question = next((message for message in messages if message.role == Role.USER), None)
     answers = [message.text for message in messages if message.role == Role.ASSISTANT and message.text]
-    steps = _steps(calls)
+    steps = _steps(calls, sources.known)
     touched = strongest(_touches(turn, calls))
     failed = turn.state in FAILED
     entry: dict[str, Any] = {
@@ -119,15 +119,16 @@ def _turn(turn: Turn, sources: _Sources) -> dict[str, Any]:
     return entry | {"outcome": outcome_lines(entry)}
 
 
-def _steps(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+def _steps(calls: Sequence[ToolCall], known: Known) -> list[dict[str, Any]]:
     made_good, recovering = recoveries(calls)
     return [
-        _step(call) | {"is_recovery": call.id in recovering, "recovered_by": _id(made_good.get(call.id))}
+        _step(call, known)
+        | {"is_recovery": call.id in recovering, "recovered_by": _id(made_good.get(call.id))}
         for call in calls
     ]
 
 
-def _step(call: ToolCall) -> dict[str, Any]:
+def _step(call: ToolCall, known: Known) -> dict[str, Any]:
     lines, characters = amount(written_text(call) or "")
     return {
         "id": str(call.id),
@@ -137,7 +138,7 @@ def _step(call: ToolCall) -> dict[str, Any]:
         "input": call.input,
         "result": call.result,
         "title": title(call),
-        "target": target(call),
+        "target": known.text_of(target(call)),
         "outcome": outcome(call),
         "state": _state(call),
         "error_code": call.error_code,

@@ -94,6 +94,11 @@ class Known:
             "text": one_line(self._notes.get(key, "")),
         }
 
+    def text_of(self, target: str) -> str:
+        """The target of a step; of one that is a note's id, the note's text, "" where the note is not known."""
+        found = _NOTE.fullmatch(target)
+        return one_line(self._notes.get(UUID(found[1]), "")) if found else target
+
     def file(self, path: str, action: str) -> dict[str, Any]:
         """`{path, id, action}`; `id` is None where there is no such file any more."""
         found = self._files.get(path)

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from apps.agent.models import ToolCall
+from apps.agent.results import UNTRUSTED
 from apps.memory.files.commands import SYNONYMS
 from apps.memory.files.paths import ROOT
 
@@ -84,10 +85,16 @@ def outcome(call: ToolCall) -> str:
     if call.state != ToolCall.State.DONE:
         return "Waits for you." if call.state == ToolCall.State.WAITING else "Not finished."
     if call.is_error:
-        return NOT_RUN.get(call.error_code) or one_line(call.result.removeprefix("Error: "))
+        return NOT_RUN.get(call.error_code) or one_line(_problem(call.result))
     if call.name == "ask_user":
         return one_line(f"You answered: {call.answer or call.result}")
     return _file_outcome(call) if call.name == "memory" else _found(parsed(call.result)) or "Done."
+
+
+def _problem(result: str) -> str:
+    """What went wrong, without what the model was told to do about it."""
+    said = result.removeprefix("Error: ").strip()
+    return said.split(". Call ")[0].split(". Use ")[0].split("\n")[0].rstrip(".") + "."
 
 
 def _file_outcome(call: ToolCall) -> str:
@@ -177,6 +184,6 @@ def one_line(text: str, limit: int = LINE_CHARS) -> str:
 def parsed(result: str) -> Any:
     """The result as JSON, None where it is something else."""
     try:
-        return json.loads(result)
+        return json.loads(result.removeprefix(UNTRUSTED))
     except ValueError:
         return None

@@ -6,6 +6,12 @@ register = template.Library()
 
 
 @register.filter
+def grouped(number: int) -> str:
+    """`27,051`."""
+    return f"{number:,}"
+
+
+@register.filter
 def duration(milliseconds: int | None) -> str:
     """`340 ms`, `4.2 s`, `3 min 05 s`; "" for None."""
     if milliseconds is None:

@@ -1,6 +1,7 @@
 // Deep memory on its card: the question is turned this way and that, searched from several angles, and what came of it.
 import { h, icon } from "../core/dom.js";
 import { parsed, shorten } from "./format.js";
+import { MemoryCard } from "./memory-card.js";
 
 const SHOWN = 10;
 
@@ -16,11 +17,18 @@ export function deepLine(data) {
   return null;
 }
 
+/** The card's body: the question, how it was searched, what was made of it, and the memories, each to be corrected. */
+export function deepParts(call) {
+  const said = call.isError ? null : parsed(call.result)?.summary;
+  const question = h("dl", { class: "tool-input" }, h("dt", {}, "question"), h("dd", {}, String(call.input.query ?? "")));
+  return [question, ...(said ? [h("p", { class: "deep-summary" }, said)] : []), deepSteps(call, call.state === "done")];
+}
+
 /** The steps so far, the newest with what belongs to it; from the events, else from the stored result. */
-export function deepSteps(call) {
+export function deepSteps(call, asCards = false) {
   const steps = call.progress.length > 0 ? call.progress : fromResult(call);
   const known = steps.filter((data) => data && typeof data === "object" && deepLine(data));
-  return h("ol", { class: "deep-steps" }, known.map((data) => h("li", {}, h("span", { class: "deep-line" }, icon(iconOf(data)), deepLine(data)), chips(data), memories(data))));
+  return h("ol", { class: "deep-steps" }, known.map((data) => h("li", {}, h("span", { class: "deep-line" }, icon(iconOf(data)), deepLine(data)), chips(data), memories(data, asCards))));
 }
 
 function fromResult(call) {
@@ -40,9 +48,10 @@ function chips(data) {
   return h("ul", { class: "deep-chips" }, asList(data.searches).map((words) => h("li", { class: "badge" }, asList(words).join(" · "))));
 }
 
-function memories(data) {
+function memories(data, asCards) {
   const found = asList(data.memories).slice(0, SHOWN);
   if (data.status !== "found" || found.length === 0) return null;
+  if (asCards) return h("ul", { class: "deep-cards deep-found" }, found.map((memory) => new MemoryCard({ ...memory, text: String(memory.text ?? "") }).element));
   return h("ul", { class: "deep-found" }, found.map((memory) => h("li", {}, String(memory.text ?? ""))));
 }
 

@@ -33,10 +33,11 @@ export function pretty(value) {
   }
 }
 
+/** The value of a result in JSON, null for any other text. A line in brackets above it is for the model. */
 export function parsed(value) {
   if (typeof value !== "string") return value;
   try {
-    return JSON.parse(value);
+    return JSON.parse(value.replace(/^\[What follows was written by others\.[^\]]*\]\n/, ""));
   } catch {
     return null;
   }

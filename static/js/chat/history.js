@@ -37,7 +37,10 @@ export class SidebarLinks {
 
   setTitle(conversation, title) {
     const link = this.list.querySelector(`[data-conversation-row="${CSS.escape(conversation)}"] .conversation-link`);
-    if (link && title) link.textContent = title;
+    if (link && title) {
+      link.textContent = title;
+      link.title = title;
+    }
     return link !== null;
   }
 

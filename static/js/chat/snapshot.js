@@ -1,4 +1,5 @@
 // A snapshot frame (the stored conversation) becomes the same state that its events would have made.
+import { placeSummary } from "./summed-up.js";
 import { emptyState, newTurn, textSegment, toolSegment } from "./state.js";
 
 const CALL_STATES = { pending: "open", running: "running", waiting: "asking", done: "done" };
@@ -13,6 +14,8 @@ export function fromSnapshot(snapshot) {
   for (const message of snapshot.messages) addMessage(state, message);
   if (snapshot.turn) addLive(state, snapshot.turn);
   for (const queued of snapshot.queued ?? []) addQueued(state, queued);
+  state.summary = snapshot.summary ?? null;
+  placeSummary(state);
   return state;
 }
 
@@ -38,8 +41,11 @@ function addMessage(state, message) {
     return;
   }
   turn.messages.push(message.id);
+  // What the endpoint ran within its answer stands before the answer's text, as it did live.
+  const calls = message.tool_calls ?? [];
+  for (const call of calls.filter((item) => item.server)) addCall(turn, call);
   if (message.text) turn.segments.push({ ...textSegment({ html: message.html, text: message.text }), closed: true, speaker: speakerOf(message) });
-  for (const call of message.tool_calls ?? []) addCall(turn, call);
+  for (const call of calls.filter((item) => !item.server)) addCall(turn, call);
 }
 
 /** The name of whoever speaks in a conversation that was brought in from elsewhere. */
@@ -110,4 +116,5 @@ export function prependEarlier(state, messages) {
     first.segments.unshift(...last.segments);
   }
   state.turns.unshift(...earlier);
+  placeSummary(state);
 }

@@ -9,14 +9,14 @@
  */
 
 export function emptyState(conversation = null) {
-  return { conversation, title: "", seq: 0, useMemory: true, turns: [], removed: [] };
+  return { conversation, title: "", seq: 0, useMemory: true, turns: [], removed: [], summary: null };
 }
 
 export function newTurn({ key, id = null, state = "queued", user = null, clientId = null }) {
   return {
     key, id, state, clientId, user,
     segments: [], memories: [], messages: [],
-    notice: null, error: null, usage: null,
+    notice: null, error: null, usage: null, summary: null,
   };
 }
 
@@ -226,6 +226,9 @@ function toolOf(turn, event) {
   const known = turn.segments.find((segment) => segment.type === "tool" && segment.id === event.id);
   if (known) return known;
   const call = toolSegment({ id: event.id, name: event.name, input: event.input });
-  turn.segments.push(call);
+  // A call within the answer does not end its text: the card stands before it, and the text goes on.
+  const last = turn.segments.at(-1);
+  const within = event.server && last?.type === "text" && !last.closed;
+  turn.segments.splice(within ? -1 : turn.segments.length, 0, call);
   return call;
 }

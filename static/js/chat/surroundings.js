@@ -9,6 +9,12 @@ export class Surroundings {
   showTitle({ title, conversation }) {
     const shown = title || (conversation ? "Conversation" : "New conversation");
     byId("chat-title").textContent = shown;
+    byId("chat-title").title = shown;
+    const log = byId("chat-log");
+    if (log) {
+      log.hidden = !conversation;
+      if (conversation) log.href = `/c/${conversation}/log/`;
+    }
     document.title = `${shown} · Izzy`;
   }
 

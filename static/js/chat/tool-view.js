@@ -3,7 +3,10 @@ import { h, icon } from "../core/dom.js";
 import { duration, pretty, shorten } from "./format.js";
 import { inputRows, section } from "./tool-parts.js";
 import { describeCall, noteOf, progressText } from "./tool-words.js";
-import { deepSteps, isDeep } from "./deep-memory.js";
+import { deepParts, deepSteps, isDeep } from "./deep-memory.js";
+import { fileParts, isFile } from "./file-card.js";
+import { notRun } from "./not-run.js";
+import { webParts } from "./web.js";
 import { askCard } from "./ask-cards.js";
 import { MemoryCard } from "./memory-card.js";
 
@@ -66,10 +69,8 @@ export class ToolView {
 
   #renderBody() {
     const call = this.#call;
-    const parts = [h("p", { class: "tool-name" }, h("code", {}, call.name)), ...inputRows(call.input)];
-    if (isDeep(call)) parts.push(deepSteps(call));
-    else if (call.progress.length > 0) parts.push(section("Progress", call.progress.map(progressText).join("\n")));
-    if (call.result) parts.push(section(call.isError ? "Error" : "Result", pretty(call.result), call.isError));
+    const parts = readable(call) ?? [h("p", { class: "tool-name" }, h("code", {}, call.name)), ...inputRows(call.input), ...outcome(call)];
+    if (call.isError && call.result) parts.push(section(notRun(call) ? "Not done" : "Error", notRun(call) ?? pretty(call.result), !notRun(call)));
     const note = noteOf(call);
     if (note && !this.#note) {
       const text = note.item.text || this.actions.noteText(note.item.id) || "This memory";
@@ -88,6 +89,17 @@ export class ToolView {
       this.element.append(this.#ask.element);
     }
   }
+}
+
+/** The parts of a call that has a card of its own; null for any other. */
+function readable(call) {
+  if (isDeep(call)) return deepParts(call);
+  return isFile(call) ? fileParts(call) : webParts(call);
+}
+
+function outcome(call) {
+  const progress = call.progress.length > 0 ? [section("Progress", call.progress.map(progressText).join("\n"))] : [];
+  return call.result && !call.isError ? [...progress, section("Result", pretty(call.result))] : progress;
 }
 
 function statusOf(call) {

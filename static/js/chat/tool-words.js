@@ -1,5 +1,7 @@
 // What a tool call is called on its card: a sentence about this call rather than the function's name.
 import { deepLine } from "./deep-memory.js";
+import { notRun } from "./not-run.js";
+import { hostOf, webLine } from "./web.js";
 import { humanName, parsed, shorten } from "./format.js";
 
 const NOTE_TOOLS = new Set(["memory_save", "memory_update", "memory_delete", "store_memory"]);
@@ -19,6 +21,8 @@ const WORDS = {
   conversation_read: (call) => [ing(call, "Reading a conversation", "Read a conversation"), ""],
   conversation_delete: (call) => [ing(call, "Deleting a conversation", "Deleted a conversation"), ""],
   memory: (call) => [fileWords(call), call.input.path ?? call.input.old_path],
+  web_search: (call) => [ing(call, "Searching the web", "Searched the web"), call.input.query],
+  open_page: (call) => [ing(call, "Reading a page", "Read a page"), pageWords(call.input.url)],
   think: (call) => [ing(call, "Thinking", "Thought"), call.input.thought ?? call.input.text],
   ask_user: (call) => ["Asked you", call.question || call.input.question],
 };
@@ -45,11 +49,18 @@ const WISHES = {
   conversation_search: "search your conversations",
   conversation_read: "read a conversation",
   conversation_list: "list your conversations",
+  web_search: "search the web",
+  open_page: "read a web page",
 };
 
 /** What the reader is asked to allow, as the end of "Izzy would like to …". */
 export function wishOf(name) {
   return WISHES[name] ?? `use “${humanName(name)}”`;
+}
+
+/** The address without what nobody reads: its scheme, and the slash at its end. */
+function pageWords(url) {
+  return hostOf(String(url ?? "")) ? String(url).replace(/^https?:\/\/(www\.)?/, "").replace(/\/$/, "") : url;
 }
 
 function fileWords(call) {
@@ -58,7 +69,7 @@ function fileWords(call) {
 }
 
 function ing(call, running, done) {
-  if (call.state === "error") return `${running}: failed`;
+  if (call.state === "error") return `${running}: ${notRun(call) ? "not done" : "failed"}`;
   return call.state === "done" ? done : running;
 }
 
@@ -82,6 +93,7 @@ function iconOf(call) {
   if (call.name === "ask_user") return "question";
   if (NOTE_TOOLS.has(call.name) || call.name === "memory") return "memory";
   if (call.name === "deep_memory" || call.name.endsWith("_memories")) return "memory";
+  if (call.name === "web_search" || call.name === "open_page") return "globe";
   if (call.name.includes("search") || call.name.startsWith("recall")) return "search";
   if (call.name.startsWith("conversation")) return "chat";
   return call.name === "think" ? "info" : "tool";
@@ -121,7 +133,8 @@ export function progressText(data) {
   if (!data || typeof data !== "object") return String(data ?? "");
   if (typeof data.message === "string") return data.message;
   if (typeof data.text === "string") return data.text;
-  if (deepLine(data)) return deepLine(data);
+  const line = webLine(data) ?? deepLine(data);
+  if (line) return line;
   return Object.entries(data)
     .filter(([, value]) => typeof value !== "object")
     .map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)

@@ -2,6 +2,7 @@
 import { h, icon, iconButton } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
 import { clockTime, fullTime, usageText } from "./format.js";
+import { summedUp } from "./summed-up.js";
 import { SurfacedView } from "./surfaced.js";
 import { TextView } from "./text-view.js";
 import { ToolView } from "./tool-view.js";
@@ -22,7 +23,8 @@ export class TurnView {
     this.foot = h("div", { class: "turn-foot" });
     this.surfaced = new SurfacedView();
     this.answer = h("div", { class: "answer" }, h("h3", { class: "visually-hidden" }, "Izzy"), this.flow, this.status, this.foot);
-    this.element = h("article", { class: "turn", dataset: { turn: turn.key } }, this.user, h("div", { class: "answer-row" }, this.answer, this.surfaced.element));
+    this.summed = h("div", { class: "summed-up-box", hidden: true });
+    this.element = h("article", { class: "turn", dataset: { turn: turn.key } }, this.summed, this.user, h("div", { class: "answer-row" }, this.answer, this.surfaced.element));
   }
 
   /** isLast: only the newest turn can be tried again. */
@@ -30,6 +32,7 @@ export class TurnView {
     const { turn } = this;
     this.element.dataset.state = turn.state;
     if (turn.id) this.element.dataset.id = turn.id;
+    this.#updateSummary();
     this.#updateUser(busy);
     this.surfaced.update(turn.memories);
     this.#updateFlow();
@@ -44,6 +47,14 @@ export class TurnView {
 
   plainText() {
     return this.turn.segments.filter((segment) => segment.type === "text").map((segment) => segment.text.trim()).filter(Boolean).join("\n\n");
+  }
+
+  #updateSummary() {
+    const { summary } = this.turn;
+    if (this.shownSummary === summary) return;
+    this.shownSummary = summary;
+    this.summed.hidden = !summary;
+    this.summed.replaceChildren(...(summary ? [summedUp(summary)] : []));
   }
 
   #updateUser(busy) {

@@ -1,0 +1,15 @@
+// Calls that did not run are told to the model in its own terms; people are told in theirs.
+
+const WORDS = [
+  ["The user declined this call", "You declined this, so it was not done."],
+  ["The user stopped the turn", "You stopped this."],
+  ["The user wrote a new message", "You wrote something new instead, so it was not done."],
+  ["The server stopped", "The server stopped meanwhile."],
+  ["The turn ended", "The answer ended before this was done."],
+];
+
+/** The sentence for people where a call was not run; null for a real failure. */
+export function notRun(call) {
+  if (!call.isError) return null;
+  return WORDS.find(([start]) => call.result.startsWith(start))?.[1] ?? null;
+}
