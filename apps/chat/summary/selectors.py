@@ -10,6 +10,7 @@ from django.db.models import Sum
 from django.db.models.functions import Length
 
 from apps.agent.models import ToolCall
+from apps.agent.selectors import untrusted_turns
 from apps.chat.models import OPEN_STATES, Conversation, Turn
 from apps.chat.prompt.history import messages_in_force, messages_sent
 from apps.chat.selectors.messages import readable_messages
@@ -122,7 +123,7 @@ def fold_job_until(conversation: Conversation, until: int, budget: Budget, *, an
     turns = list(_turns(conversation, since, until))
     limit = min(MESSAGE_CHARS, budget.history)
     texts = [turn_text(turn, message_chars=limit) for turn in turns]
-    foreign = turns_untrusted(conversation.user_id, [turn.turn_id for turn in turns])
+    foreign = untrusted_turns(user_id=conversation.user_id, turn_ids=[turn.turn_id for turn in turns])
     return FoldJob(
         user_id=conversation.user_id,
         conversation_id=conversation.id,
@@ -148,12 +149,6 @@ def _turns(conversation: Conversation, since: int, until: int) -> Iterator[Folde
         if call.turn_id is not None:
             found[call.turn_id].calls.append(call)
     yield from found.values()
-
-
-def turns_untrusted(user_id: UUID, turn_ids: list[UUID]) -> set[UUID]:
-    """Those of these turns in which a tool gave what others wrote."""
-    calls = ToolCall.objects.for_user(user_id).filter(turn_id__in=turn_ids, untrusted=True)
-    return {turn_id for turn_id in calls.values_list("turn_id", flat=True) if turn_id}
 
 
 def summary_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
