@@ -13,6 +13,8 @@ api_urlpatterns = [
     path("", include("apps.agent.api_urls")),
     path("", include("apps.search.api_urls")),
     path("", include("apps.memory.api_urls")),
+    path("", include("apps.capabilities.api_urls")),
+    path("", include("apps.builder.api_urls")),
     path("", include("apps.chat.api_urls")),
 ]
 
@@ -27,6 +29,7 @@ urlpatterns = [
     path("api/v1/", include(api_urlpatterns)),
     path("", include("apps.accounts.urls")),
     path("", include("apps.memory.urls")),
+    path("", include("apps.capabilities.urls")),
     path("", include("apps.chat.urls")),
 ]
 

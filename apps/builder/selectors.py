@@ -108,6 +108,12 @@ def conversations_with_news() -> list[UUID]:
     return list(rows.values_list("conversation_id", flat=True).distinct())
 
 
+def builds_untold(conversation_id: UUID) -> list[Build]:
+    """The builds of that conversation whose messages its log lacks."""
+    rows = Build.objects.unscoped().filter(conversation_id=conversation_id, told__lt=F("messages_count"))
+    return list(rows.order_by("pk"))
+
+
 def builds_waiting() -> bool:
     """Whether there are builds that nobody runs."""
     lost = Q(state=State.RUNNING) & (Q(lease_until__lt=timezone.now()) | Q(lease_until=None))

@@ -9,7 +9,9 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
+        from apps.builder import hooks
         from apps.chat import purging, sweeps
+        from apps.chat.builds import build_announce
         from apps.chat.capturing import messages_capture_pending
         from apps.chat.markdown import warm_up
         from apps.chat.runner.afterwards import messages_index_pending
@@ -20,6 +22,7 @@ class ChatConfig(AppConfig):
         from apps.core.sweeps import register_sweep
 
         register_tools(CONVERSATION_TOOLS)
+        hooks.finished.register("chat", build_announce)
         register_sweep("turns_interrupted", sweeps.turns_interrupt, every=timedelta(seconds=10))
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))
         register_sweep("messages_capture_pending", messages_capture_pending, every=timedelta(minutes=1))

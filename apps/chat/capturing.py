@@ -123,5 +123,5 @@ def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
 
 
 def _uncaptured() -> QuerySet[Message]:
-    rows = Message.objects.unscoped().filter(captured=False)
+    rows = Message.objects.unscoped().filter(captured=False).exclude(turn__said__gt="")
     return rows.select_for_update(of=("self",)).select_related("conversation")

@@ -80,6 +80,8 @@ class Turn(UserOwned):
     `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how others
     talk to the process that runs the conversation: a wish to stop, and a change the log has not told of yet.
     `client_id` is the page's own name for the message: sending it again finds this turn instead of making one.
+    A turn `by_izzy` was opened by Izzy itself (a build has ended), with a notice to the model in place of the user's
+    message; where `said` holds the answer, no model is asked.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -93,6 +95,8 @@ class Turn(UserOwned):
     memory_tokens = models.PositiveIntegerField(default=0)
     waiting_for = models.JSONField(default=list, blank=True)
     usage = models.JSONField(default=dict, blank=True)
+    by_izzy = models.BooleanField(default=False)
+    said = models.TextField(blank=True, default="")
     attempt = models.PositiveSmallIntegerField(default=0)
     announced = models.BooleanField(default=False)
     stop_requested = models.BooleanField(default=False)
@@ -128,6 +132,7 @@ class MessageKind(models.TextChoices):
     TEXT = "text", "Text"
     TOOL_RESULTS = "tool_results", "Tool results"
     CLOSING = "closing", "Closing"
+    NOTICE = "notice", "Notice"
 
 
 class Message(UserOwned):
@@ -136,7 +141,7 @@ class Message(UserOwned):
     `blocks` is the canonical JSON of its content blocks, written once and sent byte for byte ever after (a user's
     message gets its block of memories and date when its turn starts, before the first request). `text` is what
     people read: the user's words or the assistant's text, "" for tool results and for the closing words that stand
-    in the model's history where a turn ended without an answer. `position` orders a conversation;
+    in the model's history where a turn ended without an answer, or Izzy opened it by a notice. `position` orders a conversation;
     `round` is the round of its turn, 0 for the user's message; `seq` the last event before it was stored. A message
     that an edit or a retry replaced carries the turn that replaced it in `superseded_by` and is out of history,
     pages and search. `indexed` and `captured` say that search, and the windows of capture, have taken it in.

@@ -1,8 +1,9 @@
 """What a builder model says in the tests."""
 
+from collections import deque
 from typing import Any
 
-from tests.peers.anthropic_server import Reply, reply, tool
+from tests.peers.anthropic_server import Answer, Reply, reply, tool
 
 DICE = """import random
 
@@ -32,3 +33,38 @@ def code(text: str) -> Reply:
 
 def register(**fields: Any) -> Reply:
     return reply(tool("register_capability", {"examples": EXAMPLES, **fields}))
+
+
+class Cast:
+    """Answers as the one who is asked: the chat's model by its script, the builder's by its own, and helpers with little.
+
+    Make it the server's `fallback`. What each of them was sent is in `chat_requests` and `builder_requests`.
+    """
+
+    def __init__(self, *, chat: list[Answer], builder: list[Answer]) -> None:
+        self.chat, self.builder = deque(chat), deque(builder)
+        self.chat_requests: list[dict[str, Any]] = []
+        self.builder_requests: list[dict[str, Any]] = []
+
+    def __call__(self, request: dict[str, Any]) -> Reply:
+        tools = {each["name"] for each in request.get("tools", [])}
+        if "register_capability" in tools:
+            self.builder_requests.append(request)
+            return self._next(self.builder, request)
+        if "request_capability" in tools:
+            self.chat_requests.append(request)
+            return self._next(self.chat, request)
+        return reply("A title")
+
+    def _next(self, script: deque[Answer], request: dict[str, Any]) -> Reply:
+        answer = script.popleft() if script else reply("Nothing more.")
+        return answer if isinstance(answer, Reply) else answer(request)
+
+
+def last_result(request: dict[str, Any]) -> dict[str, Any]:
+    """The newest tool result that a request brings."""
+    for message in reversed(request["messages"]):
+        for block in reversed(message["content"]):
+            if block["type"] == "tool_result":
+                return block
+    raise AssertionError("no tool result")

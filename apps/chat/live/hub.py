@@ -152,5 +152,7 @@ def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bo
             events += with_html(turn_events(turn_id), seq)
         else:
             events += [event for event in missed if event.turn_id == turn_id]
+    # A build tells of itself beside later turns: the numbers of turns overlap then.
+    events.sort(key=lambda event: event.seq)
     newest = max(seq, conversation.stored_seq)
     return Start([event.frame(conversation.id) for event in events], newest, _live(conversation))

@@ -20,6 +20,7 @@ from apps.chat.prompt.context_block import context_block
 from apps.chat.prompt.history import history, recent_texts
 from apps.chat.prompt.system import system_blocks
 from apps.chat.prompt.toolbox import conversation_tools
+from apps.chat.runner.work import opening_message
 from apps.chat.summary.budget import current_budget
 from apps.chat.summary.selectors import over, turns_shown
 from apps.memory.injection import Surfaced, still_shown, surface
@@ -30,6 +31,7 @@ from apps.memory.services import cycle_advance
 class Prepared:
     """A turn ready to run. `memories` are the surfaced items of a fresh turn (`[]` when it is resumed).
 
+    `said` is the answer of a turn that needs no model.
     `too_long` says that the conversation has to be summed up before it is sent; then `turn_reload` gives its state.
     """
 
@@ -39,6 +41,7 @@ class Prepared:
     use_memory: bool
     memories: list[dict[str, Any]]
     memory_tokens: int
+    said: str
 
 
 def turn_prepare(turn_id: UUID) -> Prepared:
@@ -48,12 +51,13 @@ def turn_prepare(turn_id: UUID) -> Prepared:
     """
     turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
     preferences = preferences_for(turn.user_id)
-    message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
+    message = opening_message(turn)
     fresh = turn.attempt == 1
     surfaced = Surfaced(text="", tokens=0, items=())
     if fresh:
-        cycle_advance(user_id=turn.user_id)
-        if turn.conversation.use_memory:
+        if not turn.by_izzy:
+            cycle_advance(user_id=turn.user_id)
+        if turn.conversation.use_memory and not turn.by_izzy:
             surfaced = _surface(turn)
         _store_context(turn, message, preferences, surfaced)
     return Prepared(
@@ -63,6 +67,7 @@ def turn_prepare(turn_id: UUID) -> Prepared:
         use_memory=turn.conversation.use_memory,
         memories=turn.memories if fresh else [],
         memory_tokens=turn.memory_tokens,
+        said=turn.said,
     )
 
 

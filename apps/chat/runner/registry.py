@@ -17,6 +17,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
+from apps.chat.builds import conversations_to_tell
 from apps.chat.live.hub import Hub
 from apps.chat.models import Turn, TurnState
 from apps.chat.runner.actor import Actor
@@ -126,10 +127,13 @@ class Registry:
             now = asyncio.get_running_loop().time()
             try:
                 await self._flush(now)
-                if self.actors and now - looked > LOOK_SECONDS:
+                if now - looked > LOOK_SECONDS:
                     looked = now
-                    for conversation_id in await in_db(conversations_with_wishes, list(self.actors)):
-                        self.wake(conversation_id)
+                    if self.actors:
+                        for conversation_id in await in_db(conversations_with_wishes, list(self.actors)):
+                            self.wake(conversation_id)
+                    for conversation_id in await in_db(conversations_to_tell):
+                        await self.kick(conversation_id)
                 if now - rescued > RESCUE_SECONDS:
                     rescued = now
                     for conversation_id in await in_db(conversations_left):

@@ -3,16 +3,18 @@
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import UUID
 
+from apps.agent.client import Usage
 from apps.agent.events import (
     ApprovalRequested,
     Event,
     MemoryContext,
     Question,
     Response,
+    TextDelta,
     TurnFailed,
     TurnResumed,
     TurnStarted,
@@ -23,6 +25,7 @@ from apps.agent.loop import TurnState as LoopState
 from apps.agent.loop import TurnStore, run_turn
 from apps.agent.sdk import default_client
 from apps.agent.tools.registry import find_tool
+from apps.capabilities.tool_service import Catalog
 from apps.chat.models import TurnState
 from apps.chat.runner.prepare import Prepared, turn_prepare, turn_reload
 from apps.chat.runner.rows import Outcome, stopped
@@ -64,6 +67,8 @@ class RunningTurn:
             self.tell(TurnStarted())
         prepared = await in_db(turn_prepare, self.turn_id)
         self.loop = prepared.state
+        if prepared.said:
+            return await self._say(prepared.said)
         if prepared.memories:
             self.tell(MemoryContext(prepared.memories, prepared.memory_tokens))
         if prepared.too_long:
@@ -77,6 +82,12 @@ class RunningTurn:
                 self.waiting_for.append(to_json(event))
             self.tell(event)
         return self._outcome(last)
+
+    async def _say(self, text: str) -> Outcome:
+        """An answer that no model has to give."""
+        self.tell(TextDelta(text))
+        await self.store.save_assistant([{"type": "text", "text": text}], "end_turn", 1)
+        return self._outcome(Response(text=text, usage=asdict(Usage())))
 
     async def _events(self, executor: ToolExecutor) -> AsyncGenerator[Event, None]:
         """What the loop tells. Where the model finds the conversation too long, it is summed up and asked once more."""
@@ -142,6 +153,9 @@ async def _executor(prepared: Prepared) -> ToolExecutor:
         turn_id=state.turn_id,
         memory=memory,
         conversations=conversations,
+    )
+    executor.catalog = Catalog(
+        user_id=state.user_id, conversation_id=state.conversation_id, turn_id=state.turn_id
     )
     if prepared.use_memory:
         executor.files = MemoryFiles(

@@ -11,6 +11,7 @@ from django.utils import timezone
 from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
+from apps.chat.builds import builds_told
 from apps.chat.log import Told, text_after, told
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
 from apps.chat.runner.lease import lease_extend, lease_release
@@ -42,6 +43,7 @@ def work_next(conversation_id: UUID, runner: str, running: UUID | None) -> Work:
     lease_extend(conversation_id, runner)
     turns = list(_turns_with_news(conversation_id))
     work = Work(told=[line for turn in turns if not turn.announced for line in _announcement(turn)])
+    work.told += builds_told(conversation_id)
     Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
     by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
     if running is not None:
@@ -61,7 +63,11 @@ def conversation_release(conversation_id: UUID, runner: str, last_seq: int, *, a
     """
     Conversation.objects.unscoped().select_for_update().filter(id=conversation_id).first()
     lease_extend(conversation_id, runner)
-    for turn in [] if at_once else _turns_with_news(conversation_id):
+    turns = [] if at_once else list(_turns_with_news(conversation_id))
+    held_back = any(turn.state == TurnState.WAITING for turn in turns)
+    for turn in turns:
+        if held_back and turn.by_izzy and turn.state == TurnState.QUEUED and turn.announced:
+            continue
         if turn.state != TurnState.WAITING or turn.stop_requested or not turn.announced or _is_decided(turn):
             return False
     lease_release(conversation_id, runner, last_seq)
@@ -101,19 +107,29 @@ def _announcement(turn: Turn) -> list[Told]:
 
 def queued_line(turn: Turn) -> Told:
     """The `turn_queued` event: the client's name for the message, the message itself, and what it replaced."""
-    message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
+    message = opening_message(turn)
     replaced = Message.objects.unscoped().filter(superseded_by=turn).values_list("id", flat=True)
     return told(
         turn.id,
         TurnQueued(turn.client_id),
-        message=message_json(message, turn),
+        message=None if turn.by_izzy else message_json(message, turn),
         replaces=[str(value) for value in replaced],
         title=turn.conversation.title,
     )
 
 
+def opening_message(turn: Turn) -> Message:
+    """The user's message that the turn answers, or the notice by which Izzy opened it."""
+    return turn.messages.get(role=Role.USER, kind__in=[MessageKind.TEXT, MessageKind.NOTICE])
+
+
 def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
-    """Settles what waits for the user, then takes the oldest turn that can run."""
+    """Settles what waits for the user, then takes the oldest turn that can run.
+
+    What Izzy has to tell by itself neither declines what the user is asked nor goes ahead of it.
+    """
+    if waiting and all(turn.by_izzy for turn in queued):
+        queued = []
     for turn in waiting:
         if turn.stop_requested:
             work.told += _end_early(turn, STOPPED)
@@ -151,7 +167,7 @@ def _take(turn: Turn) -> bool:
 
 def _place(turn: Turn) -> None:
     """Moves a message that queued behind a running turn after what that turn has produced."""
-    message = turn.messages.get(role=Role.USER, kind=MessageKind.TEXT)
+    message = opening_message(turn)
     if (
         Message.objects.unscoped()
         .filter(conversation_id=turn.conversation_id, position__gt=message.position)

@@ -1,0 +1,161 @@
+"""REST of builds: `/builds/` and what hangs on one."""
+
+from typing import Any, cast
+from uuid import UUID
+
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.capabilities.serializers import page_of
+from apps.core.errors import InvalidInput
+from apps.core.pagination import Pages
+
+from . import services
+from .events import build_stream
+from .models import State
+from .output import build_detail_json, build_json
+from .selectors import build_get, builds_for
+from .serializers import (
+    BuildAnswerInput,
+    BuildDetailOutput,
+    BuildInput,
+    BuildOutput,
+    BuildRequestedOutput,
+)
+
+NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
+MAX_NUMBER = 2**31 - 1
+
+
+class BuilderView(APIView):
+    """What the views share: whose builds, and the limits on writing."""
+
+    @property
+    def throttle_scope(self) -> str | None:
+        return None if (self.request.method or "") in SAFE_METHODS else "write"
+
+    @property
+    def user_id(self) -> UUID:
+        return cast("UUID", self.request.user.pk)
+
+    def body(self) -> dict[str, Any]:
+        if not isinstance(self.request.data, dict):
+            raise InvalidInput("The body must be a JSON object.", code="wrong_type")
+        return self.request.data
+
+
+class BuildsView(BuilderView):
+    """`GET POST /builds/`."""
+
+    @extend_schema(
+        operation_id="builds_list",
+        parameters=[
+            OpenApiParameter("state", str, enum=list(State.values)),
+            OpenApiParameter("name", str, description="Only builds of the capability of this name."),
+        ],
+        responses=page_of("BuildPage", BuildOutput(many=True)),
+    )
+    def get(self, request: Request) -> Response:
+        state = request.query_params.get("state", "")
+        if state and state not in State.values:
+            raise InvalidInput(f"state is one of {', '.join(State.values)}.", field="state")
+        rows = builds_for(self.user_id, state=state, name=request.query_params.get("name", "")[:48])
+        pages = Pages()
+        page = pages.paginate_queryset(rows, request, view=self) or []
+        return pages.get_paginated_response([build_json(build) for build in page])
+
+    @extend_schema(
+        operation_id="builds_create",
+        request=BuildInput,
+        responses={200: BuildRequestedOutput, 202: BuildRequestedOutput},
+    )
+    def post(self, request: Request) -> Response:
+        body = self.body()
+        if body.get("capability") is not None:
+            build = services.build_change(
+                user_id=self.user_id,
+                name=body["capability"],
+                feedback=body.get("feedback") or "",
+                execution_id=body.get("execution"),
+            )
+            answer = {"status": "building", "capability_id": build.capability_id, "build_id": build.pk}
+            return Response(answer, status=202)
+        schema = NO_INPUT if body.get("input_schema") is None else body["input_schema"]
+        if not isinstance(schema, dict):
+            raise InvalidInput("input_schema must be an object.", code="wrong_type", field="input_schema")
+        requested = services.build_request(
+            user_id=self.user_id,
+            name=body.get("name"),
+            description=body.get("description"),
+            input_schema=schema,
+        )
+        answer = {
+            "status": requested.status,
+            "capability_id": requested.capability.pk,
+            "build_id": requested.build.pk if requested.build else None,
+        }
+        return Response(answer, status=202 if requested.build else 200)
+
+
+class BuildView(BuilderView):
+    """`GET /builds/{id}/`."""
+
+    @extend_schema(operation_id="build_read", responses=BuildDetailOutput)
+    def get(self, request: Request, build_id: str) -> Response:
+        return Response(build_detail_json(build_get(self.user_id, build_id)))
+
+
+class BuildEventsView(BuilderView):
+    """`GET /builds/{id}/events/`: its messages as server-sent events."""
+
+    @extend_schema(
+        operation_id="build_events",
+        parameters=[
+            OpenApiParameter(
+                "Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen."
+            )
+        ],
+        responses={(200, "text/event-stream"): OpenApiResponse(OpenApiTypes.STR, "The messages.")},
+    )
+    def get(self, request: Request, build_id: str) -> HttpResponseBase:
+        build = build_get(self.user_id, build_id)
+        after = _number(request.headers.get("Last-Event-ID", ""))
+        response = StreamingHttpResponse(build_stream(build.pk, after), content_type="text/event-stream")
+        response["Cache-Control"] = "no-cache"
+        response["X-Accel-Buffering"] = "no"
+        return response
+
+
+class BuildAnswerView(BuilderView):
+    """`POST /builds/{id}/answer/`: the answer to a question, or yes or no to hosts."""
+
+    @extend_schema(operation_id="build_answer", request=BuildAnswerInput, responses=BuildDetailOutput)
+    def post(self, request: Request, build_id: str) -> Response:
+        body = self.body()
+        services.build_answer(
+            user_id=self.user_id,
+            build_id=build_id,
+            question_id=body.get("id"),
+            text=body.get("text"),
+            decision=body.get("decision"),
+        )
+        return Response(build_detail_json(build_get(self.user_id, build_id)))
+
+
+class BuildCancelView(BuilderView):
+    """`POST /builds/{id}/cancel/`."""
+
+    @extend_schema(operation_id="build_cancel", request=None, responses={202: BuildOutput})
+    def post(self, request: Request, build_id: str) -> Response:
+        build = services.build_cancel(user_id=self.user_id, build_id=build_id)
+        return Response(build_json(build), status=202)
+
+
+def _number(text: str) -> int:
+    """What a browser sends back of the last event's id; anything else begins from the start."""
+    return min(int(text), MAX_NUMBER) if text.isascii() and text.isdigit() and len(text) < 20 else 0

@@ -1,0 +1,52 @@
+"""The messages of a build as server-sent events, from wherever the reader had got to."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from uuid import UUID
+
+from apps.core.database import in_db
+
+from .models import Build, BuilderMessage
+from .selectors import message_json, messages_after
+
+POLL_SECONDS = 0.3
+KEEP_ALIVE_SECONDS = 15.0
+
+
+async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None]:
+    """Every message above the number `after`, then each as it comes, until the build has ended and all were sent.
+
+    `id` is a message's number, so that a reader that comes again with `Last-Event-ID` misses nothing and gets nothing twice.
+    """
+    silent = 0.0
+    while True:
+        found = await in_db(_news, build_id, after)
+        if found is None:
+            return
+        messages, over = found
+        for message in messages:
+            after = message.number
+            yield _event(message)
+        if over:
+            return
+        silent = 0.0 if messages else silent + POLL_SECONDS
+        if silent >= KEEP_ALIVE_SECONDS:
+            silent = 0.0
+            yield b": still here\n\n"
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _news(build_id: UUID, after: int) -> tuple[list[BuilderMessage], bool] | None:
+    """Read in this order: a build that is over has no message that comes later."""
+    build = Build.objects.unscoped().filter(pk=build_id).first()
+    if build is None:
+        return None
+    return messages_after(build, after), not build.is_open
+
+
+def _event(message: BuilderMessage) -> bytes:
+    data = json.dumps(
+        {"build": str(message.build_id), **message_json(message)}, ensure_ascii=False, separators=(",", ":")
+    )
+    return f"event: {message.type}\nid: {message.number}\ndata: {data}\n\n".encode()

@@ -1,0 +1,93 @@
+"""What builds mean for their conversation: their messages stand in its log, and their end is told in it."""
+
+from uuid import UUID
+
+from apps.accounts.selectors import preferences_for
+from apps.agent.canonical import canonical_json
+from apps.agent.events import Build as BuildEvent
+from apps.builder.models import Build, State
+from apps.builder.selectors import conversations_with_news, message_json
+from apps.builder.services.telling import messages_untold
+from apps.capabilities.models import CapabilityVersion
+from apps.chat.log import Told, told
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
+from apps.chat.services.messages import position_next
+
+READY = "**{name}** is ready{version}. {description}"
+WAITS = "**{name}** is built{version}, and waits for your approval before its first run: {wish}. Approve it on the card above or on its page."
+FAILED = "I could not build **{name}**. {reason}"
+NOTICE = "<notice>\nFrom Izzy, not from the user: {text}\n</notice>"
+GO_ON = (
+    "The tool cap_{name}, which you had requested, is active now and among your tools. The user wishes you to go on by yourself: "
+    "use it for what they had asked for, and answer. Do not ask for it to be built again."
+)
+NO_NEED = "The build of cap_{name} has ended. What follows has been told to the user."
+
+
+def builds_told(conversation_id: UUID) -> list[Told]:
+    """The `build` events that are due in the conversation's log. Call it inside the transaction that writes it.
+
+    They belong to the turn that asked for the build; where that is gone nobody is told.
+    """
+    lines = []
+    for build, messages in messages_untold(conversation_id=conversation_id):
+        if build.turn_id and Turn.objects.for_user(build.user_id).filter(id=build.turn_id).exists():
+            lines += [
+                told(build.turn_id, BuildEvent(str(build.pk), message_json(message))) for message in messages
+            ]
+    return lines
+
+
+def conversations_to_tell() -> list[UUID]:
+    """Conversations whose log lacks messages of builds; for one that was deleted they count as told."""
+    wanted = conversations_with_news()
+    if not wanted:
+        return []
+    there = set(Conversation.objects.unscoped().filter(id__in=wanted).values_list("id", flat=True))
+    for gone in set(wanted) - there:
+        messages_untold(conversation_id=gone)
+    return [conversation_id for conversation_id in wanted if conversation_id in there]
+
+
+def build_announce(build: Build) -> None:
+    """Queues a turn of Izzy's own that tells how the build ended, or that goes on with what the user had asked for.
+
+    Called inside the transaction that ends the build. One that the user cancelled needs no word.
+    """
+    if build.conversation_id is None or build.state == State.CANCELLED:
+        return
+    conversation = Conversation.objects.for_user(build.user_id).filter(id=build.conversation_id).first()
+    if conversation is None:
+        return
+    version = CapabilityVersion.objects.for_user(build.user_id).filter(
+        capability_id=build.capability_id, number=build.version or 0
+    )
+    words, usable = _words(build, version.first())
+    goes_on = usable and preferences_for(build.user_id).build_continue
+    notice = (GO_ON if goes_on else NO_NEED).format(name=build.name)
+    turn = Turn.objects.create(
+        user_id=build.user_id, conversation=conversation, by_izzy=True, said="" if goes_on else words
+    )
+    Message.objects.create(
+        user_id=build.user_id,
+        conversation=conversation,
+        turn=turn,
+        position=position_next(conversation.id),
+        role=Role.USER,
+        kind=MessageKind.NOTICE,
+        blocks=canonical_json([{"type": "text", "text": NOTICE.format(text=notice)}]),
+        speaker="izzy",
+        indexed=True,
+        captured=True,
+    )
+
+
+def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
+    """What the user is told, and whether the tool can be used now."""
+    if version is None:
+        return FAILED.format(name=build.name, reason=build.reason.partition("\n")[0]), False
+    named = f" in version {version.number}" if version.number > 1 else ""
+    if not version.is_approved:
+        wish = ", ".join([*version.hosts, *version.secrets])
+        return WAITS.format(name=build.name, version=named, wish=wish), False
+    return READY.format(name=build.name, version=named, description=version.description), True

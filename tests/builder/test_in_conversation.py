@@ -1,0 +1,205 @@
+"""A build seen from its conversation: its messages as events, its end told, and going on by itself."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import User
+from apps.accounts.services import preferences_update
+from apps.builder.models import Build, State
+from apps.builder.runner.pool import BuildPool
+from apps.builder.services import build_answer
+from apps.chat.models import Message
+from apps.chat.runner.registry import registry
+from apps.core.database import in_db
+from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
+from tests.chat.client import Frame, Socket, connected
+from tests.peers.anthropic_server import AnthropicServer, reply, tool
+
+WISH = reply(
+    tool("request_capability", {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA})
+)
+PROMISE = reply("I am building a dice roller for you.")
+
+
+@pytest.fixture(autouse=True)
+async def _quiet() -> AsyncIterator[None]:
+    yield
+    await registry().close()
+
+
+@asynccontextmanager
+async def working(pool: BuildPool) -> AsyncIterator[None]:
+    """The worker's part beside the test."""
+    task = asyncio.ensure_future(pool.run())
+    try:
+        yield
+    finally:
+        pool.stop()
+        await task
+
+
+async def build_message(socket: Socket, fits: Callable[[dict[str, Any]], bool]) -> Frame:
+    """Reads on to a message of a build."""
+    while True:
+        frame = await socket.until("build")
+        if fits(frame["message"]):
+            return frame
+
+
+def of_type(kind: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda message: message["type"] == kind
+
+
+async def test_the_page_gets_every_message_once_and_the_end_is_told(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    cast = Cast(chat=[WISH, PROMISE, reply("3d6 it is.")], builder=[write(), register()])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        queued = await socket.say("Build me a dice roller")
+        asked = await socket.ended()
+        assert asked["build_id"]
+        done = await build_message(socket, of_type("complete"))
+        told = await socket.ended()
+
+    assert done["turn"] == queued["turn"]
+    frames = [frame for frame in socket.seen if frame["type"] == "build"]
+    assert [frame["message"]["number"] for frame in frames] == list(range(1, len(frames) + 1))
+    assert {frame["build_id"] for frame in frames} == {asked["build_id"]}
+    numbers = [frame["seq"] for frame in socket.seen if frame["type"] != "html"]
+    assert numbers == sorted(set(numbers))
+    assert told["text"].startswith("**dice_roller** is ready.")
+    assert len(cast.chat_requests) == 2, "telling the end asks no model"
+
+
+async def test_the_next_request_has_the_tool_and_knows_what_happened(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    roll = reply(tool("cap_dice_roller", {"count": 3, "sides": 6}))
+    cast = Cast(chat=[WISH, PROMISE, roll, reply("You rolled.")], builder=[write(), register()])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        queued = await socket.say("Build me a dice roller")
+        await socket.ended()
+        await socket.ended()
+        await socket.say("Roll 3d6", conversation=queued["conversation"])
+        answer = await socket.ended()
+
+    third = cast.chat_requests[2]
+    assert third["tools"][-1]["name"] == "cap_dice_roller"
+    assert third["tools"][: len(cast.chat_requests[0]["tools"])] == cast.chat_requests[0]["tools"]
+    roles = [message["role"] for message in third["messages"]]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+    words = json.dumps(third["messages"])
+    assert "From Izzy, not from the user" in words
+    assert "3d6: " in last_result(cast.chat_requests[3])["content"]
+    assert answer["text"] == "You rolled."
+
+
+async def test_it_goes_on_by_itself_where_the_user_wishes(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    await in_db(lambda: preferences_update(user_id=alice.pk, build_continue=True))
+    roll = reply(tool("cap_dice_roller", {"count": 3, "sides": 6}))
+    cast = Cast(chat=[WISH, PROMISE, roll, reply("You rolled a nine.")], builder=[write(), register()])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        await socket.say("Roll 3d6 with a dice roller of your own")
+        await socket.ended()
+        went_on = await socket.ended()
+
+    assert went_on["text"] == "You rolled a nine."
+    assert [call["name"] for call in went_on["tool_calls"]] == ["cap_dice_roller"]
+    assert "go on by yourself" in json.dumps(cast.chat_requests[2]["messages"][-1])
+
+
+async def test_a_failed_build_is_told_with_its_reason(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    cannot = reply("It needs a paid service.")
+    cast = Cast(chat=[WISH, PROMISE], builder=[cannot, cannot, cannot])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        await socket.say("Build me a dice roller")
+        await socket.ended()
+        told = await socket.ended()
+
+    assert told["text"] == "I could not build **dice_roller**. It needs a paid service."
+
+
+async def test_a_notice_neither_declines_a_question_nor_goes_ahead_of_it(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    held = register()
+    held.hold_after = 0
+    ask = reply(tool("ask_user", {"question": "Which colour?"}))
+    cast = Cast(chat=[WISH, PROMISE, ask, reply("Red it is.")], builder=[write(), held])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        queued = await socket.say("Build me a dice roller")
+        await socket.ended()
+        await socket.say("Paint it", conversation=queued["conversation"])
+        question = await socket.until("question")
+        await socket.ended()
+        held.release.set()
+        await build_message(socket, of_type("complete"))
+        await socket.send("answer", id=question["id"], text="red")
+        first, second = await socket.ended(), await socket.ended()
+
+    assert first["text"] == "Red it is."
+    assert second["text"].startswith("**dice_roller** is ready.")
+
+
+async def test_the_answer_typed_on_the_page_reaches_the_builder(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    ask = reply(tool("ask_user", {"question": "How many sides at most?"}))
+    cast = Cast(chat=[WISH, PROMISE], builder=[ask, write(), register()])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        await socket.say("Build me a dice roller")
+        question = await build_message(socket, of_type("question"))
+        await in_db(lambda: build_answer(user_id=alice.pk, build_id=question["build_id"], text="a hundred"))
+        await build_message(socket, of_type("complete"))
+
+    assert last_result(cast.builder_requests[1])["content"] == "The user answers: a hundred"
+    messages = [frame["message"] for frame in socket.seen if frame["type"] == "build"]
+    assert ("answer", "to_builder") in [(each["type"], each["direction"]) for each in messages]
+
+
+async def test_a_builder_without_an_answer_goes_on(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Any
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.3
+    ask = reply(tool("ask_user", {"question": "How many sides at most?"}))
+    cast = Cast(chat=[WISH, PROMISE], builder=[ask, write(), register()])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        await socket.say("Build me a dice roller")
+        await build_message(socket, of_type("complete"))
+
+    assert "has not answered" in last_result(cast.builder_requests[1])["content"]
+    build = await in_db(lambda: Build.objects.for_user(alice).get())
+    assert build.state == State.DONE
+
+
+async def test_no_word_of_a_build_counts_as_the_users_own(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    cast = Cast(chat=[WISH, PROMISE], builder=[write(), register()])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        queued = await socket.say("Build me a dice roller")
+        await socket.ended()
+        await socket.ended()
+        snapshot = await socket.snapshot(queued["conversation"])
+
+    said = [(message["role"], message["text"]) for message in snapshot["messages"]]
+    assert [text for role, text in said if role == "user"] == ["Build me a dice roller"]
+    notice = await in_db(lambda: Message.objects.for_user(alice).get(kind="notice"))
+    assert (notice.text, notice.captured, notice.indexed) == ("", True, True)
