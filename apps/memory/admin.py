@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 from apps.core.errors import IzzyError
 
+from . import capture_admin as capture_admin
 from . import file_admin as file_admin
 from . import services
 from .fields import clean_changes

@@ -38,7 +38,7 @@ class Nearby:
 def notes_for(user_id: UUID, segments: Sequence[Segment], shown: Sequence[UUID] = ()) -> list[Memory]:
     """The active notes that a window is most likely about, those that its conversation was shown first."""
     fresh = [segment for segment in segments if not segment.seen]
-    own = [segment for segment in fresh if segment.trust == Trust.USER] or fresh
+    own = sorted(fresh, key=lambda segment: segment.trust != Trust.USER)
     scores: dict[UUID, float] = {}
     for segment in own[:SEGMENTS_ASKED]:
         for note_id, value in similar(user_id, segment.text, top_k=CANDIDATES, scope=NOTES):

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import IzzyError
 from apps.memory import selectors, services
+from apps.memory.capture.selectors import capture_status
 from apps.memory.forms import FilterForm, NoteForm
 from apps.memory.models import Memory, Origin, Status
 from apps.memory.searching import notes_search
@@ -45,6 +46,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
         context["problem"] = error.message
     if request.headers.get("HX-Request"):
         return render(request, "memory/_list.html", context)
+    context["capture"] = capture_status(request.user.pk).sentence
     context["empty"] = not Memory.objects.for_user(request.user).exists()
     return render(request, "memory/list.html", context)
 
