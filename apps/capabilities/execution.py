@@ -39,6 +39,7 @@ class Ready:
     files: Mapping[str, str]
     spec: SandboxSpec
     scrubber: Scrubber
+    backend: str
 
 
 async def capability_execute(
@@ -55,10 +56,9 @@ async def capability_execute(
     InvalidInput (`bad_input`); SandboxUnavailable. Whatever the tool does wrong is in the row. Cancelling kills the
     sandbox and ends the row as cancelled.
     """
+    ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API))
     from .sandbox import run_capability
 
-    backend = await in_db(current_backend)
-    ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API))
     try:
         outcome = await run_capability(ready.spec, ready.files, args, progress)
     except SandboxUnavailable:
@@ -68,14 +68,18 @@ async def capability_execute(
         outcome = _failed(ErrorCode.INSTALL_FAILED, error.message)
     except asyncio.CancelledError:
         stopped = _failed(ErrorCode.CANCELLED, "The run was stopped.")
-        await asyncio.shield(asyncio.ensure_future(_finish(ready, stopped, backend.name)))
+        await asyncio.shield(asyncio.ensure_future(_finish(ready, stopped)))
         raise
-    return await _finish(ready, outcome, backend.name)
+    return await _finish(ready, outcome)
 
 
-async def _finish(ready: Ready, outcome: Outcome, backend: str) -> Execution:
+async def _finish(ready: Ready, outcome: Outcome) -> Execution:
     return await in_db(
-        execution_finish, execution=ready.execution, outcome=outcome, backend=backend, scrubber=ready.scrubber
+        execution_finish,
+        execution=ready.execution,
+        outcome=outcome,
+        backend=ready.backend,
+        scrubber=ready.scrubber,
     )
 
 
@@ -91,6 +95,7 @@ def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place) -> Re
     files = files_verified(version, capability.name)
     environment = _environment(user_id, capability, version)
     scrubber = Scrubber([*secret_values(), *environment.values()])
+    backend = current_backend()
     execution = execution_begin(
         capability=capability, version=version, args=args, place=place, scrubber=scrubber
     )
@@ -101,7 +106,9 @@ def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place) -> Re
         env=environment,
         requirements=files[REQUIREMENTS],
     )
-    return Ready(execution=execution, files={MAIN: files[MAIN]}, spec=spec, scrubber=scrubber)
+    return Ready(
+        execution=execution, files={MAIN: files[MAIN]}, spec=spec, scrubber=scrubber, backend=backend.name
+    )
 
 
 def runnable_version(capability: Capability) -> CapabilityVersion:

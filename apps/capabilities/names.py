@@ -15,6 +15,8 @@ SECRET = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 HOST = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
 )
+PAGES = frozenset({"new", "install"})
+"""Names of pages that stand where a capability's own page would."""
 RESERVED_ENVIRONMENT = frozenset(
     [
         "PATH",
@@ -49,8 +51,8 @@ def clean_name(value: object) -> str:
             f"for example weather_lookup; {name[:60]!r} does not."
         )
         raise InvalidInput(message, code="invalid_name", field="name")
-    if find_tool(name) is not None or name.startswith(PREFIX):
-        message = f"{name} is taken by a built-in tool. Choose another name."
+    if find_tool(name) is not None or name.startswith(PREFIX) or name in PAGES:
+        message = f"{name} is taken by Izzy itself. Choose another name."
         if name.startswith(PREFIX):
             message = f"name must not begin with {PREFIX}: that is put before it anyway."
         raise InvalidInput(message, code="reserved_name", field="name")

@@ -1,7 +1,7 @@
 """Writes of the catalog: each keyword-only, in one transaction."""
 
 from .approval import capability_approve
-from .creation import capability_begin, capability_create
+from .creation import capability_begin, capability_create, capability_rebuild
 from .lifecycle import (
     capability_delete,
     capability_disable,
@@ -22,6 +22,7 @@ __all__ = [
     "capability_disable",
     "capability_enable",
     "capability_fail",
+    "capability_rebuild",
     "capability_rollback",
     "capability_update",
     "execution_begin",

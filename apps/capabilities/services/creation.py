@@ -13,7 +13,7 @@ from apps.capabilities.names import clean_name
 from apps.capabilities.schemas import clean_schema
 from apps.core.errors import Conflict
 
-from .rows import capability_save, version_write
+from .rows import capability_locked, capability_save, version_write
 
 UNTRUSTED = "It came from an archive. Look at its files, then approve it."
 
@@ -50,6 +50,27 @@ def capability_begin(
     name = clean_name(name)
     description, schema = clean_description(description), clean_schema(dict(input_schema))
     return _new(user_id, name, description, schema)
+
+
+@transaction.atomic
+def capability_rebuild(
+    *,
+    user_id: UUID,
+    capability_id: UUID,
+    description: str | None = None,
+    input_schema: Mapping[str, Any] | None = None,
+) -> Capability:
+    """Before one is built again: without a version it is building, with the new description and schema where given;
+    one that has a version stays as it is until the new one comes. Raises NotFound, InvalidInput."""
+    capability = capability_locked(user_id, capability_id)
+    if capability.current is not None:
+        return capability
+    if description is not None:
+        capability.description = clean_description(description)
+    if input_schema is not None:
+        capability.input_schema = clean_schema(dict(input_schema))
+    capability_save(capability, Status.BUILDING)
+    return capability
 
 
 def _new(user_id: UUID, name: str, description: str, schema: dict[str, Any]) -> Capability:

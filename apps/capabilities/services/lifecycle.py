@@ -51,9 +51,16 @@ def capability_disable(*, user_id: UUID, capability_id: UUID, reason: str = "") 
 
 @transaction.atomic
 def capability_fail(*, user_id: UUID, capability_id: UUID, reason: str) -> Capability:
-    """Marks it as failed, with the reason that the page and the model are told."""
+    """Marks it as failed, with the reason that the page and the model are told.
+
+    One that has a version keeps its status: a build failed, not the tool. While it says building (a crash in between)
+    it is put back into use.
+    """
     capability = capability_locked(user_id, capability_id)
-    capability_save(capability, Status.FAILED, reason[:MAX_REASON_CHARS])
+    if capability.current is None:
+        capability_save(capability, Status.FAILED, reason[:MAX_REASON_CHARS])
+    elif capability.status == Status.BUILDING:
+        capability_save(capability, Status.ACTIVE)
     return capability
 
 

@@ -1,0 +1,279 @@
+"""REST of capabilities: `/capabilities/` and what hangs on one, addressed by its name (or id)."""
+
+from collections.abc import Mapping
+from typing import IO, Any, cast
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.core.errors import InvalidInput
+from apps.core.pagination import Pages
+from apps.core.parsers import StrictJSONParser
+
+from . import services
+from .archives import archive_of, archive_read
+from .drafts import Draft
+from .execution import capability_execute
+from .inputs import DRAFT_FIELDS, WRITABLE, body_of, draft_parts, optional_version
+from .models import Capability, Origin, Status, Trigger
+from .output import capability_detail_json, capability_json, execution_json, run_json
+from .selectors import capabilities_for, capability_get, executions_of
+from .serializers import (
+    CapabilityDetailOutput,
+    CapabilityInput,
+    CapabilityOutput,
+    ExecutionOutput,
+    RunInput,
+    RunOutput,
+    VersionInput,
+    page_of,
+)
+from .services.runs import Place
+
+MAX_QUERY_CHARS = 1_000
+
+
+class ZipParser(BaseParser):
+    """A capability as an archive: the bytes themselves."""
+
+    media_type = "application/zip"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        return bytes(stream.read())
+
+
+class CapabilityView(APIView):
+    """What the views share: whose capability it is, and the limits on writing."""
+
+    @property
+    def throttle_scope(self) -> str | None:
+        return None if (self.request.method or "") in SAFE_METHODS else "write"
+
+    @property
+    def user_id(self) -> UUID:
+        return cast("UUID", self.request.user.pk)
+
+    @property
+    def origin(self) -> Origin:
+        return Origin.API if self.request.auth else Origin.USER
+
+    def find(self, name: str) -> Capability:
+        return capability_get(self.user_id, name)
+
+    def detail(self, name: object, code: int = status.HTTP_200_OK) -> Response:
+        return Response(capability_detail_json(capability_get(self.user_id, name)), status=code)
+
+
+FILTERS = [
+    OpenApiParameter("q", str, description="Words that must occur in name, description or tags."),
+    OpenApiParameter("status", str, enum=list(Status.values)),
+    OpenApiParameter("tag", str),
+    OpenApiParameter("page", int),
+    OpenApiParameter("page_size", int, description="At most 200."),
+]
+
+
+@extend_schema(tags=["capabilities"])
+class CapabilitiesView(CapabilityView):
+    """All capabilities."""
+
+    parser_classes = [StrictJSONParser, ZipParser]
+
+    @extend_schema(
+        operation_id="capabilities_list",
+        parameters=FILTERS,
+        responses=page_of("CapabilityPage", CapabilityOutput(many=True)),
+    )
+    def get(self, request: Request) -> Response:
+        """List capabilities by name."""
+        rows = capabilities_for(self.user_id, **_filters(request))
+        pages = Pages()
+        shown: list[Any] = pages.paginate_queryset(rows, request, view=self) or []
+        return pages.get_paginated_response([capability_json(row) for row in shown])
+
+    @extend_schema(
+        operation_id="capabilities_create",
+        request={"application/json": CapabilityInput, "application/zip": OpenApiTypes.BINARY},
+        responses={201: CapabilityDetailOutput},
+    )
+    def post(self, request: Request) -> Response:
+        """Make a capability: active, or waiting for `approve/` where it asks for hosts or secrets.
+
+        As `application/zip` an archive is brought in; that one is disabled until it is approved.
+        """
+        if isinstance(request.data, bytes):
+            name, draft = archive_read(request.data)
+            made = services.capability_create(
+                user_id=self.user_id, name=name, draft=draft, origin=Origin.IMPORT, untrusted=True
+            )
+            return self.detail(made.name, status.HTTP_201_CREATED)
+        body = body_of(request, WRITABLE)
+        parts = draft_parts(body)
+        parts = {"description": None, "input_schema": None, "main": "", **parts}
+        made = services.capability_create(
+            user_id=self.user_id, name=body.get("name", ""), draft=Draft(**parts), origin=self.origin
+        )
+        return self.detail(made.name, status.HTTP_201_CREATED)
+
+
+@extend_schema(tags=["capabilities"])
+class OneCapabilityView(CapabilityView):
+    """One capability."""
+
+    @extend_schema(operation_id="capabilities_retrieve", responses=CapabilityDetailOutput)
+    def get(self, request: Request, capability: str) -> Response:
+        """Read a capability with its files and versions."""
+        return self.detail(capability)
+
+    @extend_schema(
+        operation_id="capabilities_update",
+        request=CapabilityInput(partial=True),
+        responses=CapabilityDetailOutput,
+    )
+    def patch(self, request: Request, capability: str) -> Response:
+        """Change a capability: a new version with these parts changed, to be approved anew where it asks for something."""
+        found = self.find(capability)
+        body = body_of(request, WRITABLE)
+        if body.pop("name", found.name) != found.name:
+            raise InvalidInput(
+                "A capability keeps its name. Make a new one instead.", code="fixed", field="name"
+            )
+        parts = draft_parts(body)
+        if not parts:
+            raise InvalidInput(f"Nothing to change: give one of {', '.join(DRAFT_FIELDS)}.", code="empty")
+        services.capability_update(user_id=self.user_id, capability_id=found.pk, origin=self.origin, **parts)
+        return self.detail(found.name)
+
+    @extend_schema(operation_id="capabilities_delete", responses={204: None})
+    def delete(self, request: Request, capability: str) -> Response:
+        """Delete a capability with its versions, files and runs, for good."""
+        services.capability_delete(user_id=self.user_id, capability_id=self.find(capability).pk)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@extend_schema(tags=["capabilities"])
+class RunView(CapabilityView):
+    """Running one."""
+
+    @extend_schema(operation_id="capabilities_run", request=RunInput, responses=RunOutput)
+    def post(self, request: Request, capability: str) -> Response:
+        """Run a capability in a fresh sandbox. 200 for every run that began, `ok` says how it ended."""
+        found = self.find(capability)
+        args = body_of(request, ("input",)).get("input", {})
+        if not isinstance(args, dict):
+            raise InvalidInput("input must be a JSON object.", code="bad_input", field="input")
+        execution = async_to_sync(capability_execute)(
+            user_id=self.user_id, name=found.name, args=args, place=Place(trigger=Trigger.API)
+        )
+        return Response(run_json(execution))
+
+
+@extend_schema(tags=["capabilities"])
+class EnableView(CapabilityView):
+    """Into use."""
+
+    @extend_schema(operation_id="capabilities_enable", request=None, responses=CapabilityDetailOutput)
+    def post(self, request: Request, capability: str) -> Response:
+        """Put a disabled or failed capability into use again."""
+        found = self.find(capability)
+        services.capability_enable(user_id=self.user_id, capability_id=found.pk)
+        return self.detail(found.name)
+
+
+@extend_schema(tags=["capabilities"])
+class DisableView(CapabilityView):
+    """Out of use."""
+
+    @extend_schema(operation_id="capabilities_disable", request=None, responses=CapabilityDetailOutput)
+    def post(self, request: Request, capability: str) -> Response:
+        """Take a capability out of use."""
+        found = self.find(capability)
+        services.capability_disable(user_id=self.user_id, capability_id=found.pk)
+        return self.detail(found.name)
+
+
+@extend_schema(tags=["capabilities"])
+class ApproveView(CapabilityView):
+    """The user's yes."""
+
+    @extend_schema(
+        operation_id="capabilities_approve", request=VersionInput, responses=CapabilityDetailOutput
+    )
+    def post(self, request: Request, capability: str) -> Response:
+        """Allow the hosts and secrets of the current version; 409 where `version` is given and another is current."""
+        found = self.find(capability)
+        version = optional_version(body_of(request, ("version",)))
+        services.capability_approve(user_id=self.user_id, capability_id=found.pk, version=version)
+        return self.detail(found.name)
+
+
+@extend_schema(tags=["capabilities"])
+class RollbackView(CapabilityView):
+    """The way back."""
+
+    @extend_schema(
+        operation_id="capabilities_rollback", request=VersionInput, responses=CapabilityDetailOutput
+    )
+    def post(self, request: Request, capability: str) -> Response:
+        """Make an earlier version the current one; without `version` the one before."""
+        found = self.find(capability)
+        version = optional_version(body_of(request, ("version",)))
+        services.capability_rollback(user_id=self.user_id, capability_id=found.pk, number=version)
+        return self.detail(found.name)
+
+
+@extend_schema(tags=["capabilities"])
+class ExecutionsView(CapabilityView):
+    """Past runs."""
+
+    @extend_schema(
+        operation_id="capabilities_executions",
+        responses=page_of("ExecutionPage", ExecutionOutput(many=True)),
+    )
+    def get(self, request: Request, capability: str) -> Response:
+        """The runs of a capability, newest first."""
+        pages = Pages()
+        shown: list[Any] = (
+            pages.paginate_queryset(executions_of(self.find(capability)), request, view=self) or []
+        )
+        return pages.get_paginated_response([execution_json(row) for row in shown])
+
+
+@extend_schema(tags=["capabilities"])
+class ArchiveView(CapabilityView):
+    """Taking one out."""
+
+    @extend_schema(
+        operation_id="capabilities_zip",
+        responses={(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The four files.")},
+    )
+    def get(self, request: Request, capability: str) -> HttpResponse:
+        """The four files of the current version as a zip."""
+        return archive_response(self.find(capability))
+
+
+def archive_response(capability: Capability) -> HttpResponse:
+    """A download of a capability."""
+    response = HttpResponse(archive_of(capability), content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="{capability.name}.zip"'
+    return response
+
+
+def _filters(request: Request) -> dict[str, str]:
+    found = {name: request.query_params.get(name, "")[:MAX_QUERY_CHARS] for name in ("q", "status", "tag")}
+    if any("\x00" in value for value in found.values()):
+        raise InvalidInput("The query holds characters that cannot be looked for.", code="invalid_text")
+    if found["status"] and found["status"] not in Status.values:
+        raise InvalidInput(f"status is one of {', '.join(Status.values)}.", field="status")
+    return found

@@ -1,0 +1,152 @@
+"""Capabilities as zip files: taken out with their four files, brought in with the care that others' files need."""
+
+import io
+import json
+import stat
+import zipfile
+import zlib
+from dataclasses import replace
+from typing import Any
+
+from apps.core.errors import InvalidInput, TooLarge
+
+from .drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, clean_permissions
+from .files import FILES, files_read
+from .models import Capability
+from .schemas import depth_of
+
+MAX_ARCHIVE_BYTES = 2_000_000
+MAX_FILE_BYTES = 400_000
+MAX_ENTRIES = 40
+MAX_MANIFEST_DEPTH = 40
+
+
+def archive_of(capability: Capability) -> bytes:
+    """A zip with one folder, named after the capability, that holds the four files as they are on disk."""
+    contents = files_read(capability.path) if capability.path else dict.fromkeys(FILES, "")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in FILES:
+            archive.writestr(f"{capability.name}/{name}", contents[name])
+    return buffer.getvalue()
+
+
+def archive_read(data: bytes) -> tuple[str, Draft]:
+    """`(name, draft)` of a zip, not yet checked as such. Raises InvalidInput (`invalid_archive`) or TooLarge.
+
+    Only files named like the four count, all in one folder; paths that lead out, symbolic links, encrypted files and
+    whatever unpacks to more than its limit refuse the whole archive. Nothing is written to disk.
+    """
+    if len(data) > MAX_ARCHIVE_BYTES:
+        raise TooLarge(
+            f"An archive has at most {MAX_ARCHIVE_BYTES:,} bytes.", field="file", limit=MAX_ARCHIVE_BYTES
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            texts = _texts(archive)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        EOFError,
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:
+        raise _wrong(f"This is no zip file that can be read: {str(error)[:200]}") from error
+    if MAIN not in texts or MANIFEST not in texts:
+        raise _wrong(f"The archive must hold {MAIN} and {MANIFEST}.")
+    return _draft(texts)
+
+
+def _texts(archive: zipfile.ZipFile) -> dict[str, str]:
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if len(entries) > MAX_ENTRIES:
+        raise _wrong(f"The archive holds more than {MAX_ENTRIES} files.")
+    folders = set()
+    found: dict[str, str] = {}
+    for entry in entries:
+        _check_entry(entry)
+        folder, _, name = entry.filename.rpartition("/")
+        if name not in FILES or folder.startswith("__MACOSX"):
+            continue
+        folders.add(folder)
+        if name in found or len(folders) > 1:
+            raise _wrong("The archive holds more than one capability. Upload them one by one.")
+        found[name] = _text(archive, entry)
+    return found
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    name = entry.filename
+    parts = name.replace("\\", "/").split("/")
+    if name.startswith(("/", "\\")) or "\\" in name or ".." in parts or ":" in name or "\x00" in name:
+        raise _wrong(f"The archive holds a path that leads out of it: {name[:100]!r}.")
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        raise _wrong(f"{name[:100]!r} is a link or another special file.")
+    if entry.flag_bits & 0x1:
+        raise _wrong(f"{name[:100]!r} is encrypted.")
+
+
+def _text(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
+    """Reads no more than the limit, whatever the archive says about the size."""
+    with archive.open(entry) as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        message = f"{entry.filename[:100]!r} is larger than {MAX_FILE_BYTES:,} bytes."
+        raise TooLarge(message, field="file", limit=MAX_FILE_BYTES)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _wrong(f"{entry.filename[:100]!r} is not text in UTF-8.") from error
+
+
+def _draft(texts: dict[str, str]) -> tuple[str, Draft]:
+    manifest = manifest_read(texts[MANIFEST])
+    name, draft = draft_of_manifest(manifest, main=texts[MAIN], requirements=texts.get(REQUIREMENTS, ""))
+    guide = texts.get(RUN_MD, "")
+    return name, draft if _generated(guide) else replace(draft, run_md=guide)
+
+
+def manifest_read(text: str) -> dict[str, Any]:
+    """The object in a manifest.json. Raises InvalidInput (`invalid_manifest`)."""
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"{MANIFEST} is not valid JSON: {str(error)[:200]}"
+        raise InvalidInput(message, code="invalid_manifest", field=MANIFEST) from error
+    if not isinstance(manifest, dict) or depth_of(manifest) > MAX_MANIFEST_DEPTH:
+        raise InvalidInput(f"{MANIFEST} must hold one JSON object.", code="invalid_manifest", field=MANIFEST)
+    return manifest
+
+
+def draft_of_manifest(manifest: dict[str, Any], *, main: str, requirements: str) -> tuple[str, Draft]:
+    """`(name, draft)` of a manifest and two files. Fields that Izzy does not know are passed over."""
+    hosts, secrets = clean_permissions(_known(manifest.get("permissions")))
+    return str(manifest.get("name", "")), Draft(
+        description=manifest.get("description") or "",
+        input_schema=manifest.get("input_schema") or {},
+        main=main,
+        requirements=requirements,
+        output_schema=manifest.get("output_schema") or {},
+        tags=manifest.get("tags") or (),
+        hosts=hosts,
+        secrets=secrets,
+        examples=manifest.get("examples") or (),
+    )
+
+
+def _known(permissions: object) -> object:
+    if isinstance(permissions, dict):
+        return {name: permissions[name] for name in ("hosts", "secrets") if name in permissions}
+    return permissions
+
+
+def _generated(guide: str) -> bool:
+    """Whether a RUN.md is one that Izzy made itself: it is made anew then."""
+    return not guide.strip() or "Called automatically by Izzy when relevant, as the tool `cap_" in guide
+
+
+def _wrong(message: str) -> InvalidInput:
+    return InvalidInput(message, code="invalid_archive", field="file")

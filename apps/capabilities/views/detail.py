@@ -1,0 +1,170 @@
+"""The pages of one capability: overview with the form to run it, files, versions, runs."""
+
+import difflib
+import json
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from apps.accounts.access import SignedInRequest
+from apps.capabilities.execution import capability_execute
+from apps.capabilities.files import FILES, files_read
+from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
+from apps.capabilities.run_form import RunForm
+from apps.capabilities.selectors import execution_get, executions_of, versions_of
+from apps.capabilities.services.runs import Place
+from apps.core.errors import IzzyError, NotFound
+
+from .shared import found, own, page
+
+RECENT = 5
+RUNS_PER_PAGE = 25
+MAX_DIFF_LINES = 2_000
+FILE_HINTS = {
+    "main.py": "The code: run(args) gets the input and returns text.",
+    "requirements.txt": "Packages it needs.",
+    "manifest.json": "What it is, takes and may reach.",
+    "RUN.md": "How to use it, read by Izzy when needed.",
+}
+
+
+@require_GET
+@own
+def overview(request: SignedInRequest, capability: str) -> HttpResponse:
+    """What it does, what it may reach, a form to try it, its newest runs."""
+    return _overview(request, found(request, capability))
+
+
+@require_POST
+@own
+def run(request: SignedInRequest, capability: str) -> HttpResponse:
+    """Runs it with what was entered; answers with what came of it, for htmx alone the result."""
+    tool = found(request, capability)
+    if tool.current is None:
+        return redirect("capabilities:overview", capability=tool.name)
+    form = RunForm(tool.current.input_schema, request.POST)
+    problem, execution = "", None
+    if form.is_valid():
+        try:
+            execution = async_to_sync(capability_execute)(
+                user_id=request.user.pk, name=tool.name, args=form.args(), place=Place(trigger=Trigger.PAGE)
+            )
+        except NotFound:
+            raise
+        except IzzyError as error:
+            problem = error.message
+    else:
+        problem = " ".join(
+            f"{form.fields[name].label}: {errors[0]}"
+            for name, errors in form.errors.items()
+            if name in form.fields
+        )
+    status = 422 if problem else 200
+    if request.headers.get("HX-Request"):
+        return render(
+            request, "capabilities/_result.html", {"execution": execution, "problem": problem}, status=status
+        )
+    return _overview(request, tool, form=form, execution=execution, problem=problem, status=status)
+
+
+@require_GET
+@own
+def files(request: SignedInRequest, capability: str) -> HttpResponse:
+    """The four files as they are on disk."""
+    tool = found(request, capability)
+    contents = files_read(tool.current.path) if tool.current else {}
+    shown = [
+        {"name": name, "text": contents[name], "hint": FILE_HINTS[name], "key": name.replace(".", "-")}
+        for name in FILES
+        if contents
+    ]
+    return page(request, "capabilities/files.html", tool, "files", {"files": shown})
+
+
+@require_GET
+@own
+def versions(request: SignedInRequest, capability: str) -> HttpResponse:
+    """All versions, newest first; one of them compared with the one before where `?compare=` names it."""
+    tool = found(request, capability)
+    rows = versions_of(tool)
+    wanted = request.GET.get("compare", "")
+    compared = next((row for row in rows if str(row.number) == wanted), None)
+    diff = _compared(rows, compared) if compared else None
+    context = {"versions": rows, "compared": compared, "diff": diff, "oldest": rows[-1].number if rows else 0}
+    return page(request, "capabilities/versions.html", tool, "versions", context)
+
+
+@require_GET
+@own
+def runs(request: SignedInRequest, capability: str) -> HttpResponse:
+    """Its runs, newest first."""
+    tool = found(request, capability)
+    shown = Paginator(executions_of(tool), RUNS_PER_PAGE).get_page(request.GET.get("page"))
+    return page(request, "capabilities/runs.html", tool, "runs", {"page": shown})
+
+
+@require_GET
+@own
+def execution(request: SignedInRequest, capability: str, execution_id: str) -> HttpResponse:
+    """One run with its input, result and logs."""
+    tool = found(request, capability)
+    row = execution_get(request.user.pk, execution_id)
+    if row.capability_id != tool.pk:
+        raise Http404("There is no run with this id.")
+    shown = json.dumps(row.input, indent=2, ensure_ascii=False)
+    return page(request, "capabilities/run.html", tool, "runs", {"execution": row, "input_text": shown})
+
+
+def _overview(
+    request: SignedInRequest,
+    tool: Capability,
+    *,
+    form: RunForm | None = None,
+    execution: Execution | None = None,
+    problem: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    current = tool.current
+    if form is None and current is not None:
+        form = RunForm(current.input_schema, example=_example(request, current))
+    runnable = bool(current and current.is_approved and tool.status == Status.ACTIVE)
+    context = {
+        "form": form,
+        "examples": range(1, len(current.examples) + 1) if current else [],
+        "execution": execution,
+        "problem": problem,
+        "runnable": runnable,
+        "recent": executions_of(tool)[:RECENT],
+    }
+    return page(request, "capabilities/overview.html", tool, "overview", context, status=status)
+
+
+def _example(request: SignedInRequest, version: CapabilityVersion) -> dict[str, Any] | None:
+    """The example that `?example=` names, else the first."""
+    wanted = request.GET.get("example", "1")
+    place = int(wanted) if wanted.isascii() and wanted.isdecimal() and len(wanted) < 4 else 1
+    chosen = version.examples[place - 1 : place] or version.examples[:1]
+    return dict(chosen[0]["input"]) if chosen else None
+
+
+def _compared(rows: list[CapabilityVersion], version: CapabilityVersion) -> list[dict[str, Any]]:
+    """What a version changed in each file, as lines of `{kind, text}`."""
+    before = next((row for row in rows if row.number < version.number), None)
+    new, old = files_read(version.path), files_read(before.path) if before else dict.fromkeys(FILES, "")
+    return [{"name": name, "lines": _lines(old[name], new[name])} for name in FILES if old[name] != new[name]]
+
+
+def _lines(old: str, new: str) -> list[dict[str, str]]:
+    kinds = {"+": "add", "-": "del", "@": "place"}
+    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
+    lines = [{"kind": kinds.get(line[:1], "same"), "text": line} for line in list(diff)[2:]]
+    if len(lines) > MAX_DIFF_LINES:
+        lines = [
+            *lines[:MAX_DIFF_LINES],
+            {"kind": "place", "text": f"… {len(lines) - MAX_DIFF_LINES} more lines"},
+        ]
+    return lines

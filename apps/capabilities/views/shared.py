@@ -1,0 +1,72 @@
+"""What the pages of capabilities share."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+
+from apps.accounts.access import SignedInRequest
+from apps.capabilities.models import Capability, Status
+from apps.capabilities.output import is_tampered
+from apps.capabilities.selectors import capability_get, retire_reason, secrets_missing, success_rate
+from apps.core.errors import NotFound
+
+P = ParamSpec("P")
+View = Callable[Concatenate[SignedInRequest, P], HttpResponse]
+
+
+def own(view: View[P]) -> View[P]:
+    """A page of a capability that is unknown or somebody else's is not there."""
+
+    @wraps(view)
+    def guarded(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except NotFound as error:
+            raise Http404(error.message) from error
+
+    return guarded
+
+
+def found(request: SignedInRequest, name: str) -> Capability:
+    return capability_get(request.user.pk, name)
+
+
+def standing(capability: Capability) -> dict[str, str]:
+    """`{tone, label}` of the badge that says how a capability stands."""
+    if capability.status == Status.ACTIVE and capability.current and not capability.current.is_approved:
+        return {"tone": "warn", "label": "Waits for your approval"}
+    tones = {Status.ACTIVE: "ok", Status.BUILDING: "accent", Status.FAILED: "danger", Status.DISABLED: ""}
+    return {"tone": tones[Status(capability.status)], "label": capability.get_status_display()}
+
+
+def percent(capability: Capability) -> str:
+    rate = success_rate(capability)
+    return "" if rate is None else f"{rate:.0%}"
+
+
+def page(
+    request: SignedInRequest,
+    template: str,
+    capability: Capability,
+    tab: str,
+    context: dict[str, Any],
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    """A page of one capability with its head and tabs."""
+    current = capability.current
+    frame = {
+        "nav": "capabilities",
+        "tab": tab,
+        "capability": capability,
+        "version": current,
+        "standing": standing(capability),
+        "success": percent(capability),
+        "retire": retire_reason(capability),
+        "tampered": bool(current and is_tampered(current, capability.name)),
+        "missing_secrets": secrets_missing(request.user.pk, current.secrets) if current else [],
+    }
+    return render(request, template, {**frame, **context}, status=status)
