@@ -1,4 +1,5 @@
-"""How much of each request repeats the one before, byte for byte, over a conversation with tools."""
+"""How much of each request repeats the one before, byte for byte, over a conversation with tools, and over one that
+outgrows its budget and is summed up."""
 
 import asyncio
 import json
@@ -38,6 +39,10 @@ TOPICS = (
     "When is the car due?",
 )
 PARTS = ("tools", "system", "messages")
+SUMMARY = (
+    "The user asked what to cook for Marie, about the WiFi, for a plan of a week in Porto and when the car is due. "
+    * 6
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +73,28 @@ class Sent:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--long", type=int, default=80, help="turns of the conversation that is summed up")
+    parser.add_argument("--budget", type=int, default=10_000, help="its budget (IZZY_HISTORY_TOKENS)")
 
 
 def run(options: dict[str, Any]) -> Report:
-    """A conversation of so many turns, each with a tool call, through the real runner and SDK."""
+    """Conversations of so many turns, each with a tool call, through the real runner and SDK."""
     with scratch_database():
         user = make_user("benchmark")
         for note in NOTES:
             memory_create(
                 user_id=user.id, content=note, provenance=Provenance(origin=Origin.USER, trust=Trust.USER)
             )
-        kept = settings.ANTHROPIC_BASE_URL
+        kept = settings.ANTHROPIC_BASE_URL, settings.IZZY_HISTORY_TOKENS
         try:
             bodies, per_turn = asyncio.run(_converse(user, options["turns"]))
+            settings.IZZY_HISTORY_TOKENS = options["budget"]
+            long_bodies, _ = asyncio.run(_converse(user, options["long"]))
         finally:
-            settings.ANTHROPIC_BASE_URL = kept
-    return _report([sent_parts(body) for body in bodies], per_turn)
+            settings.ANTHROPIC_BASE_URL, settings.IZZY_HISTORY_TOKENS = kept
+    report = _report([sent_parts(body) for body in bodies], per_turn)
+    _report_long(report, long_bodies, options["long"], options["budget"])
+    return report
 
 
 async def _converse(user: User, turns: int) -> tuple[list[bytes], list[int]]:
@@ -107,6 +118,8 @@ async def _converse(user: User, turns: int) -> tuple[list[bytes], list[int]]:
 def _answer(request: dict[str, Any]) -> list[Block]:
     """A tool call for the user's words, a paragraph for the tool's result."""
     newest = request["messages"][-1]["content"]
+    if isinstance(newest, str):
+        return [{"type": "text", "text": SUMMARY}]
     count = len(request["messages"])
     if any(block["type"] == "tool_result" for block in newest):
         words = "That is what I found, and this is what I would do with it. " * 5
@@ -152,6 +165,49 @@ def _naive_share(requests: list[Sent], per_turn: list[int]) -> float:
         if index
     )
     return again / sum(sent.tokens() for sent in requests[1:])
+
+
+def _report_long(report: Report, bodies: list[bytes], turns: int, budget: int) -> None:
+    """Adds what became of the conversation that was summed up."""
+    asked = [body for body in bodies if json.loads(body).get("tools")]
+    requests = [sent_parts(body) for body in asked]
+    sizes = [sent.tokens() for sent in requests]
+    repeated = [later.repeated(earlier) for earlier, later in pairwise(requests)]
+    broken = sum(not later.starts_with(earlier) for earlier, later in pairwise(requests))
+    made = len(bodies) - len(asked)
+    history = [estimate_tokens(sent.messages) for sent in requests]
+    spent = sum(estimate_tokens(body.decode()) for body in bodies if body not in asked)
+    share = sum(repeated) / sum(sizes[1:])
+    table = report.section(
+        f"A conversation of {turns} turns with a budget of {budget:,} tokens", ["what", "value"]
+    )
+    table.add("requests", len(requests))
+    table.add("summaries made", made)
+    table.add("requests that do not start with the one before", broken)
+    table.add("share of input that repeats the request before, %", 100 * share)
+    table.add("largest history sent, tokens", max(history))
+    table.add("input tokens of all requests", sum(sizes))
+    table.add("input tokens of the summaries", spent)
+    table.add("input tokens, had nothing been summed up", _unsummed(requests))
+    report.settings |= {"long turns": turns, "budget": budget}
+    report.aims["the prompt's beginning changes only when a summary is made"] = broken == _renewed(bodies)
+    report.aims["the history sent never exceeds twice its budget"] = max(history) <= 2 * budget
+
+
+def _renewed(bodies: list[bytes]) -> int:
+    """How many requests of turns come right after one for a summary."""
+    kinds = [bool(json.loads(body).get("tools")) for body in bodies]
+    return sum(later and not earlier for earlier, later in pairwise(kinds))
+
+
+def _unsummed(requests: list[Sent]) -> int:
+    """The input of these requests, had nothing been summed up: each adds the answer before it and its newest message."""
+    fixed = estimate_tokens(requests[0].tools) + estimate_tokens(requests[0].system)
+    total, history = 0, 0
+    for sent in requests:
+        history += estimate_tokens(json.dumps(json.loads(sent.messages)[-2:], ensure_ascii=False))
+        total += fixed + history
+    return total
 
 
 def _report(requests: list[Sent], per_turn: list[int]) -> Report:
