@@ -1,8 +1,6 @@
 """Where the chat keeps words of notes: messages, the blocks sent to the model, surfaced notes, events, titles, summaries."""
 
 import json
-from collections.abc import Collection, Mapping
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -10,7 +8,6 @@ from django.db.models import Q
 from apps.agent.canonical import canonical_json
 from apps.chat.models import Conversation, Message, Role, Turn, TurnState
 from apps.chat.purging_events import events_clear, said_events_clear
-from apps.chat.selectors.conversations import CHAT_CHANNEL
 from apps.chat.summary.services import summary_forget
 from apps.core.purging.places import Hits, Place, SourceText
 from apps.core.purging.trace import MARKER, Trace, found_in, redact_text, redact_value
@@ -30,7 +27,7 @@ def register_places() -> None:
             columns=("chat.message.text",),
             why=_WHY,
             keep=True,
-            exempt=own_words_exempt,
+            offered=True,
             clear=messages_redact,
         ),
     )
@@ -115,14 +112,6 @@ def is_answering_with(trace: Trace, hits: Hits) -> bool:
 def is_answering() -> bool:
     """Whether a turn runs anywhere."""
     return Turn.objects.unscoped().filter(state=TurnState.RUNNING).exists()
-
-
-def own_words_exempt(trace: Trace) -> Mapping[str, Collection[Any]]:
-    """Messages that are to be redacted, and Izzy's own answers: what they repeat does not become the user's words."""
-    rows = Message.objects.for_user(trace.user_id)
-    answers = Q(role=Role.ASSISTANT, conversation__channel=CHAT_CHANNEL)
-    chosen = rows.filter(answers | Q(pk__in=trace.messages)).values_list("pk", flat=True)
-    return {"chat.message.text": frozenset(chosen)}
 
 
 def messages_redact(trace: Trace, hits: Hits) -> int:

@@ -14,12 +14,12 @@ _SAID = frozenset({TEXT, "response"})
 
 
 def events_clear(trace: Trace, hits: Hits) -> int:
-    """Surfaced notes leave their list, tool events and titles lose the words."""
+    """Surfaced notes leave their list, tool calls and titles lose the words; an answer's own words stay."""
     changed = 0
     rows = TurnEvent.objects.filter(
         conversation__user_id=trace.user_id, pk__in=hits.get("chat.turnevent.payload", ())
     )
-    for row in rows.exclude(type__in=_SAID).select_for_update():
+    for row in rows.exclude(type=TEXT).select_for_update():
         payload = _without(row.type, json.loads(row.payload), trace)
         if (text := canonical_json(payload)) != row.payload:
             row.payload = text
@@ -34,7 +34,8 @@ def _without(kind: str, payload: dict[str, Any], trace: Trace) -> Any:
         payload = {**payload, "items": items}
     if "title" in payload and found_in(trace.own, str(payload["title"])):
         payload = {**payload, "title": ""}
-    return redact_value(payload, trace)
+    said = {"text": payload["text"]} if kind in _SAID else {}
+    return {**redact_value(payload, trace), **said}
 
 
 def said_events_clear(message: Message) -> None:

@@ -19,9 +19,9 @@ class Place:
     """`label` names it for people, `columns` (`app_label.model.field`) are those it answers for, `why` says what it
     means when something is left there.
 
-    `keep`: the columns hold words of the user, which are never cleaned by themselves and whose fragments count as
-    shared; `exempt(trace)` gives, by column, the keys of rows that do not count so. `wordless`: packed numbers, which
-    go with their row and are not looked into. `clear(trace, hits)` cleans in its own way and returns how many rows it
+    `keep`: the columns hold words of the user, which are never cleaned by themselves. Their fragments count as shared
+    and are cleaned nowhere, but for the rows of `exempt(trace)` (keys by column) and where they are `offered`: the user
+    is asked whether they go too. `wordless`: packed numbers, which go with their row and are not looked into. `clear(trace, hits)` cleans in its own way and returns how many rows it
     changed; None: string by string. `expand(trace)` gives ids that stand for what is purged, before anything is
     cleaned. `look(trace)` counts what no column shows (postings, the memory of this process). `busy(trace, hits)`:
     somebody works with what was found and would write it again.
@@ -31,6 +31,7 @@ class Place:
     columns: tuple[str, ...] = ()
     why: str = ""
     keep: bool = False
+    offered: bool = False
     wordless: bool = False
     exempt: Callable[[Trace], Mapping[str, Collection[Any]]] | None = None
     clear: Callable[[Trace, Hits], int] | None = None

@@ -47,11 +47,11 @@ def walked() -> Iterator[tuple[Column, Place | None]]:
 
 
 def shared_fragments(trace: Trace) -> tuple[set[Run], set[str]]:
-    """The fragments that also stand in a text of the user's own which stays."""
+    """The fragments that also stand in a text of the user's own which stays and is not theirs to choose."""
     runs: set[Run] = set()
     stems: set[str] = set()
     for column, place in walked():
-        if place is None or not place.keep:
+        if place is None or not place.keep or place.offered:
             continue
         exempt = _exempt(place, trace).get(column.name, ())
         for pk, text in column.texts(trace.user_id):

@@ -23,7 +23,7 @@ class Trace:
     """One purge of one user's row or rows.
 
     `ids` are the rows themselves, `related` further ids that stand for them (a tool call that returned one). `own` are
-    the fragments of all texts they ever had, `exclusive` those of them that no other text the user keeps has.
+    the fragments of all texts they ever had, `exclusive` those of them that no other note, file or setting has.
     `messages` are the messages to be redacted whole.
     """
 
@@ -56,8 +56,8 @@ class Trace:
         return self.names(text) or found_in(self.exclusive, text)
 
     def says_same(self, text: str) -> bool:
-        """Whether a text of the user's own quotes what is purged: by a run of its words or by a word that stands in no
-        other text that stays."""
+        """Whether a text of the user's own quotes what is purged: by a run of its words, or by a distinctive word that
+        no other note has."""
         return found_in(Fragments(self.own.runs, self.exclusive.stems), text)
 
     def leaks(self, text: str) -> bool:

@@ -30,7 +30,7 @@ def trace_of(
     """What to look for when these notes or files go, and with them `messages`, which say the texts `said`.
 
     Fragments are runs of five words with a telling one among them, and distinctive words: four letters or digits and
-    more, no function words, not among the common words of English, nor in another text that the user keeps.
+    more, no function words, not among the common words of English, nor in another note, file or setting of the user.
     """
     texts, words = _note_texts(user_id, ids) if source == Purged.NOTE else _file_texts(user_id, ids)
     own = fragments_of([*texts, *said], words)
