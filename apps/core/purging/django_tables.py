@@ -2,17 +2,23 @@
 
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
+from django.db import transaction
 
+from apps.core.purging.columns import Column, columns
+from apps.core.purging.disk import scrub_request
 from apps.core.purging.places import Hits, Place
 from apps.core.purging.trace import MARKER, Trace, found_in, redact_value
-from apps.core.registries import purge_places
+from apps.core.registries import purge_places, purgers
 
 
 def register_places() -> None:
+    purgers.register("admin's log and sessions", account_forget)
     purge_places.register(
         "admin.log",
         Place(
@@ -75,3 +81,32 @@ def sessions_clear(trace: Trace, hits: Hits) -> int:
 
 def sessions_left(trace: Trace) -> int:
     return sum(1 for _ in _sessions(trace))
+
+
+def account_forget(user_id: UUID) -> int:
+    """Before an account goes: the admin's log of its rows loses their words, its sessions end, the disk is cleaned."""
+    changed = sum(_entries_of_rows(column_owner, user_id) for column_owner in _owned_models())
+    for session in Session.objects.iterator(chunk_size=200):
+        if session.get_decoded().get("_auth_user_id") == str(user_id):
+            session.delete()
+            changed += 1
+    transaction.on_commit(scrub_request)
+    return changed
+
+
+def _owned_models() -> Iterable[Column]:
+    """One column of each model whose rows belong to a user."""
+    return {column.model: column for column in columns() if column.owner}.values()
+
+
+def _entries_of_rows(column: Column, user_id: UUID) -> int:
+    content_type = ContentType.objects.get_for_model(column.model)
+    entries = LogEntry.objects.filter(content_type=content_type).exclude(
+        object_repr=MARKER, change_message=""
+    )
+    logged = list(entries.values_list("pk", "object_id"))
+    if not logged:
+        return 0
+    own = {str(pk) for pk in column.rows(user_id).values_list("pk", flat=True)}
+    gone = [pk for pk, object_id in logged if object_id in own]
+    return int(LogEntry.objects.filter(pk__in=gone).update(object_repr=MARKER, change_message=""))
