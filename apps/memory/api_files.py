@@ -18,8 +18,8 @@ from .files.paths import ROOT, clean_path
 from .inputs import body_object, whole_number
 from .models import MemoryFile, Origin, Trust
 from .output import time_json
-from .selectors.files import FileVersion, file_history, files_in
-from .serializers import UndoInput, page_of
+from .selectors.files import FileVersion, file_get, file_history, files_in
+from .serializers import RestoreInput, UndoInput, page_of
 from .services import file_history as past
 
 FIELDS = (
@@ -146,11 +146,17 @@ class FileUndoView(NotesView):
 class FileRestoreView(NotesView):
     """The way back of a deleted file."""
 
-    @extend_schema(operation_id="memory_files_restore", request=None, responses=FileOutput)
+    @extend_schema(operation_id="memory_files_restore", request=RestoreInput, responses=FileOutput)
     def post(self, request: Request, file_id: str) -> Response:
-        """Bring back a deleted file; one that is there is answered unchanged."""
-        body_object(request.data, set())
-        file = past.file_restore(user_id=self.user_id, file_id=parse_id(file_id), change=self.change)
+        """Bring back a deleted file or, with `version`, what a file was in that version."""
+        key = parse_id(file_id)
+        file_get(self.user_id, key)
+        version = body_object(request.data, {"version"}).get("version")
+        if version is None:
+            file = past.file_restore(user_id=self.user_id, file_id=key, change=self.change)
+        else:
+            wanted = whole_number(version, field="version", low=1, high=2**31 - 1)
+            file = past.file_undo(user_id=self.user_id, file_id=key, version=wanted, change=self.change)
         return Response(file_json(file))
 
 

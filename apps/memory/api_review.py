@@ -1,5 +1,6 @@
 """REST of what waits for the user's word: the review queue and open contradictions."""
 
+from dataclasses import replace
 from typing import Any
 
 from drf_spectacular.utils import extend_schema, inline_serializer
@@ -9,6 +10,7 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.ids import parse_id
+from apps.core.text import clean_text
 
 from . import selectors, services
 from .api import NotesView
@@ -19,6 +21,7 @@ from .review import services as review
 from .review.diffs import Piece
 from .review.selectors import Waiting, review_queue, waiting_of
 from .serializers import EdgeOutput, MemoryOutput, page_of
+from .services.provenance import MAX_REASON_CHARS
 
 
 class PieceOutput(serializers.Serializer[Any]):
@@ -61,6 +64,7 @@ def _text(help_text: str = "") -> serializers.CharField:
 
 
 ACCEPT_BODY = _body("ReviewAccept", content=_text("Another text to accept instead."))
+REJECT_BODY = _body("ReviewReject", reason=_text("Kept in its history."))
 MERGE_BODY = _body(
     "ReviewMerge",
     into=serializers.CharField(help_text="The active note that takes it in."),
@@ -139,11 +143,13 @@ class AcceptView(NotesView):
 class RejectView(NotesView):
     """No."""
 
-    @extend_schema(operation_id="review_reject", request=None, responses={204: None})
+    @extend_schema(operation_id="review_reject", request=REJECT_BODY, responses={204: None})
     def post(self, request: Request, memory_id: str) -> Response:
         """Turn a waiting note down; it can be restored for 30 days."""
-        body_object(request.data, set())
-        review.review_reject(user_id=self.user_id, memory_id=parse_id(memory_id), change=self.change)
+        key = parse_id(memory_id)
+        reason = body_object(request.data, {"reason"}).get("reason")
+        why = clean_text(reason or "", field="reason", max_chars=MAX_REASON_CHARS, allow_empty=True)
+        review.review_reject(user_id=self.user_id, memory_id=key, change=replace(self.change, reason=why))
         return Response(status=204)
 
 

@@ -10,7 +10,7 @@ class MemoryConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.core.health import register_check
-        from apps.core.registries import purgers, stats_providers
+        from apps.core.registries import badges, purgers, stats_providers
         from apps.core.sweeps import register_sweep
 
         from . import purging, selectors, services
@@ -18,6 +18,7 @@ class MemoryConfig(AppConfig):
         from .capture.selectors import capture_figures
         from .file_tool import MEMORY_FILES
         from .folding import fold_in_sqlite
+        from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
         from .tools import NOTE_TOOLS
         from .tools_classic import CLASSIC_TOOLS
@@ -33,6 +34,7 @@ class MemoryConfig(AppConfig):
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
         stats_providers.register("capture", capture_figures)
+        badges.register("memory", waiting_count)
         register_check("capture", health.check_capture)
         register_sweep("capture", background.sweep, every=background.SWEEP_EVERY)
         purging.register_places()

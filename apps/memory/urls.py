@@ -5,16 +5,20 @@ from typing import Any, cast
 from django.urls import path
 
 from apps.memory.purge import views as purge_views
-from apps.memory.views import cards, files, listing
+from apps.memory.views import cards, files, listing, merging, review
 
 app_name = "memory"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-lists, notes, texts, purging = (cast("Any", module) for module in (listing, cards, files, purge_views))
+_MODULES = (listing, cards, files, purge_views, review, merging)
+lists, notes, texts, purging, queue, merges = (cast("Any", module) for module in _MODULES)
 
 urlpatterns = [
     path("memory/", lists.memories, name="list"),
     path("memory/new/", lists.create, name="create"),
+    path("memory/merge/", merges.merge, name="merge"),
+    path("memory/review/", queue.queue, name="review"),
+    path("memory/contradictions/<str:edge_id>/", queue.settle, name="settle"),
     path("memory/files/", texts.files, name="files"),
     path("memory/files/new/", texts.create, name="file-create"),
     path("memory/files/<str:file_id>/card/", texts.card, name="file-card"),
@@ -28,6 +32,11 @@ urlpatterns = [
     path("memory/purges/", purging.receipts, name="receipts"),
     path("memory/purges/<str:receipt_id>/", purging.receipt, name="receipt"),
     path("memory/<str:memory_id>/purge/", purging.note, name="purge"),
+    path("memory/<str:memory_id>/review/", queue.card, name="review-card"),
+    path("memory/<str:memory_id>/accept/", queue.accept, name="accept"),
+    path("memory/<str:memory_id>/merge/", queue.merge, name="review-merge"),
+    path("memory/<str:memory_id>/reject/", queue.reject, name="reject"),
+    path("memory/<str:memory_id>/put-back/", queue.put_back, name="put-back"),
     path("memory/<str:memory_id>/card/", notes.card, name="card"),
     path("memory/<str:memory_id>/edit/", notes.edit, name="edit"),
     path("memory/<str:memory_id>/delete/", notes.delete, name="delete"),

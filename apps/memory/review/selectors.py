@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from apps.core.errors import Conflict
 from apps.memory.models import Memory, Proposal, Status
 from apps.memory.searching import NOTES
-from apps.memory.selectors import memories_by_id, memory_get, with_present_priority
+from apps.memory.selectors import memories_by_id, memory_get, open_contradictions, with_present_priority
 from apps.search.selectors import similar
 
 from .diffs import Piece, text_diff
@@ -48,6 +48,11 @@ def review_queue(user_id: UUID) -> QuerySet[Memory]:
 def pending_count(user_id: UUID) -> int:
     """How many notes wait."""
     return Memory.objects.for_user(user_id).filter(status=Status.PENDING).count()
+
+
+def waiting_count(user_id: UUID) -> int:
+    """How many things wait for the user's word: notes, and contradictions to be settled."""
+    return pending_count(user_id) + open_contradictions(user_id).count()
 
 
 def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:

@@ -11,9 +11,10 @@ from django.db.models.functions import Substr
 from apps.core.errors import NotFound
 from apps.memory.files.paths import ROOT, inside
 from apps.memory.files.texts import Entry
-from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
+from apps.memory.models import FileAction, MemoryFile, MemoryFileRevision, Origin
 
 CREATED = "created"
+KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,12 @@ class FileVersion:
     reason: str
     at: datetime
     current: bool
+
+    @property
+    def action_label(self) -> str:
+        """What made it, in a word: Created, Edited, Renamed …"""
+        known = {CREATED: "Created", KEPT: "The oldest that is kept"}
+        return known.get(self.action) or str(FileAction(self.action).label)
 
     @property
     def actor_label(self) -> str:
@@ -91,7 +98,7 @@ def _versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> list
     first = revisions[0].version if revisions else 1
     states = [(row.path, row.content, row.trust) for row in revisions]
     states.append((file.path, file.content, file.trust))
-    origin = (CREATED, file.origin, "", file.created_at) if first == 1 else ("kept", file.origin, "", None)
+    origin = (CREATED, file.origin, "", file.created_at) if first == 1 else (KEPT, file.origin, "", None)
     made = [origin, *((row.action, row.actor, row.reason, row.created_at) for row in revisions)]
     return [
         FileVersion(

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.memory.former import spans_of
-from apps.memory.models import Memory, MemoryRevision, Origin
+from apps.memory.models import Action, Memory, MemoryRevision, Origin
 from apps.memory.states import note_state
 
 from .notes import current_cycle, memory_get
@@ -27,6 +27,11 @@ class NoteVersion:
     reason: str
     at: datetime
     current: bool
+
+    @property
+    def action_label(self) -> str:
+        """What made it, in a word: Saved, Changed, Merged …"""
+        return "Saved" if self.action == CREATED else str(Action(self.action).label)
 
     @property
     def actor_label(self) -> str:

@@ -10,7 +10,7 @@ from .creation import memory_bulk_create, memory_create
 from .decay import access_record, cycle_advance, decay_apply
 from .deletion import memories_erase, memory_delete, user_forget
 from .edges import edge_create, edge_delete
-from .merging import memory_absorb, memory_merge
+from .merging import MAX_MERGED, memory_absorb, memory_merge
 from .proposals import memory_submit
 from .provenance import BY_API, BY_ASSISTANT, BY_USER, Change, Provenance
 from .restoring import memory_restore
@@ -20,6 +20,7 @@ __all__ = [
     "BY_API",
     "BY_ASSISTANT",
     "BY_USER",
+    "MAX_MERGED",
     "Change",
     "Provenance",
     "access_record",

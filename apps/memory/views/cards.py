@@ -14,8 +14,9 @@ from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.forms import NoteForm
 from apps.memory.models import Memory
+from apps.memory.versions import steps_of
 
-from .listing import Row
+from .listing import rows_of
 
 P = ParamSpec("P")
 View = Callable[Concatenate[SignedInRequest, P], HttpResponse]
@@ -82,9 +83,14 @@ def archive(request: SignedInRequest, memory_id: str) -> HttpResponse:
 @require_POST
 @own_note
 def restore(request: SignedInRequest, memory_id: str) -> HttpResponse:
-    """Bring back a deleted or archived note."""
+    """Bring back a deleted, archived or replaced note."""
     key = parse_id(memory_id)
-    services.memory_restore(user_id=request.user.pk, memory_id=key)
+    try:
+        services.memory_restore(user_id=request.user.pk, memory_id=key)
+    except NotFound:
+        raise
+    except IzzyError as error:
+        return _history(request, selectors.memory_get(request.user.pk, key), error.message)
     return _changed(request, selectors.memory_get(request.user.pk, key))
 
 
@@ -94,8 +100,7 @@ def history(request: SignedInRequest, memory_id: str) -> HttpResponse:
     """What the note was before, each version with a way back to it."""
     key = parse_id(memory_id)
     note = selectors.memory_get(request.user.pk, key)
-    versions = selectors.note_history(request.user.pk, key)
-    return render(request, "memory/_history.html", {"note": note, "versions": versions})
+    return _history(request, note)
 
 
 @require_POST
@@ -105,12 +110,24 @@ def undo(request: SignedInRequest, memory_id: str) -> HttpResponse:
     key = parse_id(memory_id)
     version = request.POST.get("version", "")
     number = int(version) if version.isdecimal() and len(version) < 9 else 0
-    services.memory_undo(user_id=request.user.pk, memory_id=key, version=number)
+    try:
+        services.memory_undo(user_id=request.user.pk, memory_id=key, version=number)
+    except NotFound:
+        raise
+    except IzzyError as error:
+        return _history(request, selectors.memory_get(request.user.pk, key), error.message)
     return _changed(request, selectors.memory_get(request.user.pk, key))
 
 
+def _history(request: SignedInRequest, note: Memory, problem: str = "") -> HttpResponse:
+    steps = steps_of(selectors.note_history(request.user.pk, note.pk))
+    context = {"note": note, "steps": steps, "problem": problem}
+    return render(request, "memory/_history.html", context, status=422 if problem else 200)
+
+
 def _card(request: SignedInRequest, note: Memory, template: str = "memory/_card.html") -> HttpResponse:
-    context: dict[str, Any] = {"row": Row(note), "note": note, "focus": True}
+    (row,) = rows_of(request.user.pk, [(note, None)])
+    context: dict[str, Any] = {"row": row, "note": note, "focus": True}
     return render(request, template, context)
 
 

@@ -16,6 +16,7 @@ from apps.memory.models import MemoryFile
 from apps.memory.selectors.files import file_get, file_history, files_in
 from apps.memory.services import file_history as past
 from apps.memory.services import files as services
+from apps.memory.versions import steps_of
 
 from .cards import own_note
 
@@ -157,7 +158,8 @@ def _card(request: SignedInRequest, file: MemoryFile, *, opened: bool = False) -
 
 
 def _history(request: SignedInRequest, file: MemoryFile, problem: str = "") -> HttpResponse:
-    context = {"file": file, "versions": file_history(request.user.pk, file.pk), "problem": problem}
+    steps = steps_of(file_history(request.user.pk, file.pk))
+    context = {"file": file, "steps": steps, "problem": problem}
     return render(request, "memory/files/_history.html", context, status=422 if problem else 200)
 
 

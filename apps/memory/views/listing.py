@@ -1,5 +1,6 @@
 """The memories page: browse, filter, search, add."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from apps.core.errors import IzzyError
 from apps.memory import selectors, services
 from apps.memory.capture.selectors import capture_status
 from apps.memory.forms import FilterForm, NoteForm
-from apps.memory.models import Memory, Origin, Status
+from apps.memory.models import Memory, MemoryEdge, Origin, Status
 from apps.memory.searching import notes_search
 from apps.memory.selectors import NoteFilter
 from apps.memory.services import Provenance
@@ -28,10 +29,21 @@ LEAST_RELEVANCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A note in the list and, in a search, how it was found."""
+    """A note in the list, in a search how it was found, and the open contradiction it is part of."""
 
     note: Memory
     hit: Hit | None = None
+    against: MemoryEdge | None = None
+
+
+def rows_of(user_id: UUID, found: Sequence[tuple[Memory, Hit | None]]) -> list[Row]:
+    """Notes as rows, each with the first contradiction that is open about it."""
+    against: dict[UUID, MemoryEdge] = {}
+    keys = [note.pk for note, _ in found]
+    for edge in selectors.open_contradictions(user_id, of=keys):
+        against.setdefault(edge.source_id, edge)
+        against.setdefault(edge.target_id, edge)
+    return [Row(note, hit, against.get(note.pk)) for note, hit in found]
 
 
 @require_GET
@@ -87,7 +99,7 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
     shown = request.GET.copy()
     shown.pop("page", None)
     return {
-        "rows": [Row(note) for note in page],
+        "rows": rows_of(user_id, [(note, None) for note in page]),
         "page": page,
         "query_string": shown.urlencode(),
         "filtered": any(shown.values()),
@@ -96,4 +108,4 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
 
 def _found(user_id: UUID, wanted: NoteFilter) -> list[Row]:
     found = notes_search(user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST)
-    return [Row(note, hit) for hit, note in found if hit.relevance >= LEAST_RELEVANCE]
+    return rows_of(user_id, [(note, hit) for hit, note in found if hit.relevance >= LEAST_RELEVANCE])
