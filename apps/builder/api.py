@@ -94,20 +94,20 @@ class BuildsView(BuilderView):
             description=body.get("description"),
             input_schema=schema,
         )
-        answer = {
-            "status": requested.status,
-            "capability_id": requested.capability.pk,
-            "build_id": requested.build.pk if requested.build else None,
-        }
-        return Response(answer, status=202 if requested.build else 200)
+        return _requested(requested)
 
 
 class BuildView(BuilderView):
     """`GET /builds/{id}/`."""
 
-    @extend_schema(operation_id="build_read", responses=BuildDetailOutput)
+    @extend_schema(
+        operation_id="build_read",
+        parameters=[OpenApiParameter("transcript", bool, description="False leaves out `rounds`.")],
+        responses=BuildDetailOutput,
+    )
     def get(self, request: Request, build_id: str) -> Response:
-        return Response(build_detail_json(build_get(self.user_id, build_id)))
+        brief = request.query_params.get("transcript", "").lower() in {"false", "0", "no"}
+        return Response(build_detail_json(build_get(self.user_id, build_id), brief=brief))
 
 
 class BuildEventsView(BuilderView):
@@ -154,6 +154,27 @@ class BuildCancelView(BuilderView):
     def post(self, request: Request, build_id: str) -> Response:
         build = services.build_cancel(user_id=self.user_id, build_id=build_id)
         return Response(build_json(build), status=202)
+
+
+class BuildRetryView(BuilderView):
+    """`POST /builds/{id}/retry/`: the same once more."""
+
+    @extend_schema(
+        operation_id="build_retry",
+        request=None,
+        responses={200: BuildRequestedOutput, 202: BuildRequestedOutput},
+    )
+    def post(self, request: Request, build_id: str) -> Response:
+        return _requested(services.build_retry(user_id=self.user_id, build_id=build_id))
+
+
+def _requested(requested: services.Requested) -> Response:
+    answer = {
+        "status": requested.status,
+        "capability_id": requested.capability.pk,
+        "build_id": requested.build.pk if requested.build else None,
+    }
+    return Response(answer, status=202 if requested.build else 200)
 
 
 def _number(text: str) -> int:

@@ -8,4 +8,5 @@ urlpatterns = [
     path("builds/<str:build_id>/events/", api.BuildEventsView.as_view()),
     path("builds/<str:build_id>/answer/", api.BuildAnswerView.as_view()),
     path("builds/<str:build_id>/cancel/", api.BuildCancelView.as_view()),
+    path("builds/<str:build_id>/retry/", api.BuildRetryView.as_view()),
 ]

@@ -15,6 +15,7 @@ def build_json(build: Build) -> dict[str, Any]:
         "kind": build.kind,
         "state": build.state,
         "description": build.description,
+        "request": build.request,
         "feedback": build.feedback,
         "error": {"code": build.error_code, "message": build.reason} if build.error_code else None,
         "version": build.version,
@@ -27,8 +28,8 @@ def build_json(build: Build) -> dict[str, Any]:
     }
 
 
-def build_detail_json(build: Build) -> dict[str, Any]:
-    """The build with its messages, what is asked, the transcript, and what it cost."""
+def build_detail_json(build: Build, *, brief: bool = False) -> dict[str, Any]:
+    """The build with its messages, what is asked, what it cost and, unless `brief`, the transcript."""
     usage = build_usage(build)
     seconds = build_seconds(build)
     return build_json(build) | {
@@ -52,7 +53,7 @@ def build_detail_json(build: Build) -> dict[str, Any]:
                     for call in step.calls
                 ],
             }
-            for step in transcript(build)
+            for step in ([] if brief else transcript(build))
         ],
         "usage": {
             "calls": usage.calls,

@@ -108,6 +108,13 @@ def conversations_with_news() -> list[UUID]:
     return list(rows.values_list("conversation_id", flat=True).distinct())
 
 
+def builds_in(user_id: UUID, conversation_id: UUID) -> list[dict[str, str]]:
+    """`{turn, build_id}` of the builds that were asked for in that conversation, oldest first."""
+    rows = Build.objects.for_user(user_id).filter(conversation_id=conversation_id, turn_id__isnull=False)
+    found = rows.order_by("created_at").values_list("turn_id", "pk")
+    return [{"turn": str(turn_id), "build_id": str(pk)} for turn_id, pk in found]
+
+
 def builds_untold(conversation_id: UUID) -> list[Build]:
     """The builds of that conversation whose messages its log lacks."""
     rows = Build.objects.unscoped().filter(conversation_id=conversation_id, told__lt=F("messages_count"))

@@ -43,6 +43,7 @@ class BuildOutput(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(Kind.choices)
     state = serializers.ChoiceField(State.choices)
     description = serializers.CharField()
+    request = serializers.CharField(help_text="The user's words that led to it.")
     feedback = serializers.CharField()
     error = BuildErrorOutput(allow_null=True)
     version = serializers.IntegerField(allow_null=True)

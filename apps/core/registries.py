@@ -70,6 +70,9 @@ owners: Registry[Callable[[UUID, UUID], bool]] = Registry()
 """name (`conversation`) -> fn(user_id, id) -> whether the user has a row of that kind with this id; for ids that point
 to the right."""
 
+words: Registry[Callable[[UUID, UUID], str]] = Registry()
+"""name (`turn`) -> fn(user_id, id) -> what the user said there, "" where it is not theirs; for ids that point to the right."""
+
 companions: Registry[Callable[[], "Companion"]] = Registry()
 """name (`builds`) -> fn() -> what runs in the worker beside its tasks and sweeps, for as long as the worker does."""
 

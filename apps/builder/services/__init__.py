@@ -1,7 +1,7 @@
 """Writes of the builder: each keyword-only, in one transaction."""
 
 from .ending import build_end, build_succeed
-from .requesting import Origin, Requested, build_change, build_request
+from .requesting import Origin, Requested, build_change, build_request, build_retry
 from .talking import build_answer, build_cancel
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "build_change",
     "build_end",
     "build_request",
+    "build_retry",
     "build_succeed",
 ]

@@ -8,7 +8,8 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.builder.limits import check_limits
-from apps.builder.models import OPEN_STATES, Build, Kind, MessageType
+from apps.builder.models import OPEN_STATES, Build, Kind, MessageType, State
+from apps.builder.selectors import build_get
 from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import clean_description
 from apps.capabilities.models import Capability, Status
@@ -119,6 +120,31 @@ def build_change(
         build.execution_id = execution.pk
         build.save(update_fields=["execution_id"])
     return build
+
+
+def build_retry(*, user_id: UUID, build_id: object) -> Requested:
+    """Asks for the same once more, for the same conversation. Conflict (`not_failed`) while it goes on or where it
+    succeeded; else raises as `build_request` and `build_change`."""
+    build = build_get(user_id, build_id)
+    if build.is_open or build.state == State.DONE:
+        raise Conflict("This build did not fail.", code="not_failed")
+    origin = Origin(conversation_id=build.conversation_id, turn_id=build.turn_id, request=build.request)
+    if build.kind == Kind.NEW:
+        return build_request(
+            user_id=user_id,
+            name=build.name,
+            description=build.description,
+            input_schema=build.input_schema,
+            origin=origin,
+        )
+    again = build_change(
+        user_id=user_id,
+        name=build.name,
+        feedback=build.feedback,
+        execution_id=build.execution_id,
+        origin=origin,
+    )
+    return Requested(status="building", capability=build.capability, build=again)
 
 
 def open_build(capability: Capability) -> Build | None:

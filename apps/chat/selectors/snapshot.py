@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.builder.selectors import builds_in
 from apps.chat import markdown
 from apps.chat.log import TEXT, LoggedEvent, events_after, events_of, text_after
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnState
@@ -56,6 +57,7 @@ def snapshot(conversation: Conversation) -> Snapshot:
         "messages": messages_json(conversation.user_id, shown),
         "summary": summary_json(conversation),
         "turn": _turn_json(turn, live) if turn and live else None,
+        "builds": builds_in(conversation.user_id, conversation.id),
         "queued": _queued(conversation),
     }
     return Snapshot(frame, conversation.stored_seq, live)

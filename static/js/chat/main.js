@@ -16,7 +16,7 @@ import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn } 
 
 const byId = (id) => document.getElementById(id);
 const SNAPSHOT_MESSAGES = 200;
-const KEEPS_BUSY = new Set(["text_delta", "html", "tool_progress", "memory_context", "tool_start", "tool_result"]);
+const KEEPS_BUSY = new Set(["text_delta", "html", "tool_progress", "memory_context", "tool_start", "tool_result", "build"]);
 
 export class ChatPage {
   constructor({ socket, snapshot = null }) {
@@ -99,6 +99,7 @@ export class ChatPage {
     const ask = (frame) => this.socket.send(frame) || this.#notConnected();
     return {
       decide: (id, decision) => ask({ type: "approve", id, decision }),
+      say: (text) => this.send(text),
       answer: (id, text) => ask({ type: "answer", id, text }),
       retry: (turn) => this.retry(turn),
       noteText: (id) => noteText(this.state.turns, id),

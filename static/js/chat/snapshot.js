@@ -1,6 +1,6 @@
 // A snapshot frame (the stored conversation) becomes the same state that its events would have made.
 import { placeSummary } from "./summed-up.js";
-import { emptyState, newTurn, textSegment, toolSegment } from "./state.js";
+import { addBuild, addBuildOf, emptyState, newTurn, textSegment, toolSegment } from "./state.js";
 
 const CALL_STATES = { pending: "open", running: "running", waiting: "asking", done: "done" };
 const OWN_SPEAKERS = new Set(["user", "assistant"]);
@@ -13,6 +13,7 @@ export function fromSnapshot(snapshot) {
   state.useMemory = snapshot.use_memory ?? true;
   for (const message of snapshot.messages) addMessage(state, message);
   if (snapshot.turn) addLive(state, snapshot.turn);
+  for (const { turn, build_id: id } of snapshot.builds ?? []) addBuild(state, turn, id);
   for (const queued of snapshot.queued ?? []) addQueued(state, queued);
   state.summary = snapshot.summary ?? null;
   placeSummary(state);
@@ -58,6 +59,7 @@ function addCall(turn, call) {
   const known = turn.segments.findIndex((item) => item.type === "tool" && item.id === call.id);
   if (known >= 0) turn.segments[known] = segment;
   else turn.segments.push(segment);
+  addBuildOf(turn, segment);
 }
 
 function callState(call, turn) {

@@ -1,6 +1,8 @@
 // The conversation on the page as plain data, and the one function that moves it: apply(state, frame).
 // Nothing here touches the DOM, so every rule can be tested by feeding it events.
 
+import { parsed } from "./format.js";
+
 /**
  * @typedef {{type: "text", number: number|null, html: Map<number, string>, tail: string, text: string}} TextSegment
  * @typedef {{type: "tool", id: string, name: string, input: object, result: string, isError: boolean,
@@ -112,6 +114,10 @@ const HANDLERS = {
     const call = toolOf(turn, event);
     const ended = event.is_error ? "error" : "done";
     Object.assign(call, { result: event.result, isError: event.is_error, state: ended, asks: null, durationMs: event.duration_ms });
+    addBuildOf(turn, call);
+  }),
+  build: withTurn((turn, event) => {
+    buildOf(turn, event.build_id).messages.set(event.message.number, event.message);
   }),
   approval_requested: withTurn((turn, event) => {
     Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval" });
@@ -153,11 +159,13 @@ function onQueued(state, event) {
   const replaced = (turn) => turn !== known && (turn === mine || (turn.user && (gone.has(turn.user.id) || turn.user.id === message.id)));
   state.turns = state.turns.filter((turn) => !replaced(turn));
   state.removed = [];
-  if (!known?.id) decline(state);
+  if (!known?.id && event.message !== null) decline(state);
   const turn = known ?? newTurn({ key: event.client_id || event.turn, clientId: event.client_id || null });
   if (!known) state.turns.push(turn);
   turn.id = event.turn;
   if (turn.state === "sending") turn.state = "queued";
+  // A turn that Izzy opened itself has no message of the user.
+  if (event.message === null) return turn;
   turn.user = { id: message.id ?? null, text: message.text ?? turn.user?.text ?? "", at: message.created_at ?? turn.user?.at ?? null };
   return turn;
 }
@@ -220,6 +228,29 @@ function onHtml(turn, event) {
   }
   segment.html.set(event.block, event.html);
   segment.tail = "";
+}
+
+/** The card of a build, where the turn has come to it. */
+function buildOf(turn, id) {
+  let segment = turn.segments.find((item) => item.type === "build" && item.id === id);
+  if (!segment) {
+    segment = { type: "build", id, messages: new Map() };
+    turn.segments.push(segment);
+  }
+  return segment;
+}
+
+/** A build that belongs to a turn by itself, such as a second attempt. */
+export function addBuild(state, turnId, id) {
+  const turn = findTurn(state, turnId);
+  if (turn) buildOf(turn, id);
+}
+
+/** A call that had something built is followed by the card of the build. */
+export function addBuildOf(turn, call) {
+  if (call.name !== "request_capability" || call.state !== "done") return;
+  const id = parsed(call.result)?.build_id;
+  if (id) buildOf(turn, id);
 }
 
 function toolOf(turn, event) {

@@ -24,6 +24,7 @@ const WORDS = {
   web_search: (call) => [ing(call, "Searching the web", "Searched the web"), call.input.query],
   open_page: (call) => [ing(call, "Reading a page", "Read a page"), pageWords(call.input.url)],
   think: (call) => [ing(call, "Thinking", "Thought"), call.input.thought ?? call.input.text],
+  request_capability: (call) => [ing(call, "Asking for a tool", "Asked for a tool"), call.input.name],
   ask_user: (call) => ["Asked you", call.question || call.input.question],
 };
 

@@ -1,6 +1,7 @@
 // One turn: the user's message, and everything Izzy does to answer it.
 import { h, icon, iconButton } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
+import { BuildView } from "./build-view.js";
 import { clockTime, fullTime, usageText } from "./format.js";
 import { summedUp } from "./summed-up.js";
 import { SurfacedView } from "./surfaced.js";
@@ -77,7 +78,7 @@ export class TurnView {
     this.turn.segments.forEach((segment, index) => {
       let view = this.#segments.get(segment);
       if (!view) {
-        view = segment.type === "text" ? new TextView(segment.speaker) : new ToolView(this.actions);
+        view = this.#viewFor(segment);
         this.#segments.set(segment, view);
         this.flow.insertBefore(view.element, this.flow.children[index] ?? null);
       }
@@ -85,11 +86,16 @@ export class TurnView {
     });
   }
 
+  #viewFor(segment) {
+    if (segment.type === "text") return new TextView(segment.speaker);
+    return segment.type === "build" ? new BuildView(segment, this.actions) : new ToolView(this.actions);
+  }
+
   /** Something always shows that Izzy is at work: dots until the first word, then the text itself. */
   #updateStatus() {
     const { turn } = this;
     const last = turn.segments.at(-1);
-    const silent = !last || (last.type === "tool" && last.state !== "running" && last.state !== "asking");
+    const silent = !last || last.type === "build" || (last.type === "tool" && last.state !== "running" && last.state !== "asking");
     let content = null;
     if (turn.state === "queued") content = h("span", { class: "working" }, dots(), "Waiting for its turn");
     else if (turn.state === "running" && silent) content = h("span", { class: "working" }, dots(), h("span", { class: "visually-hidden" }, "Izzy is working"));

@@ -1,0 +1,58 @@
+// What the builder asks: a question with a field for the answer, or a wish for hosts with yes and no.
+import { h, icon } from "../core/dom.js";
+
+/** respond({id, text} or {id, decision}) → promise; it rejects where the server refused. → {element, id} */
+export function askOf(question, respond) {
+  return question.payload.kind === "network" ? networkAsk(question, respond) : questionAsk(question, respond);
+}
+
+function busyWhile(controls, work) {
+  for (const control of controls) control.disabled = true;
+  return work.catch(() => {
+    for (const control of controls) control.disabled = false;
+  });
+}
+
+function networkAsk(question, respond) {
+  const decide = (decision) => busyWhile([yes, no], respond({ id: question.id, decision }));
+  const yes = h("button", { type: "button", class: "btn btn-primary", onclick: () => decide("allow") }, icon("check"), "Allow");
+  const no = h("button", { type: "button", class: "btn", onclick: () => decide("deny") }, "No");
+  const hosts = h("ul", { class: "build-hosts" }, question.payload.hosts.map((host) => h("li", {}, h("code", {}, host))));
+  const element = h(
+    "section",
+    { class: "ask", "aria-label": "The builder asks for network" },
+    h("h3", {}, icon("globe"), "May it reach the internet?"),
+    hosts,
+    question.payload.why ? h("p", {}, question.payload.why) : null,
+    h("p", { class: "muted small" }, "The finished tool may reach these hosts too, and no others."),
+    h("div", { class: "ask-actions" }, yes, no),
+  );
+  return { element, id: question.id };
+}
+
+function questionAsk(question, respond) {
+  const id = `build-answer-${question.id}`;
+  const field = h("textarea", { class: "input", id, rows: "2", maxlength: "4000", placeholder: "Your answer", required: true });
+  const send = h("button", { class: "btn btn-primary" }, "Answer");
+  const form = h("form", {}, field, h("div", { class: "ask-actions" }, send, h("span", { class: "faint small" }, `Without an answer it goes on after ${seconds(question)}.`)));
+  const submit = () => {
+    const text = field.value.trim();
+    if (text) busyWhile([field, send], respond({ id: question.id, text }));
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    submit();
+  });
+  const label = h("label", { class: "ask-question", for: id }, icon("question"), h("span", {}, question.payload.text));
+  return { element: h("section", { class: "ask", "aria-label": "The builder asks a question" }, label, form), id: question.id };
+}
+
+function seconds(question) {
+  const wait = question.payload.seconds ?? 60;
+  return wait === 60 ? "a minute" : `${wait} seconds`;
+}

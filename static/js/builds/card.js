@@ -1,0 +1,196 @@
+// The card of one build: how far it is, what it asks, and what can be done with it. Messages come from outside, by `add`; what
+// came before the page was opened is fetched.
+import { api } from "../core/api.js";
+import { h, icon } from "../core/dom.js";
+import { toastError } from "../core/toasts.js";
+import { askOf } from "./ask.js";
+import { isOpen, linesOf, openQuestions, stateOf, titleOf } from "./words.js";
+
+const FALLBACK_SECONDS = 5;
+
+export class BuildCard {
+  #messages = new Map();
+  #build = null;
+  #asks = new Map();
+  #timer = null;
+
+  /** actions: {say(text)} where there is a conversation to say something in; details: a link to the build's page. */
+  constructor(id, actions = {}, { details = true } = {}) {
+    this.id = id;
+    this.actions = actions;
+    this.icon = h("span", { class: "tool-icon" }, icon("tool"));
+    this.title = h("h3", { class: "build-title" }, "Building a tool");
+    this.status = h("span", { class: "tool-status" });
+    this.now = h("p", { class: "build-now" });
+    this.steps = h("ol", { class: "build-steps" });
+    this.history = h("details", { class: "build-history" }, h("summary", {}, "Steps"), this.steps);
+    this.asks = h("div", { class: "build-asks" });
+    this.foot = h("div", { class: "build-foot" });
+    this.link = details ? h("a", { class: "small", href: `/builds/${id}/` }, "Details") : null;
+    this.element = h(
+      "section",
+      { class: "build", dataset: { build: id }, "aria-label": "A tool is being built" },
+      h("div", { class: "build-head" }, this.icon, this.title, this.status),
+      this.now,
+      this.asks,
+      this.history,
+      this.foot,
+    );
+    this.#draw();
+    this.refresh();
+  }
+
+  get state() {
+    return stateOf(this.#ordered(), this.#build?.state);
+  }
+
+  /** One message, in any order and as often as it likes to come. */
+  add(message) {
+    if (this.#messages.has(message.number)) return;
+    this.#messages.set(message.number, message);
+    this.#draw();
+    if (!this.#build || this.#messages.size < message.number) this.refresh();
+  }
+
+  /** Fetches what the card does not know yet. */
+  async refresh() {
+    if (this.loading) return;
+    this.loading = true;
+    try {
+      this.#build = await api("GET", `/api/v1/builds/${this.id}/?transcript=false`);
+      for (const message of this.#build.messages) this.#messages.set(message.number, message);
+      this.#draw();
+    } catch (error) {
+      if (error.status === 404) this.#gone();
+    } finally {
+      this.loading = false;
+      this.#watch();
+    }
+  }
+
+  /** Without an event for a while the rows are asked: the card never stands still while the build goes on. */
+  #watch() {
+    clearTimeout(this.#timer);
+    if (isOpen(this.state) && !this.gone) this.#timer = setTimeout(() => (this.element.isConnected ? this.refresh() : this.#watch()), FALLBACK_SECONDS * 1000);
+  }
+
+  #ordered() {
+    return [...this.#messages.values()].sort((a, b) => a.number - b.number);
+  }
+
+  #name() {
+    return this.#build?.name ?? "a tool";
+  }
+
+  #draw() {
+    const messages = this.#ordered();
+    const { state } = this;
+    const lines = linesOf(messages);
+    this.element.dataset.state = state;
+    this.title.textContent = titleOf(state, this.#name());
+    this.status.replaceChildren(...statusOf(state, this.#build));
+    const last = lines.at(-1);
+    this.now.textContent = nowText(state, last, this.#build);
+    this.now.hidden = !this.now.textContent;
+    this.steps.replaceChildren(...lines.map((line) => h("li", { dataset: { kind: line.kind } }, line.text)));
+    this.history.hidden = lines.length < 2;
+    this.#drawAsks(isOpen(state) ? openQuestions(messages) : []);
+    this.#drawFoot(state);
+  }
+
+  /** A question that is still open keeps its element, and with it what is being typed. */
+  #drawAsks(questions) {
+    const wanted = new Set(questions.map((question) => question.id));
+    for (const [id, ask] of this.#asks) {
+      if (wanted.has(id)) continue;
+      ask.element.remove();
+      this.#asks.delete(id);
+    }
+    for (const question of questions) {
+      if (this.#asks.has(question.id)) continue;
+      const ask = askOf(question, (answer) => this.#post("answer", answer));
+      this.#asks.set(question.id, ask);
+      this.asks.append(ask.element);
+    }
+    this.asks.hidden = questions.length === 0;
+  }
+
+  #drawFoot(state) {
+    const signature = `${state}|${this.#build !== null}`;
+    if (this.foot.dataset.shown === signature) return;
+    this.foot.dataset.shown = signature;
+    const parts = [];
+    if (isOpen(state)) parts.push(this.#button("Cancel", "btn btn-small", () => this.#post("cancel")));
+    if (state === "approval") parts.push(this.#button("Approve", "btn btn-small btn-primary", () => this.#approve()));
+    if (state === "done" && this.actions.say && this.#build?.request) parts.push(this.#button("Use it for what I asked", "btn btn-small", () => this.actions.say(`Use ${this.#name()} for what I asked.`)));
+    if ((state === "failed" || state === "cancelled") && this.#build) parts.push(this.#button("Try again", "btn btn-small", () => this.#again()));
+    if (state === "done" || state === "approval") parts.push(h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open the tool"));
+    this.foot.replaceChildren(...parts, h("span", { class: "grow" }), ...(this.link ? [this.link] : []));
+  }
+
+  #button(label, kind, work) {
+    const button = h("button", { type: "button", class: kind }, label);
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      try {
+        await work();
+      } catch {
+        button.disabled = false;
+      }
+    });
+    return button;
+  }
+
+  async #post(what, body = {}) {
+    try {
+      await api("POST", `/api/v1/builds/${this.id}/${what}/`, body);
+      await this.refresh();
+    } catch (error) {
+      toastError(error);
+      await this.refresh();
+      throw error;
+    }
+  }
+
+  async #approve() {
+    try {
+      await api("POST", `/api/v1/capabilities/${this.#name()}/approve/`, { version: this.#build?.version });
+      this.foot.replaceChildren(h("span", { class: "badge badge-ok" }, icon("check"), "Approved"), h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open the tool"));
+    } catch (error) {
+      toastError(error);
+      throw error;
+    }
+  }
+
+  async #again() {
+    try {
+      const answer = await api("POST", `/api/v1/builds/${this.id}/retry/`, {});
+      // In a conversation the new build's first message brings its card.
+      if (!this.actions.say) location.assign(`/builds/${answer.build_id}/`);
+    } catch (error) {
+      toastError(error);
+      throw error;
+    }
+  }
+
+  #gone() {
+    this.gone = true;
+    this.now.textContent = "This build was deleted.";
+    this.now.hidden = false;
+    this.foot.replaceChildren();
+  }
+}
+
+function nowText(state, last, build) {
+  if (state === "failed") return build?.error?.message?.split("\n")[0] ?? last?.text ?? "";
+  if (!isOpen(state)) return "";
+  return last && last.kind !== "question" ? `${last.text}…`.replace(/[.…]+$/, "…") : "";
+}
+
+function statusOf(state, build) {
+  if (isOpen(state)) return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "being built")];
+  if (state === "failed") return [h("span", { class: "badge badge-danger" }, "failed")];
+  if (state === "cancelled") return [h("span", { class: "badge" }, "cancelled")];
+  if (state === "approval") return [h("span", { class: "badge badge-warn" }, "waits for you")];
+  return [h("span", { class: "badge badge-ok" }, icon("check"), build?.version > 1 ? `version ${build.version}` : "ready")];
+}

@@ -1,0 +1,49 @@
+// What a build's state and messages are called on its card.
+
+const TITLES = {
+  queued: (name) => `Waiting to build ${name}`,
+  running: (name) => `Building ${name}`,
+  done: (name) => `${name} is ready`,
+  approval: (name) => `${name} is built and waits for your approval`,
+  failed: (name) => `${name} could not be built`,
+  cancelled: (name) => `Building ${name} was cancelled`,
+};
+
+/** The state a card shows, by its messages: what came last decides, whatever was fetched before. */
+export function stateOf(messages, fetched = "queued") {
+  const last = messages.at(-1);
+  if (last?.type === "complete") return last.payload.waits_for_approval ? "approval" : "done";
+  if (last?.type === "error") return last.payload.code === "cancelled" ? "cancelled" : "failed";
+  if (["failed", "cancelled"].includes(fetched)) return fetched;
+  return messages.length > 1 ? "running" : "queued";
+}
+
+export function titleOf(state, name) {
+  return TITLES[state](name);
+}
+
+export const isOpen = (state) => state === "queued" || state === "running";
+
+/** Questions that nobody has answered: the answer is a later message that names the question. */
+export function openQuestions(messages) {
+  const answered = new Set(messages.filter((message) => message.type === "answer").map((message) => message.payload.question));
+  return messages.filter((message) => message.type === "question" && !answered.has(message.id));
+}
+
+/** One line for each message; an answer stands with its question. */
+export function linesOf(messages) {
+  const lines = [];
+  for (const message of messages) {
+    const { payload } = message;
+    if (message.type === "progress") lines.push({ text: payload.text, kind: payload.stage });
+    else if (message.type === "question") lines.push({ text: payload.text, kind: "question", id: message.id });
+    else if (message.type === "answer") lines.push({ text: answerText(payload), kind: "answer" });
+    else if (message.type === "error") lines.push({ text: payload.text, kind: "error" });
+  }
+  return lines;
+}
+
+function answerText(payload) {
+  if (payload.decision) return payload.decision === "allow" ? "You allowed it." : "You declined.";
+  return `You: ${payload.text}`;
+}

@@ -1,0 +1,15 @@
+// A build among the segments of a turn: its card, fed with the messages that came over the socket.
+import { BuildCard } from "../builds/card.js";
+
+export class BuildView {
+  #card;
+
+  constructor(segment, actions) {
+    this.#card = new BuildCard(segment.id, actions);
+    this.element = this.#card.element;
+  }
+
+  update(segment) {
+    for (const message of segment.messages.values()) this.#card.add(message);
+  }
+}
