@@ -7,9 +7,10 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.validators import RegexValidator, URLValidator
 from django.utils import timezone
+from django.utils.html import format_html
 
 from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
-from apps.accounts.models import BuildNetwork, Preferences, Scope, User
+from apps.accounts.models import BuildNetwork, Preferences, Review, Scope, User
 from apps.core.errors import IzzyError, Throttled
 
 PASSWORD_LENGTH = 128
@@ -128,6 +129,12 @@ class PreferencesForm(PlainForm):
         required=False,
         help_text="When a tool that you needed is ready, Izzy uses it for what you had asked, without another word from you.",
     )
+    review = forms.ChoiceField(
+        label="What waits for your review",
+        choices=Review.choices,
+        required=False,
+        help_text="Before Izzy remembers it. What comes from pages, files or other people always waits.",
+    )
     toolsets = forms.MultipleChoiceField(
         label="Toolsets offered to the model", required=False, widget=forms.CheckboxSelectMultiple
     )
@@ -148,7 +155,7 @@ class PreferencesForm(PlainForm):
         toolsets.choices = self.toolset_names
         for name, label in self.tools:
             self.fields[f"approval_{name}"] = forms.ChoiceField(
-                label=label,
+                label=format_html('{} <code class="tool-id">{}</code>', label, name),
                 choices=[("", "Default"), *APPROVALS],
                 required=False,
                 initial=preferences.tool_approval.get(name, ""),
@@ -158,6 +165,7 @@ class PreferencesForm(PlainForm):
     def changes(self) -> dict[str, Any]:
         """What `preferences_update` takes."""
         values = {field.name: self.cleaned_data[field.name] for field in self.general_fields()}
+        values["review"] = values["review"] or str(Review.SENSITIVE)
         chosen = {name: self.cleaned_data[f"approval_{name}"] for name, _ in self.tools}
         values["tool_approval"] = self._kept | {name: value for name, value in chosen.items() if value}
         return values

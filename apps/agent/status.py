@@ -14,6 +14,32 @@ from apps.core.health import CheckResult
 TEST_SECONDS = 18
 OFFLINE = "Offline mode: no language model is connected, so Izzy follows simple rules."
 HOW_TO_CONNECT = "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, or enter one on the instance page."
+TOOL_LABELS = {
+    "ask_user": "Ask you a question",
+    "conversation_delete": "Delete a conversation",
+    "conversation_list": "List conversations",
+    "conversation_read": "Read a conversation",
+    "deep_memory": "Search memory from several angles",
+    "execute_capability": "Run one of your tools",
+    "link_memories": "Link two memories",
+    "list_capabilities": "List your tools",
+    "lookup_capability": "Look for one of your tools",
+    "memory": "Read and write memory files",
+    "memory_delete": "Delete a memory",
+    "memory_save": "Save a memory",
+    "memory_search": "Search memories",
+    "memory_update": "Change a memory",
+    "open_page": "Open a web page",
+    "read_capability_docs": "Read about one of your tools",
+    "recall_memory": "Recall memories by keywords",
+    "related_memories": "Follow links between memories",
+    "request_capability": "Ask for a new tool to be built",
+    "store_memory": "Save a memory (older name)",
+    "think": "Think something through",
+    "web_search": "Search the web",
+}
+"""What tools are called where people decide about them."""
+
 TOOLSET_LABELS = {
     "notes": "Notes: remember, find, correct and forget",
     "conversations": "Past conversations",
@@ -70,8 +96,12 @@ async def _ask(request: ModelRequest) -> None:
 
 
 def tool_choices() -> list[tuple[str, str]]:
-    """Every tool, for the preferences' approval list."""
-    return [(tool.name, tool.name.replace("_", " ")) for tool in all_tools()]
+    """Every tool, for the preferences' approval list, in plain words."""
+    labels = {
+        tool.name: TOOL_LABELS.get(tool.name, tool.name.replace("_", " ").capitalize())
+        for tool in all_tools()
+    }
+    return sorted(labels.items(), key=lambda pair: pair[1])
 
 
 def toolset_choices() -> list[tuple[str, str]]:

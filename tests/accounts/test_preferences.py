@@ -31,6 +31,8 @@ def form(**changes: object) -> dict[str, object]:
         "language": "de",
         "toolsets": ["notes"],
         "use_memory": "on",
+        "build_network": "ask",
+        "review": "everything",
     } | changes
 
 
@@ -46,6 +48,7 @@ def test_the_form_saves_every_preference(alice: User, sign_in: SignIn) -> None:
         True,
     )
     assert saved.tool_approval == {"memory_delete": "ask"}
+    assert saved.review == "everything"
     assert user_language(alice.pk) == "de"
 
 
