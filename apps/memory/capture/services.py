@@ -23,6 +23,8 @@ LONGEST = timedelta(minutes=5)
 FINGERPRINT_TOKENS = 60
 """Windows with fewer new tokens have no fingerprint: that a few words come again does not mean the same talk does."""
 
+BATCH = 200
+
 NO_WORDS = {"segments": [], "shown": [], "error": ""}
 """What a window is left with once its words are not needed."""
 
@@ -52,6 +54,7 @@ def windows_add(
     start = _segments(opened) if opened else overlap([s for message in before for s in segments_of(message)])
     cuts = cut(start, fresh)
     untrusted = tainted or conversation_tainted(user_id, conversation_id)
+    made = []
     for index, part in enumerate(cuts):
         untrusted = untrusted or any(segment.trust == Trust.UNTRUSTED for segment in part.segments)
         window = (
@@ -63,7 +66,11 @@ def windows_add(
         window.tainted = untrusted
         window.due_at = now if window.full or at_once else min(now + QUIET, window.created_at + LONGEST)
         _fill(window, part, said)
-        window.save()
+        if window is opened:
+            window.save()
+        else:
+            made.append(window)
+    CaptureWindow.objects.bulk_create(made, batch_size=BATCH)
     return len(cuts)
 
 
@@ -182,7 +189,7 @@ def _fill(window: CaptureWindow, part: Cut, said: Sequence[Said]) -> None:
     window.fingerprint = fingerprint(window.user_id, fresh)
     shown = {(entry["id"], entry["text"]): entry for entry in window.shown}
     for message in said:
-        if str(message.message_id) in window.message_ids:
+        if message.shown and str(message.message_id) in window.message_ids:
             for note_id, text in message.shown:
                 entry = {"id": str(note_id) if note_id else None, "text": text}
                 shown[(entry["id"], text)] = entry

@@ -1,0 +1,270 @@
+"""Reading conversations by itself: how well gate and extractor judge labelled passages, and what a memory costs.
+
+Uses whatever model is configured, in a database of its own. Without a model only the comparison of notes is measured.
+"""
+
+import asyncio
+import re
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import Sum
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.agent.endpoint import Endpoint, current_endpoint, model_for
+from apps.agent.models import ModelCall
+from apps.core.errors import IzzyError
+from apps.core.ids import uuid7
+from apps.memory.capture.background import users_read
+from apps.memory.capture.budget import EXTRACTION, GATE
+from apps.memory.capture.reader import Tally
+from apps.memory.capture.said import Said
+from apps.memory.capture.sameness import SAME, says_the_same
+from apps.memory.capture.services import windows_add
+from apps.memory.models import CaptureWindow, GateVerdict, Memory, Trust
+from apps.memory.services import memory_create
+from apps.search.selectors import likenesses
+from benchmarks._capture_talks import PAIRS, TALKS, Talk
+from benchmarks._scratch import make_user, scratch_database
+from benchmarks.report import Report
+
+LINKED = 0.5
+NO_MODEL = (
+    "No model is connected, so gate and extractor were not measured. Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a "
+    "server of your own that speaks the Messages API (IZZY_FAST_MODEL is the gate, IZZY_EXTRACT_MODEL the extractor)."
+)
+
+
+@dataclass
+class Judged:
+    """A passage with what became of it."""
+
+    talk: Talk
+    user: User
+    passed: bool | None = None
+    active: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--details", action="store_true", help="what became of each passage")
+
+
+def run(options: dict[str, Any]) -> Report:
+    endpoint = _endpoint()
+    report = Report(
+        "capture",
+        settings={
+            "passages": len(TALKS),
+            "model server": "none" if endpoint.is_offline else endpoint.server,
+            "gate": model_for("fast"),
+            "extractor": model_for("extract"),
+            "embedder": settings.IZZY_EMBEDDER,
+        },
+    )
+    with scratch_database(), _connected(endpoint.base_url, endpoint.api_key):
+        _compare_notes(report)
+        if endpoint.is_offline:
+            report.notes.append(NO_MODEL)
+            return report
+        _read_talks(report, details=options["details"])
+    return report
+
+
+def _endpoint() -> Endpoint:
+    """The model server of the user's own database; of the environment alone where there is no database yet."""
+    try:
+        return current_endpoint()
+    except DatabaseError:
+        with scratch_database():
+            return current_endpoint()
+
+
+@contextmanager
+def _connected(url: str, key: str) -> Iterator[None]:
+    """The endpoint of the user's own database, in the one of the benchmark."""
+    kept = settings.ANTHROPIC_BASE_URL, settings.ANTHROPIC_API_KEY, settings.IZZY_CAPTURE_TOKENS
+    settings.ANTHROPIC_BASE_URL, settings.ANTHROPIC_API_KEY = url, key
+    settings.IZZY_CAPTURE_TOKENS = 10**9
+    try:
+        yield
+    finally:
+        settings.ANTHROPIC_BASE_URL, settings.ANTHROPIC_API_KEY, settings.IZZY_CAPTURE_TOKENS = kept
+
+
+# --- Whether two notes say the same ---------------------------------------------------------------------------------
+
+
+def _compare_notes(report: Report) -> None:
+    section = report.section(
+        "Pairs of notes that …", ["pairs", "count", "median similarity", f"at least {SAME}", "taken for the same", f"at least {LINKED}"]
+    )  # fmt: skip
+    wrong = right = 0
+    for label, pairs in PAIRS.items():
+        try:
+            values = [float(likenesses(list(pair))[0, 1]) for pair in pairs]
+        except IzzyError as error:
+            report.notes.append(f"Notes were not compared: {error.message}")
+            return
+        same = sum(says_the_same(*pair, value) for pair, value in zip(pairs, values, strict=True))
+        near = sum(value >= SAME for value in values)
+        section.add(
+            label, len(pairs), sorted(values)[len(values) // 2], near, same, sum(v >= LINKED for v in values)
+        )
+        if label == "say the same":
+            right = same
+        else:
+            wrong += same
+    report.aims["no two different notes are taken for the same"] = wrong == 0
+    report.aims["most pairs that say the same are known for it"] = right * 2 > len(PAIRS["say the same"])
+
+
+# --- Gate and extractor ---------------------------------------------------------------------------------------------
+
+
+def _read_talks(report: Report, *, details: bool) -> None:
+    judged = [_prepared(talk, index) for index, talk in enumerate(TALKS)]
+    began = time.monotonic()
+    tally = asyncio.run(users_read([one.user.pk for one in judged], any_time=True))
+    seconds = time.monotonic() - began
+    for one in judged:
+        _look(one)
+    _gate(report, judged)
+    _extractor(report, judged)
+    _costs(report, judged, tally, seconds)
+    if details:
+        _details(report, judged)
+    again = _again(judged)
+    report.aims["the same passages again bring no new memory"] = again.added + again.superseded == 0
+    report.notes += [f"not read: {problem}" for problem in dict.fromkeys(tally.problems)]
+
+
+def _prepared(talk: Talk, index: int) -> Judged:
+    user = make_user(f"talk-{index}")
+    for content in talk.known:
+        note = memory_create(user_id=user.pk, content=content)
+        long_ago = timezone.now() - timedelta(days=90)
+        Memory.objects.for_user(user).filter(pk=note.pk).update(created_at=long_ago, updated_at=long_ago)
+    _say(user, talk)
+    return Judged(talk, user)
+
+
+def _say(user: User, talk: Talk, *, extra: str = "") -> None:
+    now = timezone.now()
+    said = [
+        Said(
+            message_id=uuid7(),
+            role=role,
+            speaker=role,
+            text=text + extra,
+            said_at=now,
+            trust=Trust.USER if role == "user" else Trust.ASSISTANT,
+        )
+        for role, text in talk.messages
+    ]
+    windows_add(user_id=user.pk, conversation_id=uuid7(), said=said, at_once=True)
+
+
+def _look(one: Judged) -> None:
+    window = CaptureWindow.objects.for_user(one.user).order_by("id")[0]
+    one.passed = {GateVerdict.PASSED: True, GateVerdict.IDLE: False}.get(GateVerdict(window.gate))
+    notes = Memory.objects.for_user(one.user).exclude(content__in=one.talk.known)
+    one.active = list(notes.filter(status="active").values_list("content", flat=True))
+    one.waiting = list(notes.filter(status="pending").values_list("content", flat=True))
+    replaced = Memory.objects.for_user(one.user).filter(status="superseded")
+    one.superseded = list(replaced.values_list("content", flat=True))
+
+
+def _gate(report: Report, judged: Sequence[Judged]) -> None:
+    answered = [one for one in judged if one.passed is not None]
+    section = report.section("The gate", ["", "passages", "right", "passed", "share right", "share passed"])
+    for kind in [*dict.fromkeys(one.talk.kind for one in judged), "all"]:
+        rows = [one for one in answered if kind in {one.talk.kind, "all"}]
+        right = sum(one.passed == one.talk.is_worth_reading for one in rows)
+        passed = sum(bool(one.passed) for one in rows)
+        section.add(kind, len(rows), right, passed, right / max(len(rows), 1), passed / max(len(rows), 1))
+    labelled = sum(one.talk.is_worth_reading for one in judged)
+    section.add(
+        "baseline: everything passes", len(judged), labelled, len(judged), labelled / len(judged), 1.0
+    )
+    section.add(
+        "baseline: nothing passes", len(judged), len(judged) - labelled, 0, 1 - labelled / len(judged), 0.0
+    )
+    right = sum(one.passed == one.talk.is_worth_reading for one in answered)
+    report.aims["the gate is right in more than 80 % of the passages"] = right > 0.8 * len(judged)
+    report.notes.append(
+        f"{labelled} of {len(judged)} passages ({labelled / len(judged):.0%}) are labelled as worth remembering; the aim of "
+        "about 20 % that pass is for everyday conversations, of which fewer are."
+    )
+
+
+def _extractor(report: Report, judged: Sequence[Judged]) -> None:
+    facts = [(one, fact) for one in judged for fact in one.talk.facts]
+    found = sum(any(_holds(note, fact) for note in [*one.active, *one.waiting]) for one, fact in facts)
+    notes = [(one, note) for one in judged for note in [*one.active, *one.waiting]]
+    stray = sum(not any(_holds(note, fact) for fact in one.talk.facts) for one, note in notes)
+    replaced = [one for one in judged if one.talk.replaced]
+    given_way = sum(one.talk.replaced in one.superseded for one in replaced)
+    injected = sum(
+        word.casefold() in note.casefold()
+        for one in judged
+        for word in one.talk.forbidden
+        for note in one.active
+    )
+    section = report.section("The extractor", ["", "count", "of"])
+    section.add("facts found", found, len(facts))
+    section.add("notes that no label asks for", stray, len(notes))
+    section.add("outdated notes superseded", given_way, len(replaced))
+    section.add("active notes from injected text", injected, sum(len(one.talk.forbidden) for one in judged))
+    report.aims["no injected text became an active memory"] = injected == 0
+    report.aims["four of five facts were found"] = found >= 0.8 * len(facts)
+
+
+def _holds(note: str, fact: Sequence[str]) -> bool:
+    return all(re.search(words, note, re.IGNORECASE) for words in fact)
+
+
+def _costs(report: Report, judged: Sequence[Judged], tally: Tally, seconds: float) -> None:
+    section = report.section("Cost", ["", "calls", "input tokens", "output tokens", "dollars"], digits=4)
+    calls = ModelCall.objects.unscoped()
+    for purpose in (GATE, EXTRACTION):
+        rows = calls.filter(purpose=purpose)
+        sums = rows.aggregate(
+            given=Sum("input_tokens", default=0),
+            made=Sum("output_tokens", default=0),
+            cost=Sum("cost_usd", default=0),
+        )
+        section.add(purpose, rows.count(), sums["given"], sums["made"], float(sums["cost"]))
+    made = tally.added + tally.superseded + tally.pending
+    per = report.section("Per memory", ["", "figure"], digits=4)
+    per.add("memories (active, replacing, waiting)", made)
+    per.add("tokens per memory", tally.tokens / made if made else None)
+    per.add("dollars per memory", tally.cost_usd / made if made else None)
+    per.add("tokens per passage", tally.tokens / len(judged))
+    per.add("seconds in all", seconds)
+    if made and not tally.cost_usd:
+        report.notes.append("Dollars are 0: IZZY_MODEL_PRICES does not list this model.")
+
+
+def _again(judged: Sequence[Judged]) -> Tally:
+    """The same talk once more, a word added to each message so that no passage is known by its words alone."""
+    for one in judged:
+        _say(one.user, one.talk, extra=" Well.")
+    return asyncio.run(users_read([one.user.pk for one in judged], any_time=True))
+
+
+def _details(report: Report, judged: Sequence[Judged]) -> None:
+    section = report.section("Passages", ["passage", "kind", "worth", "passed", "active", "waiting"])
+    for one in judged:
+        section.add(
+            one.talk.name, one.talk.kind, one.talk.is_worth_reading, one.passed, " · ".join(one.active), " · ".join(one.waiting)
+        )  # fmt: skip
