@@ -112,6 +112,8 @@ def retire_reason(capability: Capability) -> str:
     """Why it may be time to let a capability go; "" where nothing speaks against it."""
     if capability.status != Status.ACTIVE:
         return ""
+    if capability.current and capability.current.test_failures:
+        return "Its examples fail."
     if capability.failures_in_row >= FAILING_RUNS:
         return f"Its last {capability.failures_in_row} runs failed."
     last = capability.last_run_at or capability.created_at

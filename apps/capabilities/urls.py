@@ -32,6 +32,7 @@ urlpatterns = [
     path(f"{ONE}disable/", act.disable, name="disable"),
     path(f"{ONE}approve/", act.approve, name="approve"),
     path(f"{ONE}rollback/", act.rollback, name="rollback"),
+    path(f"{ONE}retest/", act.retest, name="retest"),
     path(f"{ONE}delete/", act.delete, name="delete"),
     path(f"{ONE}download/", act.download, name="download"),
 ]

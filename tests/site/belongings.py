@@ -10,6 +10,9 @@ from django.db import models
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update, token_create
 from apps.agent.models import ModelCall, ToolCall
+from apps.capabilities.drafts import Draft
+from apps.capabilities.models import Execution
+from apps.capabilities.services import capability_create, capability_update, user_secret_set
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.services import messages_ingest
 from apps.core.ids import uuid7
@@ -18,6 +21,8 @@ from apps.memory.services import Change, edge_create, memory_create, memory_dele
 from apps.memory.services.files import file_delete, file_write
 
 MARK = "xylographicwalrus"
+SECRET = "XYLOGRAPHIC_KEY"
+TOOL = "count_for_her"
 FILE, GONE = "/memories/hers/allergies.txt", "/memories/hers/gone.txt"
 
 
@@ -36,6 +41,8 @@ class Belongings:
     file: UUID
     deleted_file: UUID
     receipt: UUID
+    capability: UUID
+    execution: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -63,7 +70,7 @@ def make_belongings(owner: User) -> Belongings:
     ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)
     conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
     Conversation.objects.for_user(owner).filter(pk=conversation.pk).update(
-        title=f"About the {MARK}", channel="chat"
+        title=f"About the {MARK}", channel="chat", summary=f"The {MARK} is allergic", summary_by="extract"
     )
     turn = Turn.objects.create(
         user=owner, conversation=conversation, state="waiting", waiting_for=[{"text": MARK}]
@@ -85,8 +92,36 @@ def make_belongings(owner: User) -> Belongings:
     )
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
-        file, deleted_file, receipt.pk,
+        file, deleted_file, receipt.pk, *make_capability(owner),
     )  # fmt: skip
+
+
+def make_capability(owner: User) -> tuple[UUID, UUID]:
+    """A capability with a past, a run and a secret that it asks for."""
+    schema = {
+        "type": "object",
+        "properties": {"count": {"type": "integer"}},
+        "required": ["count"],
+        "additionalProperties": False,
+    }
+    main = f'def run(args: dict) -> str:\n    """Count for the {MARK}."""\n    return "{MARK} " * args["count"]\n'
+    draft = Draft(
+        description=f"Counts shellfish for the {MARK}",
+        input_schema=schema,
+        main=main,
+        tags=[MARK],
+        hosts=[f"{MARK}.org"],
+        secrets=[SECRET],
+    )
+    made = capability_create(user_id=owner.pk, name=TOOL, draft=draft)
+    capability_update(
+        user_id=owner.pk, capability_id=made.pk, description=f"Counts chess games for the {MARK}"
+    )
+    user_secret_set(user_id=owner.pk, name=SECRET, value=f"{MARK}-value")
+    run = Execution.objects.create(
+        user=owner, capability=made, version=1, state="ok", input={"count": 1}, result=MARK, stdout=MARK
+    )
+    return made.pk, run.pk
 
 
 def make_files(owner: User) -> tuple[UUID, UUID]:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.client import MULTIPART_CONTENT
 
 from apps.accounts.models import User
-from tests.site.belongings import FILE, MARK, Belongings, make_belongings, rows_of
+from tests.site.belongings import FILE, MARK, SECRET, TOOL, Belongings, make_belongings, rows_of
 from tests.site.routes import Route, all_routes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -100,6 +100,9 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "name": ["model"],
         "receipt_id": [str(hers.receipt)],
         "file_id": [str(hers.file), str(hers.deleted_file)],
+        "capability": [TOOL, str(hers.capability)],
+        "execution_id": [str(hers.execution)],
+        "secret": [SECRET],
     }
 
 

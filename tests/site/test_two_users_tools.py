@@ -8,13 +8,14 @@ import pytest
 from apps.accounts.models import User
 from apps.agent.tools.base import ToolContext, ToolFailure, ToolOutput
 from apps.agent.tools.registry import all_tools, find_tool
+from apps.capabilities.tool_service import Catalog
 from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.core.errors import IzzyError
 from apps.core.ids import uuid7
 from apps.memory.file_tool import MemoryFiles
 from apps.memory.tool_service import NoteTools
-from tests.site.belongings import FILE, MARK, Belongings, make_belongings, rows_of
+from tests.site.belongings import FILE, MARK, TOOL, Belongings, make_belongings, rows_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,6 +37,10 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
         "link_memories": {"source_id": note, "target_id": f"note-{hers.deleted_note}"},
         "related_memories": {"note_id": note},
         "deep_memory": {"query": "What does she eat, and what does she play?"},
+        "lookup_capability": {"name": TOOL, "query": f"count shellfish for the {MARK}"},
+        "list_capabilities": {"limit": 100},
+        "read_capability_docs": {"name": TOOL},
+        "execute_capability": {"name": TOOL, "input": {"count": 1}},
         "conversation_list": {"limit": 50},
         "conversation_read": {"conversation_id": conversation},
         "conversation_delete": {"conversation_id": conversation},
@@ -61,6 +66,7 @@ async def call(name: str, user: User, hers: Belongings) -> str:
         memory=NoteTools(user_id=user.pk, conversation_id=hers.conversation),
         conversations=PastConversations(user_id=user.pk),
         files=MemoryFiles(user_id=user.pk),
+        catalog=Catalog(user_id=user.pk),
     )
     try:
         result = await tool.handler(context, inputs(hers)[name])

@@ -76,6 +76,11 @@ def read_dialogue(request: dict[str, Any]) -> Dialogue:
     return Dialogue(words, _done(messages[start + 1 :]), tools, saved[-1] if saved else "")
 
 
+def calls_of(request: dict[str, Any]) -> list[Done]:
+    """All tool calls of a request that have results, in order."""
+    return _done([(message["role"], _blocks(message["content"])) for message in request.get("messages", [])])
+
+
 def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 

@@ -28,6 +28,8 @@ class Kind(StrEnum):
     QUESTION = "question"
     FACT = "fact"
     FILE = "file"
+    CAPABILITY_LIST = "capability_list"
+    CAPABILITY_RUN = "capability_run"
     TOO_LONG = "too_long"
     UNKNOWN = "unknown"
 
@@ -52,12 +54,17 @@ OPENING = re.compile(
 NOTES = r"(?:memories|memory|notes?|things you (?:know|remember)(?: about me)?|saved (?:things|notes))"
 TALKS = r"(?:conversations?|chats?|history|(?:past |old |previous )?messages)"
 
+NAME = r"[`\"']?(?P<topic>[a-z][a-z0-9_]*(?:[ _-][a-z0-9]+){0,5})[`\"']?"
 KNOW = r"(?:(?:what|everything|all)(?: that)?(?: do)? you (?:know|remember|have saved)|your (?:memory|memories|notes))"
 
 PATTERNS: list[tuple[Kind, str]] = [
     (Kind.HELP, r"(?:help(?: me)?|\?|commands|what can (?:you|i) (?:do|say|ask)|what do you understand|who are you|how do(?:es)? (?:you|this) work)"),
     (Kind.GREETING, r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|greetings)(?: there)?(?:,? izzy)?"),
     (Kind.THANKS, r"(?:thanks|thank you|thx|great|cool|nice|perfect|good)(?: you| a lot| very much| so much| izzy)?"),
+    (Kind.CAPABILITY_LIST, r"(?:list|show|what are|which are)(?: me)?(?: all)?(?: of)?(?: (?:my|your|the|our))? (?:capabilities|tools)(?: (?:do )?(?:you|i) have)?"),
+    (Kind.CAPABILITY_LIST, r"(?:what|which) (?:capabilities|tools)(?: (?:do )?(?:you|i) have| are there)?"),
+    (Kind.CAPABILITY_RUN, rf"(?:run|execute)(?: (?:the|my))?(?: (?:capability|tool))? {NAME}(?: (?:capability|tool))?\s*,?\s+with(?: (?:the )?(?:input|arguments))?:?\s+(?P<value>.+)"),
+    (Kind.CAPABILITY_RUN, r"(?:run|execute)(?: (?:the|my))?(?: (?:capability|tool))? [`\"']?(?P<topic>[a-z][a-z0-9_]*)[`\"']?(?: (?:capability|tool))?:?\s*(?P<value>\{.*\})?"),
     (Kind.CONVERSATION_LIST, rf"(?:list|show|what are)(?: me)? (?:all )?(?:of )?(?:my|our|the) {TALKS}"),
     (Kind.CONVERSATION_DELETE, r"(?:delete|remove|forget) (?:the|my|our|that) (?:conversation|chat)(?: (?:about|on|called|titled|named))? (?P<topic>.+)"),
     (Kind.CONVERSATION_SEARCH, rf"(?:search|look (?:in|through)|go through|find in)(?: (?:in|through))? (?:my|our|the|all|past)(?: past| old| previous)? {TALKS}(?: (?:for|about))? (?P<topic>.+)"),

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from apps.agent.offline import files, notes, phrases, talks
+from apps.agent.offline import capabilities, files, notes, phrases, talks
 from apps.agent.offline.dialogue import Dialogue, read_dialogue
 from apps.agent.offline.intents import Intent, Kind, intent_of
+from apps.agent.offline.rehearsals import building, using
 from apps.agent.offline.speech import Blocks, say
 from apps.agent.services import DECLINED
 
@@ -14,13 +15,21 @@ __all__ = ["Blocks", "respond"]
 
 def respond(request: dict[str, Any]) -> Blocks:
     """The content blocks that answer a Messages API request."""
+    if building.is_builder(request):
+        return building.build(request)
     dialogue = read_dialogue(request)
+    if dialogue.words.startswith(using.NOTICE):
+        return using.go_on(dialogue.words)
     intent = intent_of(dialogue.words)
     failed = dialogue.latest
     if failed is not None and failed.is_error and failed.result == DECLINED:
         return say(phrases.DECLINED)
     if failed is not None and failed.is_error:
         return say(phrases.FAILED.format(reason=failed.result))
+    if piece := using.usage_of(dialogue.words):
+        return using.use_piece(dialogue, piece)
+    if what := using.wish(dialogue.words):
+        return using.have_built(dialogue, what)
     return RULES[intent.kind](dialogue, intent)
 
 
@@ -52,4 +61,6 @@ RULES: dict[Kind, Callable[[Dialogue, Intent], Blocks]] = {
     Kind.DEEP: notes.deep,
     Kind.QUESTION: notes.question,
     Kind.FILE: files.file_work,
+    Kind.CAPABILITY_LIST: capabilities.capability_list,
+    Kind.CAPABILITY_RUN: capabilities.capability_run,
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -11,7 +12,8 @@ from django.views.decorators.http import require_GET, require_POST
 from apps.accounts.access import SignedInRequest
 from apps.capabilities import services
 from apps.capabilities.api import archive_response
-from apps.core.errors import IzzyError, NotFound
+from apps.capabilities.examples import capability_retest
+from apps.core.errors import IzzyError, NotFound, Unavailable
 
 from .shared import found, own
 
@@ -55,6 +57,23 @@ def rollback(request: SignedInRequest, capability: str) -> HttpResponse:
         f"Version {number} is the current one now.",
         number=number,
     )
+
+
+@require_POST
+@own
+def retest(request: SignedInRequest, capability: str) -> HttpResponse:
+    """Repeats the stored examples and says what came of them."""
+    tool = found(request, capability)
+    try:
+        tested = async_to_sync(capability_retest)(user_id=request.user.pk, name=tool.name)
+    except Unavailable as error:
+        messages.error(request, error.message)
+    else:
+        if tested.ok:
+            messages.success(request, f"All {tested.tried} examples pass.")
+        for failure in tested.failures[:5]:
+            messages.error(request, failure)
+    return redirect("capabilities:overview", capability=tool.name)
 
 
 @require_POST

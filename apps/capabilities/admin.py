@@ -1,0 +1,95 @@
+"""The admin's view of all users' capabilities. Deleting goes through the services, so that files and search follow."""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from apps.core.admin import ReadOnlyAdmin
+from apps.core.errors import IzzyError
+
+from . import services
+from .files import folder_remove
+from .models import Capability, CapabilityVersion, Execution
+from .selectors import success_rate
+
+
+@admin.register(Capability)
+class CapabilityAdmin(ReadOnlyAdmin):
+    """All capabilities, for reading, with actions to take them out of use and to delete them."""
+
+    list_display = ("name", "user", "status", "current", "runs", "success", "last_run_at", "updated_at")
+    list_filter = ("status", "updated_at", "last_run_at")
+    list_select_related = ("user", "current")
+    search_fields = ("name", "description", "tags", "user__username")
+    ordering = ("-updated_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema", "output_schema")
+    actions: ClassVar = ["disable"]
+
+    @admin.display(description="success")
+    def success(self, capability: Capability) -> str:
+        rate = success_rate(capability)
+        return "–" if rate is None else f"{rate:.0%}"
+
+    @admin.action(description="Disable the selected capabilities")
+    def disable(self, request: HttpRequest, queryset: QuerySet[Capability]) -> None:
+        done = 0
+        for capability in queryset:
+            try:
+                services.capability_disable(
+                    user_id=capability.user_id,
+                    capability_id=capability.pk,
+                    reason="Disabled by the administrator.",
+                )
+            except IzzyError as error:
+                self.message_user(request, error.message, level="ERROR")
+            else:
+                done += 1
+        self.message_user(request, f"{done} disabled.")
+
+    def delete_model(self, request: HttpRequest, obj: Capability) -> None:
+        services.capability_delete(user_id=obj.user_id, capability_id=obj.pk)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for capability in queryset:
+            self.delete_model(request, capability)
+
+
+@admin.register(CapabilityVersion)
+class CapabilityVersionAdmin(ReadOnlyAdmin):
+    """Versions, for reading; deleting one takes its files."""
+
+    list_display = ("capability", "number", "user", "origin", "hosts", "secrets", "approved_at", "created_at")
+    list_filter = ("origin", "untrusted", ("approved_at", admin.EmptyFieldListFilter), "created_at")
+    list_select_related = ("user", "capability")
+    search_fields = ("capability__name", "description", "user__username")
+    ordering = ("-created_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema", "output_schema", "examples")
+
+    def delete_model(self, request: HttpRequest, obj: CapabilityVersion) -> None:
+        folder_remove(obj.path)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for version in queryset:
+            self.delete_model(request, version)
+
+
+@admin.register(Execution)
+class ExecutionAdmin(ReadOnlyAdmin):
+    list_display = (
+        "capability",
+        "version",
+        "user",
+        "state",
+        "error_code",
+        "trigger",
+        "duration_ms",
+        "created_at",
+    )
+    list_filter = ("state", "error_code", "trigger", "backend", "created_at")
+    list_select_related = ("user", "capability")
+    search_fields = ("capability__name", "user__username")
+    ordering = ("-created_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("input", "result", "stdout", "stderr", "error_message")

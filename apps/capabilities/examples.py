@@ -1,0 +1,85 @@
+"""Repeating the stored examples of a version: does it still do what it did?"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.core.database import in_db
+from apps.core.errors import IzzyError, Unavailable
+
+from .execution import capability_execute
+from .models import Capability, CapabilityVersion, Execution, Trigger
+from .selectors import capability_get
+from .services.runs import Place
+
+QUOTED = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """`failures` has a sentence for each example that did not give what it should; `tried` is how many there are."""
+
+    name: str
+    version: int
+    tried: int
+    failures: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+
+async def capability_retest(*, user_id: UUID, name: str) -> Tested:
+    """Runs every stored example of the current version, each in a fresh sandbox, and notes on it what came of them.
+
+    Raises NotFound, and Unavailable where there is no sandbox: then nothing is noted. A refusal to run (disabled, not
+    approved, tampered, …) counts as a failure.
+    """
+    capability = await in_db(capability_get, user_id, name)
+    version = capability.current
+    if version is None:
+        return Tested(name=capability.name, version=0, tried=0, failures=())
+    failures: list[str] = []
+    for number, example in enumerate(version.examples, 1):
+        problem = await _try(user_id, capability, example)
+        if problem:
+            failures.append(f"Example {number}: {problem}")
+    await in_db(_note, user_id, version, failures)
+    return Tested(
+        name=capability.name, version=version.number, tried=len(version.examples), failures=tuple(failures)
+    )
+
+
+async def _try(user_id: UUID, capability: Capability, example: dict[str, object]) -> str:
+    """What went wrong with one example, "" for nothing."""
+    args = example["input"]
+    try:
+        execution = await capability_execute(
+            user_id=user_id,
+            name=capability.name,
+            args=args if isinstance(args, dict) else {},
+            place=Place(trigger=Trigger.RETEST),
+        )
+    except Unavailable:
+        raise
+    except IzzyError as error:
+        return error.message
+    return problem_of(execution, example.get("expect"))
+
+
+def problem_of(execution: Execution, expect: object) -> str:
+    """Why a run is not what an example says, "" where it is."""
+    if execution.state != Execution.State.OK:
+        said = execution.error_message.strip().splitlines()
+        return f"{execution.error_code}: {said[-1][:QUOTED] if said else 'no message'}"
+    if isinstance(expect, str) and expect not in execution.result:
+        return f"expected {expect[:QUOTED]!r}, got {execution.result[:QUOTED]!r}"
+    return ""
+
+
+@transaction.atomic
+def _note(user_id: UUID, version: CapabilityVersion, failures: list[str]) -> None:
+    rows = CapabilityVersion.objects.for_user(user_id).filter(pk=version.pk)
+    rows.update(tested_at=timezone.now() if version.examples else None, test_failures=failures)

@@ -1,0 +1,71 @@
+"""`manage.py retest`: do the active capabilities still do what their examples say?"""
+
+import asyncio
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from apps.accounts.models import User
+from apps.capabilities.examples import Tested, capability_retest
+from apps.capabilities.models import Capability, Status
+from apps.capabilities.selectors import retire_reason
+from apps.core.errors import NotFound, Unavailable
+
+
+class Command(BaseCommand):
+    help = (
+        "Runs the stored examples of active capabilities, each in a fresh sandbox, and notes on them which fail. "
+        "Names what was not used for long or keeps failing. Ends with 1 where an example failed."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", nargs="?", default="", help="only the capability of this name")
+        parser.add_argument("--user", default="", help="only those of this user")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        rows = _chosen(options["user"], options["name"])
+        if not rows:
+            raise CommandError(
+                "There is no such active capability." if options["name"] else "There are none."
+            )
+        failed = untested = 0
+        for row in rows:
+            tested = self._tested(row)
+            failed += not tested.ok
+            untested += not tested.tried
+            self._report(row, tested)
+        done = len(rows) - failed - untested
+        self.stdout.write(f"{done} pass, {failed} fail, {untested} have no examples.")
+        if failed:
+            raise SystemExit(1)
+
+    def _tested(self, row: Capability) -> Tested:
+        try:
+            return asyncio.run(capability_retest(user_id=row.user_id, name=row.name))
+        except Unavailable as error:
+            raise CommandError(error.message) from error
+        except NotFound:
+            return Tested(name=row.name, version=0, tried=0, failures=())
+
+    def _report(self, row: Capability, tested: Tested) -> None:
+        word = self.style.SUCCESS("ok") if tested.ok else self.style.ERROR("FAILED")
+        if not tested.tried:
+            word = "no examples"
+        self.stdout.write(
+            f"{row.user.username}/{row.name} v{tested.version}: {word} ({tested.tried} examples)"
+        )
+        for failure in tested.failures:
+            self.stdout.write(f"    {failure}")
+        if reason := retire_reason(row):
+            self.stdout.write(f"    {reason} It may be time to retire it.")
+
+
+def _chosen(username: str, name: str) -> list[Capability]:
+    rows = Capability.objects.unscoped().filter(status=Status.ACTIVE).select_related("user", "current")
+    if username:
+        if not User.objects.filter(username=username).exists():
+            raise CommandError(f"There is no user called {username}.")
+        rows = rows.filter(user__username=username)
+    if name:
+        rows = rows.filter(name=name)
+    return list(rows.order_by("user__username", "name"))
