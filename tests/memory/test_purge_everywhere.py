@@ -1,10 +1,12 @@
 """After a purge nothing of a note is left: not in a table, not in a process, not in a byte of the data directory."""
 
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +78,25 @@ def server(peer: AnthropicServer, tmp_path_factory: pytest.TempPathFactory) -> I
     peer.fallback = answers
     server = Server(tmp_path_factory.mktemp("purge") / "data", peer.url)
     server.environment |= {"IZZY_HISTORY_TOKENS": "1000"}
+    with working(server):
+        try:
+            server.start()
+            server.start()
+            yield server
+        finally:
+            server.kill()
+
+
+@contextmanager
+def working(server: Server) -> Iterator[None]:
+    """A worker process, which runs every sweep once when it starts."""
     command = [sys.executable, "manage.py", "worker"]
     with (server.folder / "worker.log").open("ab") as log:
         worker = subprocess.Popen(command, cwd=ROOT, env=server.environment, stdout=log, stderr=log)
     try:
-        server.start()
-        server.start()
-        yield server
+        yield
     finally:
         worker.terminate()
-        server.kill()
         worker.wait(20)
 
 
@@ -153,7 +164,7 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
     receipt = post(server, f"memories/{note['id']}/purge/", {"redact": True})
 
     assert WORD not in str(receipt)
-    assert receipt["left"] == []
+    assert receipt["left"] == [], receipt["left"]
     assert {place["place"]: place["found"] > 0 for place in receipt["places"]}["chat.blocks"]
     for _ in everywhere(server):
         assert not [hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]]
@@ -169,3 +180,72 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
     for conversation in (first["conversation"], second["conversation"]):
         assert say(server, "And now?", conversation=conversation)["type"] == "response"
     assert WORD not in str(peer.messages[-1]["messages"])
+
+
+def scrubbed(server: Server, receipt: dict[str, Any]) -> None:
+    path = f"memory-purges/{receipt['id']}/"
+    eventually(lambda: server.get(path)["disk"]["state"] == "done", lambda: server.get(path))
+
+
+def test_nothing_is_left_of_a_file(server: Server, peer: AnthropicServer) -> None:
+    word, path = "quetzalparaffin", "/memories/wicks.txt"
+    peer.fallback = answers
+    written = {"command": "create", "path": path, "file_text": f"Wicks are made of {word}.\n"}
+    changed = {"command": "str_replace", "path": path, "old_str": word, "new_str": f"{word} and beeswax"}
+    say(server, "Please write that down.", reply(tool("memory", written)), reply(tool("memory", changed)),
+        reply(tool("memory", {"command": "view", "path": path})), reply("Done."))  # fmt: skip
+    (file,) = server.get("memory-files/")["results"]
+    assert traces(server.folder, word)
+    receipt = post(server, f"memory-files/{file['id']}/purge/", {})
+    assert receipt["left"] == [], receipt["left"]
+    scrubbed(server, receipt)
+    assert traces(server.folder, word) == {}
+    for _ in everywhere(server):
+        assert not [hit for hit in post(server, "search/", {"query": word})["results"] if word in hit["text"]]
+
+
+def test_the_sweep_of_deleted_notes_leaves_as_little(server: Server, peer: AnthropicServer) -> None:
+    word = "vermilionhedgesaw"
+    peer.fallback = answers
+    made = post(
+        server, "memories/", {"content": f"The {word} hangs in the shed beside the roses.", "importance": 5}
+    )
+    say(server, "What have I got beside my roses, in the shed?",
+        reply(tool("memory_search", {"query": "shed roses"})), reply("I see."))  # fmt: skip
+    with server.http as client:
+        assert client.delete(f"/api/v1/memories/{made['id']}/").status_code == 204
+    with closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=30)) as database, database:
+        database.execute("update memory_memory set deleted_at = '2020-01-01' where deleted_at is not null")
+    assert traces(server.folder, word)
+    with working(server):
+        swept = eventually(
+            lambda: [
+                row for row in server.get("memory-purges/")["results"] if row["by_sweep"] and row["purged_at"]
+            ],
+            lambda: server.get("memory-purges/"),
+        )
+        assert made["id"] in swept[0]["ids"]
+        assert swept[0]["left"] == []
+        scrubbed(server, swept[0])
+    assert traces(server.folder, word) == {}
+
+
+def test_nothing_is_left_of_a_deleted_account(server: Server) -> None:
+    """The last test of the module: the user is gone afterwards."""
+    word = "cinnabarlapwing"
+    post(server, "memories/", {"content": f"The {word} sings at dawn.", "tags": [word]})
+    say(
+        server,
+        f"What does the {word} do?",
+        reply(tool("memory_search", {"query": word})),
+        reply(f"The {word} sings."),
+    )
+    command = {"command": "create", "path": "/memories/birds.txt", "file_text": f"{word}\n"}
+    post(server, "memory-files/", command)
+    assert traces(server.folder, word)
+    script = (
+        "from apps.accounts.models import User\nfrom apps.accounts.services import user_delete\n"
+        "user_delete(user=User.objects.get())"
+    )
+    server._manage("shell", "-v0", "-c", script)
+    eventually(lambda: traces(server.folder, word) == {}, lambda: traces(server.folder, word))

@@ -10,6 +10,7 @@ from apps.core.purging.places import SourceText
 from apps.core.purging.search import shared_fragments
 from apps.core.purging.trace import Trace
 from apps.core.registries import purge_places, purge_sources
+from apps.memory.files.paths import ROOT
 from apps.memory.models import Memory, MemoryFile, MemoryFileRevision, MemoryRevision, Purged
 from apps.search.embedders import EmbedderMissing, embedder_for
 from apps.search.embedders.static import StaticEmbedder
@@ -106,7 +107,7 @@ def _file_texts(user_id: UUID, ids: Collection[UUID]) -> tuple[list[str], list[s
     files = MemoryFile.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", "path")
     revisions = MemoryFileRevision.objects.for_user(user_id).filter(file_id__in=ids)
     rows = [*files, *revisions.values_list("content", "path")]
-    return [content for content, _ in rows], [path for _, path in rows]
+    return [content for content, _ in rows], [path.removeprefix(f"{ROOT}/").rpartition(".")[0] for _, path in rows]
 
 
 def sources_of(trace: Trace, recorded: Collection[UUID]) -> list[SourceText]:
