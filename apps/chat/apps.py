@@ -11,18 +11,19 @@ class ChatConfig(AppConfig):
         from apps.agent.tools.registry import register_tools
         from apps.builder import hooks
         from apps.chat import purging, sweeps
-        from apps.chat.builds import build_announce
+        from apps.chat.builds import build_announce, turn_words
         from apps.chat.capturing import messages_capture_pending
         from apps.chat.markdown import warm_up
         from apps.chat.runner.afterwards import messages_index_pending
         from apps.chat.selectors.conversations import conversation_belongs
         from apps.chat.selectors.stats import chat_stats
         from apps.chat.tools import CONVERSATION_TOOLS
-        from apps.core.registries import owners, stats_providers, warmups
+        from apps.core.registries import owners, stats_providers, warmups, words
         from apps.core.sweeps import register_sweep
 
         register_tools(CONVERSATION_TOOLS)
         hooks.finished.register("chat", build_announce)
+        words.register("turn", turn_words)
         register_sweep("turns_interrupted", sweeps.turns_interrupt, every=timedelta(seconds=10))
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))
         register_sweep("messages_capture_pending", messages_capture_pending, every=timedelta(minutes=1))

@@ -82,6 +82,12 @@ def build_announce(build: Build) -> None:
     )
 
 
+def turn_words(user_id: UUID, turn_id: UUID) -> str:
+    """What the user said in the turn."""
+    said = Message.objects.for_user(user_id).filter(turn_id=turn_id, role=Role.USER, kind=MessageKind.TEXT)
+    return said.values_list("text", flat=True).first() or ""
+
+
 def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
     """What the user is told, and whether the tool can be used now."""
     if version is None:

@@ -1,0 +1,73 @@
+"""Without a model: what the offline model knows by heart is really built, verified and run."""
+
+import pytest
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.agent.offline import transport
+from apps.agent.offline.rehearsals.pieces import PIECES, Piece
+from apps.builder.models import State
+from apps.builder.runner.pool import BuildPool
+from apps.builder.services import build_change, build_request
+from apps.capabilities.execution import capability_execute
+from apps.core.database import in_db
+from tests.builder.test_building import built, told
+
+USES = {
+    "dice_roller": ({"dice": "2d6+1"}, "2d6+1: "),
+    "unit_converter": ({"value": 10, "from": "kg", "to": "lb"}, "22.0462 lb"),
+    "text_statistics": ({"text": "Rain, rain, rain. It stops."}, "5 words, 2 sentences"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _offline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+    monkeypatch.setattr(transport, "WORD_SECONDS", 0)
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
+async def test_what_is_known_by_heart_is_built_and_runs(piece: Piece, alice: User, pool: BuildPool) -> None:
+    wish = {"name": piece.name, "description": piece.description, "input_schema": piece.input_schema}
+    build = (await in_db(lambda: build_request(user_id=alice.pk, **wish))).build
+    assert build is not None
+
+    await pool.idle()
+
+    assert (await built(build)).state == State.DONE, (await built(build)).reason
+    texts = [text for _, text in await told(build)]
+    assert texts == [
+        "Asked for", "Planning", f"Writing the {piece.title}", "Writing main.py", "Trying the code",
+        "Checking it in a fresh sandbox", f"{piece.name} is ready.",
+    ]  # fmt: skip
+    arguments, expected = USES[piece.name]
+    execution = await capability_execute(user_id=alice.pk, name=piece.name, args=arguments)
+    assert expected in execution.result
+
+
+async def test_what_is_not_known_fails_with_a_plain_reason(alice: User, pool: BuildPool) -> None:
+    wish = {"name": "weather", "description": "Tells the weather.", "input_schema": {"type": "object"}}
+    build = (await in_db(lambda: build_request(user_id=alice.pk, **wish))).build
+    assert build is not None
+
+    await pool.idle()
+
+    failed = await built(build)
+    assert (failed.state, failed.error_code) == (State.FAILED, "gave_up")
+    assert "Connect a language model" in failed.reason
+
+
+async def test_a_change_needs_a_model_and_the_old_version_stays(alice: User, pool: BuildPool) -> None:
+    piece = PIECES[0]
+    wish = {"name": piece.name, "description": piece.description, "input_schema": piece.input_schema}
+    await in_db(lambda: build_request(user_id=alice.pk, **wish))
+    await pool.idle()
+    change = await in_db(
+        lambda: build_change(user_id=alice.pk, name=piece.name, feedback="Only even numbers")
+    )
+
+    await pool.idle()
+
+    assert (await built(change)).state == State.FAILED
+    execution = await capability_execute(user_id=alice.pk, name=piece.name, args={"dice": "3d6"})
+    assert execution.result.startswith("3d6: ")
