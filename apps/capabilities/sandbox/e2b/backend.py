@@ -1,0 +1,160 @@
+"""Makes sandboxes at E2B, and cleans up after a process that died."""
+
+import asyncio
+import hashlib
+import importlib.util
+import logging
+import os
+import socket
+from typing import Any
+
+from django.conf import settings
+
+from apps.core.health import CheckResult
+
+from ..base import InstallFailed, Progress, Sandbox, SandboxSpec, SandboxUnavailable
+from .network import network_for
+from .sandbox import E2BSandbox, InstallError
+
+logger = logging.getLogger(__name__)
+
+INSTALL_SECONDS = 300
+SPARE_SECONDS = 30
+"""By which E2B ends a sandbox later than Izzy would: the last resort, also when Izzy has died."""
+REQUEST_SECONDS = 30.0
+PACKAGE_HOSTS = ("index.example", "files.index.example")
+
+
+class E2BBackend:
+    """`Backend` over the SDK; see `apps.capabilities.sandbox.e2b` for what its limits mean."""
+
+    name = "e2b"
+
+    def probe(self) -> CheckResult:
+        """Whether a key and the SDK are there; E2B is not asked, which would take a second and cost a sandbox."""
+        if not settings.E2B_API_KEY:
+            return CheckResult(
+                False, "E2B has no key.", "Set E2B_API_KEY, or IZZY_SANDBOX=auto for another sandbox."
+            )
+        if importlib.util.find_spec("e2b_code_interpreter") is None:
+            return CheckResult(False, "The package e2b-code-interpreter is missing.", "Run `make setup`.")
+        return CheckResult(True, "Tools run in E2B's cloud.")
+
+    async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> Sandbox:
+        """See `Backend.create`. Requirements are installed with the package index reachable, before anything else is."""
+        if progress:
+            await progress({"status": "preparing"})
+        lines = _requirements(spec.requirements)
+        hosts = {*PACKAGE_HOSTS, *settings.IZZY_PACKAGE_HOSTS} if lines else set(spec.hosts)
+        sandbox = E2BSandbox(await self._created(spec, hosts, installs=bool(lines)), spec, progress)
+        try:
+            if lines:
+                await sandbox.install(lines, seconds=INSTALL_SECONDS, network=network_for(spec.hosts))
+            await sandbox.begin(SPARE_SECONDS)
+        except InstallError as error:
+            await sandbox.close()
+            raise InstallFailed(str(error)) from error
+        except BaseException:
+            await sandbox.close()
+            raise
+        return sandbox
+
+    async def _created(self, spec: SandboxSpec, hosts: Any, *, installs: bool) -> Any:
+        sdk = await asyncio.to_thread(_sdk)
+        seconds = spec.limits.wall_seconds + SPARE_SECONDS + (INSTALL_SECONDS if installs else 0)
+        making = asyncio.ensure_future(
+            sdk.AsyncSandbox.create(
+                api_key=settings.E2B_API_KEY,
+                timeout=round(seconds),
+                metadata=_metadata(),
+                allow_internet_access=bool(hosts),
+                network=network_for(hosts) | {"allow_public_traffic": False},
+                lifecycle={"on_timeout": "kill"},
+                request_timeout=REQUEST_SECONDS,
+            )
+        )
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_kill_late)
+            raise
+        except Exception as error:
+            raise SandboxUnavailable(_why(error, sdk)) from error
+
+
+def _kill_late(making: "asyncio.Future[Any]") -> None:
+    """A sandbox that was made when nobody wanted it any more."""
+    if making.cancelled() or making.exception():
+        return
+    killing = asyncio.ensure_future(making.result().kill())
+    killing.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def _sdk() -> Any:
+    """Takes a second or so to import."""
+    import e2b_code_interpreter  # type: ignore[import-untyped]
+
+    return e2b_code_interpreter
+
+
+def _requirements(text: str) -> list[str]:
+    if not text.strip():
+        return []
+    from ..requirements import parse_requirements
+
+    lines: list[str] = parse_requirements(text)
+    return lines
+
+
+def _why(error: Exception, sdk: Any) -> str:
+    import e2b
+
+    if isinstance(error, e2b.AuthenticationException):
+        return "E2B does not accept the key. Look at E2B_API_KEY."
+    if isinstance(error, e2b.RateLimitException):
+        return "E2B has no room for another sandbox right now. Try again in a moment."
+    return f"E2B could not make a sandbox ({type(error).__name__}). Try again; see https://status.e2b.dev."
+
+
+def _metadata() -> dict[str, str]:
+    """Whose sandbox it is, so that another process can tell what a dead one has left."""
+    return {
+        "izzy_instance": _instance(),
+        "izzy_machine": socket.gethostname(),
+        "izzy_process": str(os.getpid()),
+    }
+
+
+def _instance() -> str:
+    return hashlib.sha256(f"e2b:{settings.SECRET_KEY}".encode()).hexdigest()[:16]
+
+
+async def kill_orphans() -> int:
+    """Ends the sandboxes of this instance whose process on this machine is gone; returns how many."""
+    sdk = await asyncio.to_thread(_sdk)
+    query = sdk.SandboxQuery(metadata={"izzy_instance": _instance(), "izzy_machine": socket.gethostname()})
+    pages = sdk.AsyncSandbox.list(query=query, api_key=settings.E2B_API_KEY, request_timeout=REQUEST_SECONDS)
+    killed = 0
+    while pages.has_next:
+        for found in await pages.next_items():
+            if not _alive(found.metadata.get("izzy_process", "")):
+                killed += bool(await sdk.AsyncSandbox.kill(found.sandbox_id, api_key=settings.E2B_API_KEY))
+    return killed
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def sweep_orphans() -> None:
+    """For the worker: what a process that was killed has left at E2B, long before E2B itself ends it."""
+    if not settings.E2B_API_KEY or settings.IZZY_SANDBOX not in {"auto", "e2b"}:
+        return
+    if killed := asyncio.run(kill_orphans()):
+        logger.warning("ended %d sandboxes that dead processes had left at E2B", killed)

@@ -1,0 +1,106 @@
+"""What a job in the sandbox writes, as it comes: kept up to a limit, told in lines, the marked answer taken out."""
+
+import json
+import time
+from typing import Any
+
+from ..base import Limits, Progress
+
+TELL_SECONDS = 0.1
+"""Between two reports of output: a tool may print faster than anybody reads."""
+TOLD_CHARS = 4_000
+
+
+class Flooded(Exception):
+    """More was written than any tool has reason to."""
+
+
+class Stream:
+    """One of the two: `kept` up to the limit, and what has not been told yet."""
+
+    def __init__(self, name: str, limits: Limits, progress: Progress | None) -> None:
+        self.name = name
+        self.limits = limits
+        self.progress = progress
+        self.size = 0
+        self._kept: list[str] = []
+        self._kept_size = 0
+        self._untold = ""
+        self._told = 0.0
+
+    @property
+    def text(self) -> str:
+        """What is kept, without the characters that databases refuse."""
+        return (
+            "".join(self._kept)
+            .encode("utf-8", "replace")
+            .decode()
+            .replace("\x00", "\N{REPLACEMENT CHARACTER}")
+        )
+
+    async def take(self, text: str) -> None:
+        """Adds what came; raises Flooded."""
+        size = len(text.encode("utf-8", "surrogatepass"))
+        self.size += size
+        room = self.limits.stdout_bytes - self._kept_size
+        if room > 0:
+            self._kept.append(text if size <= room else text[:room])
+            self._kept_size += size
+        if self.size > self.limits.flood_bytes:
+            raise Flooded
+        self._untold = (self._untold + text)[-TOLD_CHARS:]
+        if "\n" in self._untold and time.monotonic() - self._told > TELL_SECONDS:
+            lines, _, self._untold = self._untold.rpartition("\n")
+            await self._tell(lines)
+
+    async def finish(self) -> None:
+        """Tells the rest."""
+        if self._untold.strip():
+            await self._tell(self._untold)
+        self._untold = ""
+
+    async def _tell(self, text: str) -> None:
+        self._told = time.monotonic()
+        if self.progress and text.strip():
+            await self.progress({"status": "output", "stream": self.name, "text": text.strip("\n")})
+
+
+class MarkedStream:
+    """Standard output of a capability: what stands behind the mark is its answer, never its output.
+
+    The mark is random and known to the runner alone, so nothing that is printed, however it looks, is taken for one.
+    """
+
+    def __init__(self, stream: Stream, mark: str) -> None:
+        self.stream = stream
+        self.mark = f"\n{mark} "
+        self._held = ""
+        self._answer: list[str] | None = None
+
+    async def take(self, text: str) -> None:
+        """Adds what came."""
+        if self._answer is not None:
+            self._answer.append(text)
+            return
+        self._held += text
+        before, mark, after = self._held.partition(self.mark)
+        if mark:
+            self._held, self._answer = "", [after]
+            await self.stream.take(before)
+            return
+        # A mark may come in two pieces: as much as could be its beginning waits for the rest.
+        free = len(self._held) - len(self.mark) + 1
+        if free > 0:
+            await self.stream.take(self._held[:free])
+            self._held = self._held[free:]
+
+    async def finish(self) -> dict[str, Any] | None:
+        """The answer, None where there is none."""
+        if self._held:
+            await self.stream.take(self._held)
+        await self.stream.finish()
+        try:
+            found = json.loads("".join(self._answer or []))
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None

@@ -1,0 +1,290 @@
+"""One sandbox at E2B."""
+
+import asyncio
+import json
+import logging
+import secrets
+import shlex
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from apps.core.errors import InvalidInput
+
+from ..base import (
+    CodeResult,
+    CommandResult,
+    ErrorCode,
+    Outcome,
+    Progress,
+    RunError,
+    SandboxGone,
+    SandboxSpec,
+)
+from .output import Flooded, MarkedStream, Stream
+from .paths import HOME, checked_path
+
+logger = logging.getLogger(__name__)
+
+OWN = "/home/user/.izzy"
+INSIDE = (Path(__file__).with_name("inside.py")).read_text(encoding="utf-8")
+KILL_SECONDS = 10.0
+GRACE_SECONDS = 5.0
+"""Beyond a time limit, for the sandbox to say itself that it was reached."""
+SIGNALLED = range(129, 129 + 64)
+KILLED = -9
+PIP = (
+    "python3 -m pip install --no-input --disable-pip-version-check --no-cache-dir --only-binary=:all: --quiet"
+)
+QUOTED_CHARS = 2_000
+
+
+class InstallError(Exception):
+    """The message is for people."""
+
+
+class E2BSandbox:
+    """See `base.Sandbox`."""
+
+    def __init__(self, remote: Any, spec: SandboxSpec, progress: Progress | None) -> None:
+        self._remote = remote
+        self._spec = spec
+        self._progress = progress
+        self._ends = float("inf")
+        self._gone: RunError | None = None
+        self._closing = asyncio.Lock()
+
+    @property
+    def id(self) -> str:
+        """As E2B names it."""
+        return str(self._remote.sandbox_id)
+
+    async def begin(self, spare: float) -> None:
+        """From now on the wall time counts; E2B ends the sandbox a little later by itself."""
+        wall = self._spec.limits.wall_seconds
+        self._ends = time.monotonic() + wall
+        if self._spec.requirements.strip():
+            await self._remote.set_timeout(round(wall + spare))
+        await self._tell("running")
+
+    async def install(self, lines: list[str], *, seconds: float, network: dict[str, Any]) -> None:
+        """Installs the requirements, then closes the way to the package index. Raises InstallError."""
+        await self._tell("installing")
+        await self._remote.files.write(f"{OWN}/requirements.txt", "\n".join(lines) + "\n")
+        done = await self._shell(f"{PIP} -r {OWN}/requirements.txt", seconds=seconds, env={})
+        if done.error is not None:
+            raise InstallError(f"The requirements could not be installed within {seconds:g} seconds.")
+        if done.exit_code:
+            said = (done.stderr.strip() or done.stdout.strip())[-QUOTED_CHARS:]
+            raise InstallError(f"The requirements could not be installed:\n{said}")
+        await self._remote.update_network(network)
+
+    async def write_file(self, path: str, content: str | bytes) -> None:
+        """See `base.Sandbox`."""
+        size = len(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+        if size > self._spec.limits.file_bytes:
+            raise InvalidInput(
+                f"{path} is larger than {self._spec.limits.file_bytes:,} bytes.", field="content"
+            )
+        data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+        async with self._call(self._spec.limits.wall_seconds):
+            await self._remote.files.write(checked_path(path), data)
+
+    async def run_code(self, code: str, *, seconds: float | None = None) -> CodeResult:
+        """See `base.Sandbox`. A time-out ends the request, upon which E2B interrupts the kernel."""
+        out, err, took = self._streams()
+        limit = self._seconds(seconds)
+        error: RunError | None = None
+        execution = None
+        async with self._call(limit + GRACE_SECONDS, out, err) as problem:
+            execution = await self._remote.run_code(
+                code,
+                envs=dict(self._spec.env),
+                timeout=limit,
+                on_stdout=lambda said: out.take(said.line),
+                on_stderr=lambda said: err.take(said.line),
+            )
+        error = problem.error
+        if execution is not None and execution.error is not None:
+            error = _code_error(execution.error)
+        value = (execution.text or "") if execution is not None and error is None else ""
+        return CodeResult(
+            ok=error is None, value=value, error=error, stdout=out.text, stderr=err.text, duration_ms=took()
+        )
+
+    async def run_command(self, command: str, *, seconds: float | None = None) -> CommandResult:
+        """See `base.Sandbox`."""
+        return await self._shell(command, seconds=self._seconds(seconds), env=self._spec.env)
+
+    async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> Outcome:
+        """See `base.Sandbox`."""
+        limits = self._spec.limits
+        mark = secrets.token_hex(16)
+        job = {
+            "mark": mark,
+            "args": args,
+            "result_bytes": limits.result_bytes,
+            "memory_bytes": limits.memory_bytes,
+            "cpu_seconds": limits.cpu_seconds,
+            "file_bytes": limits.file_bytes,
+        }
+        written = {checked_path(path): content for path, content in files.items()}
+        written |= {f"{OWN}/inside.py": INSIDE, f"{OWN}/job.json": json.dumps(job)}
+        entries = [{"path": path, "data": content} for path, content in written.items()]
+        out, err, took = self._streams()
+        marked = MarkedStream(out, mark)
+        limit = self._seconds(None)
+        async with self._call(limit, out, err) as problem:
+            await self._remote.files.write_files(entries)
+            await self._run(f"exec python3 {OWN}/inside.py", marked.take, err.take, limit, self._spec.env)
+        answer = await marked.finish()
+        error = problem.error or _answer_error(answer)
+        result = str(answer["result"]) if error is None and answer is not None else None
+        return Outcome(
+            ok=error is None,
+            result=_clean(result) if result is not None else None,
+            error=error,
+            stdout=out.text,
+            stderr=err.text,
+            duration_ms=took(),
+        )
+
+    async def close(self) -> None:
+        """See `base.Sandbox`. What cannot be ended now is ended by E2B when its time is over."""
+        self._gone = self._gone or RunError(ErrorCode.CANCELLED, "The sandbox was closed.")
+        async with self._closing:
+            if self._remote is None:
+                return
+            try:
+                await asyncio.wait_for(asyncio.shield(self._remote.kill()), KILL_SECONDS)
+            except Exception as error:  # noqa: BLE001  whatever the SDK raises: E2B's own time limit remains
+                logger.warning("sandbox %s could not be ended: %s", self.id, type(error).__name__)
+                return
+            self._remote = None
+
+    async def _shell(self, command: str, *, seconds: float, env: Mapping[str, str]) -> CommandResult:
+        """`timeout` ends the command with all it started: they are one process group."""
+        out, err, took = self._streams()
+        wrapped = f"exec timeout --signal=KILL {seconds:.3f} /bin/sh -c {shlex.quote(command)}"
+        code = KILLED
+        async with self._call(seconds + GRACE_SECONDS, out, err) as problem:
+            code = await self._run(wrapped, out.take, err.take, seconds + GRACE_SECONDS, env)
+        if code == KILLED and problem.error is None and took() >= seconds * 1000:
+            problem.error = _timed_out(seconds)
+        return CommandResult(
+            exit_code=code, stdout=out.text, stderr=err.text, error=problem.error, duration_ms=took()
+        )
+
+    async def _run(self, command: str, out: Any, err: Any, seconds: float, env: Mapping[str, str]) -> int:
+        """The exit code; -N for signal N, as the shell reports it."""
+        import e2b
+
+        try:
+            await self._remote.commands.run(
+                command,
+                envs=dict(env),
+                cwd=HOME,
+                on_stdout=out,
+                on_stderr=err,
+                timeout=seconds,
+                retain_output=False,
+            )
+        except e2b.CommandExitException as error:
+            code = int(error.exit_code)
+            return 128 - code if code in SIGNALLED else code
+        return 0
+
+    def _streams(self) -> tuple[Stream, Stream, Callable[[], int]]:
+        began = time.monotonic()
+        limits = self._spec.limits
+        return (
+            Stream("stdout", limits, self._progress),
+            Stream("stderr", limits, self._progress),
+            lambda: round((time.monotonic() - began) * 1000),
+        )
+
+    def _seconds(self, wish: float | None) -> float:
+        """Never more than the sandbox has left."""
+        left = self._ends - time.monotonic()
+        return max(0.1, left if wish is None else min(wish, left))
+
+    @asynccontextmanager
+    async def _call(self, seconds: float, *streams: Stream) -> "AsyncIterator[_Problem]":
+        """Around everything that is asked of the sandbox: its end, time limits, floods, cancellation."""
+        if self._gone is not None or self._remote is None:
+            raise SandboxGone(self._gone or RunError(ErrorCode.CANCELLED, "The sandbox was closed."))
+        problem = _Problem()
+        try:
+            async with asyncio.timeout(seconds + GRACE_SECONDS):
+                yield problem
+        except asyncio.CancelledError:
+            await asyncio.shield(self._end(RunError(ErrorCode.CANCELLED, "The run was cancelled.")))
+            raise
+        except (InvalidInput, SandboxGone):
+            raise
+        except Exception as error:  # noqa: BLE001  the SDK's errors have no common base
+            problem.error = await self._failed(error, seconds)
+        for stream in streams:
+            await stream.finish()
+
+    async def _failed(self, error: Exception, seconds: float) -> RunError:
+        import e2b
+
+        if self._gone is not None:
+            return self._gone
+        if isinstance(error, Flooded):
+            flood = self._spec.limits.flood_bytes
+            return await self._end(
+                RunError(
+                    ErrorCode.TOO_MUCH_OUTPUT, f"More than {flood:,} bytes were written, so it was ended."
+                )
+            )
+        if time.monotonic() >= self._ends:
+            return await self._end(_timed_out(self._spec.limits.wall_seconds))
+        gone = (e2b.SandboxNotRunningException, e2b.SandboxNotFoundException)
+        if isinstance(error, e2b.TimeoutException) and not isinstance(error, gone):
+            return _timed_out(seconds)
+        if isinstance(error, TimeoutError):
+            return await self._end(_timed_out(seconds))
+        logger.warning("E2B failed: %s: %s", type(error).__name__, error)
+        return await self._end(
+            RunError(ErrorCode.SANDBOX_FAILED, f"The sandbox failed ({type(error).__name__}). Run it again.")
+        )
+
+    async def _end(self, why: RunError) -> RunError:
+        self._gone = self._gone or why
+        await self.close()
+        return why
+
+    async def _tell(self, status: str) -> None:
+        if self._progress:
+            await self._progress({"status": status})
+
+
+class _Problem:
+    """Why a call did not end as it should; None where it did."""
+
+    error: RunError | None = None
+
+
+def _timed_out(seconds: float) -> RunError:
+    return RunError(ErrorCode.TIMED_OUT, f"It did not finish within {seconds:g} seconds.")
+
+
+def _answer_error(answer: dict[str, Any] | None) -> RunError | None:
+    if answer is None:
+        return RunError(ErrorCode.SANDBOX_FAILED, "The sandbox ended without an answer. Run it again.")
+    if "result" in answer:
+        return None
+    return RunError(ErrorCode(answer["code"]), _clean(str(answer["message"])))
+
+
+def _code_error(error: Any) -> RunError:
+    code = ErrorCode.OUT_OF_MEMORY if error.name == "MemoryError" else ErrorCode.RAISED
+    return RunError(code, _clean(str(error.traceback or f"{error.name}: {error.value}"))[-4_000:])
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,318 @@
+"""Sandboxes at E2B: the real SDK against a loopback server that speaks its protocol and really runs the code."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from apps.capabilities.sandbox.base import (
+    RUN_LIMITS,
+    ErrorCode,
+    Limits,
+    Sandbox,
+    SandboxGone,
+    SandboxSpec,
+    SandboxUnavailable,
+)
+from apps.capabilities.sandbox.e2b import E2BBackend
+from apps.capabilities.sandbox.e2b.backend import kill_orphans
+from apps.core.errors import InvalidInput
+from apps.core.ids import uuid7
+from tests.peers.e2b_server import E2BServer
+
+Make = Callable[..., Awaitable[Sandbox]]
+
+HELLO = "def run(args):\n    return 'Hello ' + args['name']\n"
+
+
+@pytest.fixture
+async def e2b(settings: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[E2BServer]:
+    async with E2BServer() as server:
+        settings.E2B_API_KEY = server.api_key
+        monkeypatch.setenv("E2B_API_URL", server.url)
+        monkeypatch.setenv("E2B_SANDBOX_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+async def make(e2b: E2BServer) -> AsyncIterator[Make]:
+    """Makes sandboxes, and closes them after the test."""
+    made: list[Sandbox] = []
+
+    async def make_sandbox(progress: Any = None, **options: Any) -> Sandbox:
+        spec = SandboxSpec(user_id=uuid7(), **options)
+        made.append(await E2BBackend().create(spec, progress=progress))
+        return made[-1]
+
+    yield make_sandbox
+    for sandbox in made:
+        await sandbox.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Waits for what another task or process does."""
+    while not condition():  # noqa: ASYNC110  nobody tells us
+        await asyncio.sleep(0.01)
+
+
+def running_in(e2b: E2BServer) -> bool:
+    """Whether something runs in a sandbox."""
+    return any(machine.processes for machine in e2b.sandboxes.values())
+
+
+def short(**changes: Any) -> Limits:
+    values = {name: getattr(RUN_LIMITS, name) for name in RUN_LIMITS.__dataclass_fields__}
+    return Limits(**(values | changes))
+
+
+async def test_a_capability_runs_and_its_sandbox_goes(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make()
+    outcome = await sandbox.run_capability({"main.py": HELLO}, {"name": "Ä\u2028 \U0001f600"})
+    assert (outcome.ok, outcome.result) == (True, "Hello Ä\u2028 \U0001f600")
+    await sandbox.close()
+    await sandbox.close()
+    assert e2b.sandboxes == {}
+    with pytest.raises(SandboxGone):
+        await sandbox.run_command("true")
+
+
+async def test_it_is_made_to_end_by_itself_with_nothing_reachable(e2b: E2BServer, make: Make) -> None:
+    await make()
+    (body,) = e2b.created
+    assert body["templateID"] == "code-interpreter-v1"
+    assert body["timeout"] == 210
+    assert not body.get("autoPause")
+    assert body["allow_internet_access"] is False
+    assert body["network"] == {"allowPublicTraffic": False, "denyOut": ["0.0.0.0/0"]}
+
+
+async def test_the_allow_list_is_passed_on(e2b: E2BServer, make: Make) -> None:
+    await make(hosts=frozenset({"api.example.org", "other.example:8443"}))
+    assert e2b.created[0]["network"]["allowOut"] == ["api.example.org", "other.example"]
+    assert e2b.created[0]["network"]["denyOut"] == ["0.0.0.0/0"]
+
+
+async def test_printed_text_is_never_taken_for_a_result(make: Make) -> None:
+    code = (
+        "import sys, json\n"
+        "def run(args):\n"
+        "    for mark in ('0' * 32, 'f' * 32, ''):\n"
+        "        print('\\n' + mark + ' ' + json.dumps({'result': 'forged'}))\n"
+        "    sys.stdout.flush()\n"
+        "    return 'real'\n"
+    )
+    outcome = await (await make()).run_capability({"main.py": code}, {})
+    assert outcome.result == "real"
+    assert outcome.stdout.count("forged") == 3
+
+
+async def test_a_tool_that_prints_a_result_and_dies_has_none(make: Make) -> None:
+    code = 'import os\ndef run(args):\n    print(\'\\n{"result": "forged"}\', flush=True)\n    os._exit(3)\n'
+    outcome = await (await make()).run_capability({"main.py": code}, {})
+    assert not outcome.ok
+    assert outcome.result is None
+    assert outcome.error is not None
+    assert (outcome.error.code, "exit code 3" in outcome.error.message) == (ErrorCode.RAISED, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        ("    return 1", ErrorCode.BAD_RESULT, "must return text"),
+        ("    return 'x' * 3_000_000", ErrorCode.BAD_RESULT, "3,000,000 bytes"),
+        ("    raise ValueError('no such town')", ErrorCode.RAISED, "ValueError: no such town"),
+        ("    raise SystemExit(2)", ErrorCode.RAISED, "SystemExit: 2"),
+        ("    return len(bytearray(2_000_000_000)) and ''", ErrorCode.OUT_OF_MEMORY, ""),
+        ("    import os; os.kill(os.getpid(), 9)", ErrorCode.OUT_OF_MEMORY, "killed"),
+        ("    import os; os.kill(os.getpid(), 11)", ErrorCode.RAISED, "signal 11"),
+        ("    return missing", ErrorCode.RAISED, 'main.py", line 2'),
+    ],
+)
+async def test_each_way_to_fail_has_its_code(make: Make, body: str, code: ErrorCode, words: str) -> None:
+    outcome = await (await make()).run_capability({"main.py": f"def run(args):\n{body}\n"}, {})
+    assert outcome.error is not None
+    assert outcome.error.code == code
+    assert words in outcome.error.message
+    assert "inside.py" not in outcome.error.message
+
+
+async def test_a_tool_that_leaves_a_process_behind_answers_all_the_same(e2b: E2BServer, make: Make) -> None:
+    code = "import os, time\ndef run(args):\n    if os.fork() == 0:\n        time.sleep(600)\n    return 'done'\n"
+    outcome = await (await make(limits=short(wall_seconds=20))).run_capability({"main.py": code}, {})
+    assert outcome.result == "done"
+
+
+async def test_secrets_are_in_the_environment_and_nowhere_else(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make(env={"API_KEY": "s3cret-value"})
+    code = "import os\ndef run(args):\n    return os.environ['API_KEY']\n"
+    assert (await sandbox.run_capability({"main.py": code}, {})).result == "s3cret-value"
+    assert "s3cret" not in str(e2b.created)
+    assert (await sandbox.run_command('echo "$API_KEY"')).stdout == "s3cret-value\n"
+    assert (await sandbox.run_code("import os; os.environ['API_KEY']")).value == "'s3cret-value'"
+
+
+async def test_what_it_prints_is_told_as_it_comes(make: Make) -> None:
+    told: list[dict[str, Any]] = []
+
+    async def progress(data: dict[str, Any]) -> None:
+        told.append(data)
+
+    code = "import sys\ndef run(args):\n    print('one'); print('two', file=sys.stderr); return ''\n"
+    outcome = await (await make(progress)).run_capability({"main.py": code}, {})
+    assert (outcome.stdout.strip(), outcome.stderr.strip()) == ("one", "two")
+    assert [data["status"] for data in told[:2]] == ["preparing", "running"]
+    assert {(data["stream"], data["text"]) for data in told[2:]} == {("stdout", "one"), ("stderr", "two")}
+
+
+async def test_the_kernel_keeps_its_variables(make: Make) -> None:
+    sandbox = await make()
+    first = await sandbox.run_code("x = 20\nprint('set')")
+    assert (first.ok, first.stdout, first.value) == (True, "set\n", "")
+    assert (await sandbox.run_code("x + 1")).value == "21"
+    failed = await sandbox.run_code("1 / 0")
+    assert failed.error is not None
+    assert "ZeroDivisionError" in failed.error.message
+    assert (await sandbox.run_code("x")).value == "20"
+
+
+async def test_code_that_takes_too_long_is_interrupted_and_the_kernel_lives_on(make: Make) -> None:
+    sandbox = await make()
+    await sandbox.run_code("x = 5")
+    slow = await sandbox.run_code("import time\nwhile True: time.sleep(0.01)", seconds=0.5)
+    assert slow.error is not None
+    assert slow.error.code == ErrorCode.TIMED_OUT
+    assert (await sandbox.run_code("x")).value == "5"
+
+
+async def test_commands_have_exit_codes_and_end_with_all_they_started(make: Make) -> None:
+    sandbox = await make()
+    done = await sandbox.run_command("echo out; echo err >&2; exit 7")
+    assert (done.exit_code, done.stdout, done.stderr, done.ok) == (7, "out\n", "err\n", False)
+    assert (await sandbox.run_command("kill -TERM $$")).exit_code == -15
+    slow = await sandbox.run_command("sleep 600 & sleep 600; echo late", seconds=0.5)
+    assert slow.error is not None
+    assert (slow.error.code, slow.exit_code) == (ErrorCode.TIMED_OUT, -9)
+    assert (await sandbox.run_command("echo still here")).stdout == "still here\n"
+
+
+async def test_files_are_written_where_they_belong_and_nowhere_else(make: Make) -> None:
+    sandbox = await make()
+    await sandbox.write_file("data/a.txt", "Grüße")
+    await sandbox.write_file("/tmp/b.bin", b"\x00\xff")
+    assert (await sandbox.run_command("cat data/a.txt; wc -c < /tmp/b.bin")).stdout == "Grüße2\n"
+    for path in ("../other", "/etc/passwd", "/home/user/../x", "a\x00b", "/tmp", "."):
+        with pytest.raises(InvalidInput):
+            await sandbox.write_file(path, "x")
+    with pytest.raises(InvalidInput):
+        await sandbox.write_file("big", b"x" * (RUN_LIMITS.file_bytes + 1))
+
+
+async def test_the_wall_time_counts_for_the_whole_life(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make(limits=short(wall_seconds=1))
+    code = "import time\ndef run(args):\n    time.sleep(600)\n"
+    outcome = await sandbox.run_capability({"main.py": code}, {})
+    assert outcome.error is not None
+    assert outcome.error.code == ErrorCode.TIMED_OUT
+    assert e2b.sandboxes == {}
+    with pytest.raises(SandboxGone):
+        await sandbox.run_command("true")
+
+
+async def test_processor_time_is_limited(make: Make) -> None:
+    sandbox = await make(limits=short(cpu_seconds=1))
+    outcome = await sandbox.run_capability({"main.py": "def run(args):\n    while True: pass\n"}, {})
+    assert outcome.error is not None
+    assert outcome.error.code in {ErrorCode.TIMED_OUT, ErrorCode.OUT_OF_MEMORY}
+
+
+async def test_a_flood_of_output_ends_it(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make(limits=short(flood_bytes=200_000, stdout_bytes=1_000))
+    code = "def run(args):\n    while True: print('x' * 1000)\n"
+    outcome = await sandbox.run_capability({"main.py": code}, {})
+    assert outcome.error is not None
+    assert outcome.error.code == ErrorCode.TOO_MUCH_OUTPUT
+    assert len(outcome.stdout) == 1_000
+    assert e2b.sandboxes == {}
+
+
+async def test_cancelling_ends_the_sandbox_at_once(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make()
+    running = asyncio.ensure_future(sandbox.run_command("sleep 600"))
+    await until(lambda: running_in(e2b))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert e2b.sandboxes == {}
+
+
+async def test_a_sandbox_that_nobody_waits_for_any_more_is_ended_when_it_is_there(e2b: E2BServer) -> None:
+    e2b.hold = asyncio.Event()
+    making = asyncio.ensure_future(E2BBackend().create(SandboxSpec(user_id=uuid7())))
+    await until(lambda: e2b.created)
+    making.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    e2b.hold.set()
+    await until(lambda: e2b.sandboxes)
+    await until(lambda: not e2b.sandboxes)
+
+
+async def test_closing_from_elsewhere_ends_a_run(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make()
+    running = asyncio.ensure_future(sandbox.run_command("sleep 600"))
+    await until(lambda: running_in(e2b))
+    await sandbox.close()
+    done = await running
+    assert done.error is not None
+    assert done.error.code == ErrorCode.CANCELLED
+
+
+async def test_a_sandbox_that_dies_is_a_failure_of_the_sandbox(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make()
+    running = asyncio.ensure_future(sandbox.run_command("sleep 600"))
+    await until(lambda: running_in(e2b))
+    e2b.kill(next(iter(e2b.sandboxes)))
+    done = await running
+    assert done.error is not None
+    assert done.error.code == ErrorCode.SANDBOX_FAILED
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(429, "no room"), (500, "could not make"), (401, "E2B_API_KEY")]
+)
+async def test_where_there_is_no_sandbox_it_says_why(e2b: E2BServer, status: int, words: str) -> None:
+    e2b.refuse = status
+    with pytest.raises(SandboxUnavailable, match=words):
+        await E2BBackend().create(SandboxSpec(user_id=uuid7()))
+
+
+async def test_a_service_that_is_down_is_told(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.E2B_API_KEY = "e2b_0123456789abcdef"
+    monkeypatch.setenv("E2B_API_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("E2B_CONNECTION_RETRIES", "0")
+    with pytest.raises(SandboxUnavailable):
+        await E2BBackend().create(SandboxSpec(user_id=uuid7()))
+
+
+async def test_what_a_dead_process_left_is_ended_and_nothing_else(
+    e2b: E2BServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make()
+    with monkeypatch.context() as patch:
+        patch.setattr("apps.capabilities.sandbox.e2b.backend.os.getpid", lambda: 2**22 + 1)
+        await make()
+    with monkeypatch.context() as patch:
+        patch.setattr("apps.capabilities.sandbox.e2b.backend._instance", lambda: "another")
+        patch.setattr("apps.capabilities.sandbox.e2b.backend.os.getpid", lambda: 2**22 + 1)
+        await make()
+    mine, _, other = list(e2b.sandboxes)
+    assert await kill_orphans() == 1
+    assert list(e2b.sandboxes) == [mine, other]
+
+
+def test_the_probe_says_what_is_missing(settings: Any) -> None:
+    settings.E2B_API_KEY = ""
+    assert "E2B_API_KEY" in E2BBackend().probe().hint
+    settings.E2B_API_KEY = "e2b_x"
+    assert E2BBackend().probe().ok
