@@ -1,6 +1,6 @@
 """What every sandbox backend offers, and the words in which it answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -69,6 +69,7 @@ class ErrorCode(StrEnum):
     RAISED = "raised"
     BAD_RESULT = "bad_result"
     TOO_MUCH_OUTPUT = "too_much_output"
+    LIMIT_EXCEEDED = "limit_exceeded"
     CANCELLED = "cancelled"
     SANDBOX_FAILED = "sandbox_failed"
 
@@ -174,6 +175,9 @@ class Sandbox(Protocol):
 
     async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> Outcome:
         """Writes the files and calls `run(args)` of main.py in a process of its own."""
+
+    async def allow_hosts(self, hosts: Collection[str]) -> None:
+        """Lets the running sandbox of a build reach these hosts too; the entry `*` means any public host."""
 
     async def close(self) -> None:
         """Kills what runs and leaves nothing. May be called again, and whatever happened before."""

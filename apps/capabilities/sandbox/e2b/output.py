@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..base import Limits, Progress
@@ -11,15 +12,17 @@ TELL_SECONDS = 0.1
 TOLD_CHARS = 4_000
 
 
-class Flooded(Exception):
-    """More was written than any tool has reason to."""
-
-
 class Stream:
-    """One of the two: `kept` up to the limit, and what has not been told yet."""
+    """One of the two: what is kept of it, up to the limit, and what has not been told yet.
 
-    def __init__(self, name: str, limits: Limits, progress: Progress | None) -> None:
+    `on_flood` is called once, where more is written than any tool has reason to; what comes after that is dropped.
+    """
+
+    def __init__(
+        self, name: str, limits: Limits, progress: Progress | None, on_flood: Callable[[], None]
+    ) -> None:
         self.name = name
+        self.on_flood = on_flood
         self.limits = limits
         self.progress = progress
         self.size = 0
@@ -39,7 +42,9 @@ class Stream:
         )
 
     async def take(self, text: str) -> None:
-        """Adds what came; raises Flooded."""
+        """Adds what came."""
+        if self.size > self.limits.flood_bytes:
+            return
         size = len(text.encode("utf-8", "surrogatepass"))
         self.size += size
         room = self.limits.stdout_bytes - self._kept_size
@@ -47,7 +52,8 @@ class Stream:
             self._kept.append(text if size <= room else text[:room])
             self._kept_size += size
         if self.size > self.limits.flood_bytes:
-            raise Flooded
+            self.on_flood()
+            return
         self._untold = (self._untold + text)[-TOLD_CHARS:]
         if "\n" in self._untold and time.monotonic() - self._told > TELL_SECONDS:
             lines, _, self._untold = self._untold.rpartition("\n")

@@ -1,0 +1,194 @@
+"""A proxy on a listener that was made inside a sandbox's network namespace.
+
+It checks the host's name against what was approved, resolves the name itself, refuses what is not public, and connects to
+the very address that it checked. What it refuses it explains: most HTTP clients show the reason phrase of an answer to
+CONNECT, and all of them the body of any other.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Collection, Iterable
+
+from apps.core.addresses import PrivateHost, ResolvedAddress, canonical_host, resolve_public
+from apps.core.errors import IzzyError
+
+from .heads import BadRequest, Head, parse_head
+from .hosts import AllowList
+
+logger = logging.getLogger(__name__)
+
+HEAD_BYTES = 65536
+HEAD_SECONDS = 30.0
+CONNECT_SECONDS = 15.0
+IDLE_SECONDS = 120.0
+PIECE = 65536
+MOST_CONNECTIONS = 64
+PIP_HOST = "pip.izzy.internal"
+PIP_BYTES = 20_000
+
+Install = Callable[[str], Awaitable[str]]
+"""Text of requirements -> what to tell; raises IzzyError."""
+
+
+class Refused(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class EgressProxy:
+    """`used` are the hosts that were reached. `ask` completes the sentence of a refusal."""
+
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        *,
+        transfer_bytes: int,
+        ask: str = "",
+        private: Collection[PrivateHost] = (),
+        install: Install | None = None,
+    ) -> None:
+        self.used: set[str] = set()
+        self._allowed = AllowList(hosts)
+        self._left = transfer_bytes
+        self._ask = ask
+        self._private = private
+        self._install = install
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def serve(self, listener: socket.socket) -> None:
+        self._server = await asyncio.start_server(self._accept, sock=listener, limit=HEAD_BYTES)
+
+    def allow(self, hosts: Collection[str]) -> None:
+        self._allowed.add(hosts)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(self._connections) >= MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._connections.add(task)
+        try:
+            await self._answer(reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # either end has gone, or took too long
+        finally:
+            self._connections.discard(task)
+            writer.transport.abort() if writer.transport.get_write_buffer_size() == 0 else writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(HEAD_SECONDS):
+            data = await reader.readuntil(b"\r\n\r\n")
+        try:
+            head = parse_head(data[:-4])
+            if head.host == PIP_HOST and self._install is not None:
+                await self._install_for(head, reader, writer)
+                return
+            there = await self._connect(head)
+        except BadRequest as error:
+            await _say(writer, 400, str(error))
+        except Refused as error:
+            await _say(writer, error.status, str(error))
+        else:
+            await self._exchange(head, (reader, writer), there)
+
+    async def _connect(self, head: Head) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Raises Refused."""
+        try:
+            name = canonical_host(head.host)
+        except IzzyError as error:
+            raise Refused(403, f"{head.host[:100]} is not allowed: {error.message}") from None
+        if not self._allowed.permits(name, head.port):
+            message = f"{name}:{head.port} is not allowed (allowed: {self._allowed}). {self._ask}"
+            raise Refused(403, message.strip())
+        if self._left <= 0:
+            raise Refused(403, "This run has transferred as much as it may.")
+        try:
+            addresses = await resolve_public(name, head.port, also=self._private)
+        except IzzyError as error:
+            raise Refused(403 if error.code == "address_refused" else 502, error.message) from None
+        self.used.add(name)
+        return await _first_that_answers(addresses)
+
+    async def _exchange(
+        self,
+        head: Head,
+        here: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        try:
+            if head.tunnel:
+                here[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                there[1].write(head.forwarded)
+            outward = asyncio.create_task(self._pump(here[0], there[1]))
+            try:
+                await self._pump(there[0], here[1])
+            finally:
+                outward.cancel()
+                with contextlib.suppress(asyncio.CancelledError, OSError, TimeoutError):
+                    await outward
+        finally:
+            there[1].transport.abort()
+
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while self._left > 0:
+            async with asyncio.timeout(IDLE_SECONDS):
+                data = await source.read(PIECE)
+                if not data:
+                    break
+                self._left -= len(data)
+                target.write(data)
+                await target.drain()
+        if target.can_write_eof():
+            target.write_eof()
+
+    async def _install_for(
+        self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """`pip install` within the sandbox of a build asks here."""
+        if self._install is None or head.method != "POST" or head.length > PIP_BYTES:
+            raise Refused(400, f"Post at most {PIP_BYTES} bytes of requirements.")
+        async with asyncio.timeout(HEAD_SECONDS):
+            lines = await reader.readexactly(head.length)
+        try:
+            await _say(writer, 200, await self._install(lines.decode("utf-8", "replace")))
+        except IzzyError as error:
+            raise Refused(422, error.message) from None
+
+
+async def _first_that_answers(
+    addresses: list[ResolvedAddress],
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    problem = ""
+    for found in addresses:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await asyncio.open_connection(found.address, found.port)
+        except (OSError, TimeoutError) as error:
+            problem = str(error) or "it does not answer"
+    raise Refused(502, f"{addresses[0].host} cannot be reached: {problem}.")
+
+
+async def _say(writer: asyncio.StreamWriter, status: int, message: str) -> None:
+    """The message is the reason phrase too, where it fits one."""
+    phrase = " ".join(message.encode("ascii", "replace").decode().split())[:300]
+    body = message.encode()
+    head = (
+        f"HTTP/1.1 {status} {phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    writer.write(head.encode("ascii", "replace") + body)
+    await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()

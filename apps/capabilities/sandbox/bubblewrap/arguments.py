@@ -1,0 +1,100 @@
+"""The arguments of bwrap: what a sandbox sees and what it is cut off from."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from apps.capabilities.sandbox.base import Limits
+
+from .prepared import Prepared
+
+SYSTEM_FOLDERS = ("/usr/lib", "/usr/bin", "/usr/lib64", "/usr/share/zoneinfo")
+SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
+LINKS = (("usr/lib", "/lib"), ("usr/lib64", "/lib64"), ("usr/bin", "/bin"), ("usr/bin", "/sbin"))
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+PROXY = "http://127.0.0.1:3128"
+LAYER = "/opt/deps"
+ISOLATION = (
+    *(
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-net",
+        "--unshare-cgroup-try",
+    ),
+    *("--disable-userns", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--cap-drop", "ALL"),
+    *("--new-session", "--die-with-parent", "--clearenv"),
+)
+START = "import sys;sys.path.insert(0,'/opt/izzy');from inside.runner import main;main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A folder of the host that the sandbox sees at `inside`."""
+
+    outside: Path
+    inside: str
+    writable: bool = False
+
+    def arguments(self) -> list[str]:
+        return ["--bind" if self.writable else "--ro-bind", str(self.outside), self.inside]
+
+
+def sandbox_arguments(
+    prepared: Prepared, limits: Limits, bindings: Sequence[Binding], *, proxied: bool
+) -> list[str]:
+    """Everything up to the command. Later mounts cover earlier ones, so the remounts come last."""
+    size = str(limits.file_bytes)
+    arguments = list(ISOLATION)
+    for folder in SYSTEM_FOLDERS:
+        if os.path.isdir(folder):
+            arguments += ["--ro-bind", folder, folder]
+    for target, link in LINKS:
+        if os.path.isdir(f"/{target}"):
+            arguments += ["--symlink", target, link]
+    arguments += ["--ro-bind", str(prepared.inside / "etc"), "/etc"]
+    arguments += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
+    # /dev/full reads as zeros like /dev/zero, and cannot be mapped as shared memory that nobody counts.
+    arguments += ["--dev", "/dev", "--dev-bind", "/dev/full", "/dev/zero"]
+    for place in ("/dev/shm", "/tmp", "/home/user"):  # noqa: S108  of the sandbox, not of the host
+        arguments += ["--size", size, "--tmpfs", place]
+    arguments += ["--remount-ro", "/dev"]
+    arguments += ["--ro-bind", str(prepared.inside / "izzy"), "/opt/izzy"]
+    if prepared.certificates:
+        arguments += ["--ro-bind", str(prepared.certificates), CERTIFICATES]
+    if prepared.interpreter.prefix:
+        arguments += ["--ro-bind", str(prepared.interpreter.prefix), str(prepared.interpreter.prefix)]
+    for binding in bindings:
+        arguments += binding.arguments()
+    for name, value in environment(prepared, proxied=proxied).items():
+        arguments += ["--setenv", name, value]
+    return [*arguments, "--chdir", "/", "--remount-ro", "/"]
+
+
+def environment(prepared: Prepared, *, proxied: bool) -> dict[str, str]:
+    """What every process within finds; secrets are handed in later, over the channel."""
+    prefix = prepared.interpreter.prefix
+    found = {
+        "PATH": f"/opt/izzy/bin:{prefix}/bin:/usr/bin" if prefix else "/opt/izzy/bin:/usr/bin",
+        "HOME": "/home/user",
+        "LANG": "C.UTF-8",
+        "TMPDIR": "/tmp",  # noqa: S108  of the sandbox
+        "PYTHONPATH": LAYER,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "SSL_CERT_FILE": CERTIFICATES,
+        "REQUESTS_CA_BUNDLE": CERTIFICATES,
+        "OPENBLAS_NUM_THREADS": "4",
+        "OMP_NUM_THREADS": "4",
+    }
+    if proxied:
+        found |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), PROXY)
+    if prepared.interpreter.libraries:
+        found["LD_LIBRARY_PATH"] = str(prepared.interpreter.libraries)
+    return found
+
+
+def python_command(prepared: Prepared) -> list[str]:
+    return [str(prepared.interpreter.path), "-I", "-S", "-B", "-X", "utf8"]

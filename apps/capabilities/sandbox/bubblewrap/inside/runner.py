@@ -1,0 +1,136 @@
+"""The first process within a sandbox: it takes jobs from the host and never runs a tool's code itself.
+
+Usage: JOBS FRAMES [listen]. JOBS is a stream socket: marshalled jobs come in, each after its length in four bytes, and with
+`listen` the listening socket of the proxy goes out. FRAMES is a pipe for the answers. Every job runs in a child that
+answers over a pipe of its own: what a tool prints is never taken for an answer.
+"""
+
+from __future__ import annotations
+
+import _socket
+import marshal
+import os
+import sys
+
+from .children import execute, in_child
+from .files import HOME, write_file
+from .frames import await_frame, exit_code, frame_bytes, packed, send, write_all
+
+TYPE_CHECKING = False  # importing typing takes longer than all the rest
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .kernel import Kernel
+
+PROXY_PORT = 3128
+JOB_PIECE = 1_000_000
+
+
+def main() -> None:
+    jobs = _socket.socket(fileno=int(sys.argv[1]))
+    frames = int(sys.argv[2])
+    for descriptor in (jobs.fileno(), frames):
+        os.set_inheritable(descriptor, False)
+    if sys.argv[3:] == ["listen"]:
+        hand_over_listener(jobs)
+    send(frames, {"ready": True})
+    Runner(jobs, frames).serve()
+
+
+def hand_over_listener(jobs: _socket.socket) -> None:
+    """The host accepts on it; nothing in here keeps it."""
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", PROXY_PORT))
+    listener.listen(64)
+    number = listener.fileno().to_bytes(4, sys.byteorder)
+    jobs.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, number)])
+    listener.close()
+
+
+class Runner:
+    def __init__(self, jobs: _socket.socket, frames: int) -> None:
+        self.jobs = jobs
+        self.frames = frames
+        self.limits: dict[str, int] = {}
+        self.kernel: Kernel | None = None
+
+    def serve(self) -> None:
+        actions = {
+            "begin": self.begin,
+            "write": self.write,
+            "code": self.code,
+            "command": self.command,
+            "capability": self.capability,
+        }
+        while True:
+            size = int.from_bytes(self.receive(4), "big")
+            job = marshal.loads(self.receive(size))  # noqa: S302  from the host, which is trusted in here
+            answer = actions[job["op"]](job)
+            if answer is not None:
+                write_all(self.frames, packed(answer))
+
+    def receive(self, size: int) -> bytes:
+        parts = []
+        while size:
+            part = self.jobs.recv(min(size, JOB_PIECE))
+            if not part:
+                os._exit(0)  # the host is gone
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def begin(self, job: dict[str, Any]) -> None:
+        """No answer: a job follows."""
+        self.limits = job["limits"]
+        os.environ.update(job["env"])
+        os.chdir(HOME)
+
+    def write(self, job: dict[str, Any]) -> bytes:
+        try:
+            write_file(job["path"], job["data"])
+        except OSError as error:
+            return frame_bytes({"refused": f"{job['path']} could not be written: {error.strerror}."})
+        return b"{}"
+
+    def code(self, job: dict[str, Any]) -> bytes:
+        if self.kernel is None:
+            from .kernel import Kernel
+
+            self.kernel = Kernel([self.jobs.fileno(), self.frames], self.limits)
+            send(self.frames, {"kernel": self.kernel.pid})
+        answer = self.kernel.run(job["code"])
+        if isinstance(answer, int):
+            self.kernel = None
+            return frame_bytes({"exit": answer})
+        return answer
+
+    def command(self, job: dict[str, Any]) -> bytes:
+        pid = os.fork()
+        if pid == 0:
+            in_child(self.own_descriptors(), self.limits, lambda: execute(job["argv"]))
+        return frame_bytes({"exit": exit_code(os.waitpid(pid, 0)[1])})
+
+    def capability(self, job: dict[str, Any]) -> bytes:
+        for path, data in job["files"].items():
+            refused = self.write({"path": path, "data": data})
+            if refused != b"{}":
+                return refused
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            from .tool import run_tool
+
+            closed = [*self.own_descriptors(), reading]
+            in_child(closed, self.limits, lambda: run_tool(job["args"], writing, self.limits["result"]))
+        os.close(writing)
+        answer = await_frame(reading, pid, self.limits["frame"])
+        os.close(reading)
+        if isinstance(answer, int):
+            return frame_bytes({"exit": answer})
+        os.kill(pid, 9)  # it has answered; threads it left running would keep it
+        os.waitpid(pid, 0)
+        return answer
+
+    def own_descriptors(self) -> list[int]:
+        kernel = [] if self.kernel is None else [self.kernel.channel.fileno()]
+        return [self.jobs.fileno(), self.frames, *kernel]

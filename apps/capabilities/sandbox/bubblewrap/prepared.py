@@ -1,0 +1,165 @@
+"""What all sandboxes of this process share, made once: who runs them, with which Python, the filter, the files inside."""
+
+import base64
+import hashlib
+import json
+import os
+import platform
+import secrets
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from apps.capabilities.sandbox.store import store_folder
+
+from .identity import Identity, sandbox_identity
+from .inside import PIP_SHIM
+from .interpreter import Interpreter, find_interpreter
+from .seccomp import build_filter
+from .syscalls import MACHINES
+
+BWRAP = "bwrap"
+SOURCES = Path(__file__).parent / "inside"
+COMPILE = """
+import base64, importlib.util, json, marshal, sys, sysconfig
+pyc = {}
+for name, source in json.load(sys.stdin).items():
+    code = compile(source, "/opt/izzy/inside/" + name + ".py", "exec", dont_inherit=True)
+    pyc[name] = base64.b64encode(importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code)).decode()
+abi = [sys.implementation.cache_tag, sysconfig.get_config_var("SOABI") or "", sysconfig.get_platform()]
+json.dump({"pyc": pyc, "abi": " ".join(abi)}, sys.stdout)
+"""
+CERTIFICATES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+)
+ETC = {
+    "passwd": "user:x:1000:1000::/home/user:/bin/sh\n",
+    "group": "user:x:1000:\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "ssl/certs/ca-certificates.crt": "",
+}
+
+
+class CannotPrepare(Exception):
+    """`hint` says what to do."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`inside` has etc/ and izzy/; `abi` names what compiled packages depend on."""
+
+    bwrap: str
+    identity: Identity
+    interpreter: Interpreter
+    filter: bytes
+    inside: Path
+    abi: str
+    certificates: Path | None
+
+
+@cache
+def prepare() -> Prepared:
+    """Raises CannotPrepare; a success is kept for the life of the process."""
+    bwrap = shutil.which(BWRAP)
+    if bwrap is None:
+        hint = "Install it (Debian, Ubuntu: apt install bubblewrap), or set E2B_API_KEY."
+        raise CannotPrepare("bubblewrap is not installed.", hint)
+    machine = MACHINES.get(platform.machine())
+    if machine is None or os.name != "posix":
+        hint = "Set E2B_API_KEY: tools then run at E2B."
+        raise CannotPrepare(f"The local sandbox does not know {platform.machine()} machines.", hint)
+    identity = sandbox_identity()
+    interpreter = find_interpreter(identity)
+    if interpreter is None:
+        hint = "Install the system's Python (Debian, Ubuntu: apt install python3), or run Izzy as an ordinary user."
+        message = (
+            f"User {identity.uid}, as whom tools run, can read neither Izzy's Python nor /usr/bin/python3."
+        )
+        raise CannotPrepare(message, hint)
+    try:
+        inside, abi = _inside(identity, interpreter)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        hint = "Look at IZZY_SANDBOX_DIR and IZZY_SANDBOX_UID."
+        raise CannotPrepare(f"The sandbox's files could not be made: {error}.", hint) from error
+    return Prepared(bwrap, identity, interpreter, build_filter(machine), inside, abi, _certificates())
+
+
+def _certificates() -> Path | None:
+    """What the server itself trusts, which may be more than the system's list."""
+    named = [os.environ.get(name, "") for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
+    return next((Path(name) for name in (*named, *CERTIFICATES) if name and Path(name).is_file()), None)
+
+
+def _inside(identity: Identity, interpreter: Interpreter) -> tuple[Path, str]:
+    """The folder bound into every sandbox, under the hash of what made it."""
+    sources = {file.stem: file.read_text() for file in sorted(SOURCES.glob("*.py"))}
+    made_of = json.dumps([sources, ETC, COMPILE, PIP_SHIM, str(interpreter.path), _stamp(interpreter.path)])
+    folder = store_folder(identity) / "inside" / hashlib.sha256(made_of.encode()).hexdigest()[:20]
+    abi = folder / "abi"
+    if not abi.is_file():
+        _make_inside(folder, sources, identity, interpreter)
+    return folder, abi.read_text()
+
+
+def _stamp(path: Path) -> list[int]:
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _make_inside(folder: Path, sources: dict[str, str], identity: Identity, interpreter: Interpreter) -> None:
+    compiled = _compiled(sources, identity, interpreter)
+    part = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
+    for name, text in ETC.items():
+        _write(part / "etc" / name, text.encode())
+    for name, code in compiled["pyc"].items():
+        _write(part / "izzy" / "inside" / f"{name}.pyc", base64.b64decode(code))
+    for name in ("pip", "pip3"):
+        _write(part / "izzy" / "bin" / name, f"#!{interpreter.path} -IS\n{PIP_SHIM}".encode(), 0o755)
+    _write(part / "abi", compiled["abi"].encode())
+    for place in (part, *(found for found in part.rglob("*") if found.is_dir())):
+        place.chmod(0o755)
+    try:
+        part.rename(folder)
+    except OSError:  # another process was first
+        shutil.rmtree(part)
+
+
+def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(mode)
+
+
+def _compiled(
+    sources: dict[str, str], identity: Identity, interpreter: Interpreter
+) -> dict[str, dict[str, str]]:
+    """By the Python that will run it, as the user who will."""
+    libraries = {"LD_LIBRARY_PATH": str(interpreter.libraries)} if interpreter.libraries else {}
+    run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
+        [interpreter.path, "-I", "-S", "-c", COMPILE],
+        input=json.dumps(sources).encode(),
+        capture_output=True,
+        check=True,
+        timeout=30,
+        cwd="/",
+        env=libraries,
+        **popen_identity(identity),
+    )
+    found: dict[str, dict[str, str]] = json.loads(run.stdout)
+    return found
+
+
+def popen_identity(identity: Identity) -> dict[str, object]:
+    """What makes `subprocess` start a process as this user."""
+    if not identity.dropped:
+        return {}
+    return {"user": identity.uid, "group": identity.gid, "extra_groups": []}

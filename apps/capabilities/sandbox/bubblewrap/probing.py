@@ -1,0 +1,115 @@
+"""Whether sandboxes can be made here; and where not, which of the known causes it is."""
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from apps.capabilities.sandbox.base import RUN_LIMITS
+from apps.core.health import CheckResult
+
+from .arguments import sandbox_arguments
+from .prepared import CannotPrepare, Prepared, popen_identity, prepare
+from .process import _pipe_with
+
+PROBE_SECONDS = 20
+AGAIN_SECONDS = 10.0
+"""A failure is looked into again after so long; a success holds for the life of the process."""
+DOCS = "See docs/sandbox.md."
+
+_lock = threading.Lock()
+_found: tuple[float, CheckResult] | None = None
+
+
+def probe() -> CheckResult:
+    """Starts a sandbox with the real arguments and a program that does nothing."""
+    global _found
+    with _lock:
+        now = time.monotonic()
+        if _found is None or (not _found[1].ok and now - _found[0] > AGAIN_SECONDS):
+            _found = (now, look())
+        return _found[1]
+
+
+def look() -> CheckResult:
+    """The same without remembering."""
+    try:
+        prepared = prepare()
+    except CannotPrepare as error:
+        return CheckResult(False, str(error), error.hint)
+    code, said = _try(prepared)
+    if code == 0:
+        as_whom = f" as user {prepared.identity.uid}" if prepared.identity.dropped else ""
+        return CheckResult(True, f"bubblewrap makes sandboxes{as_whom}, with {prepared.interpreter.path}.")
+    return explain(code, said, KernelSettings())
+
+
+def _try(prepared: Prepared) -> tuple[int, str]:
+    arguments = sandbox_arguments(prepared, RUN_LIMITS, [], proxied=False)
+    given = [_pipe_with("\0".join(arguments).encode() + b"\0"), _pipe_with(prepared.filter)]
+    try:
+        run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
+            [prepared.bwrap, "--args", str(given[0]), "--seccomp", str(given[1]), "/usr/bin/true"],
+            pass_fds=given,
+            cwd="/",
+            env={},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+            **popen_identity(prepared.identity),  # type: ignore[call-overload]
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return -1, str(error)
+    finally:
+        for descriptor in given:
+            _close(descriptor)
+    return run.returncode, run.stderr.decode("utf-8", "replace").strip()
+
+
+def _close(descriptor: int) -> None:
+    import os
+
+    os.close(descriptor)
+
+
+class KernelSettings:
+    """What decides over user namespaces; -1 where this kernel does not know it."""
+
+    def __init__(self, root: Path = Path("/proc/sys")) -> None:
+        self.apparmor = _number(root / "kernel/apparmor_restrict_unprivileged_userns")
+        self.clone = _number(root / "kernel/unprivileged_userns_clone")
+        self.most = _number(root / "user/max_user_namespaces")
+
+
+def _number(file: Path) -> int:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return -1
+
+
+def explain(code: int, said: str, kernel: KernelSettings) -> CheckResult:
+    """From what bwrap said and how the kernel is set."""
+    if "Unknown option" in said:
+        return CheckResult(False, f"bubblewrap is too old ({said}).", "Install bubblewrap 0.8 or newer.")
+    if kernel.most == 0:
+        hint = "Allow them: sysctl -w user.max_user_namespaces=15000."
+        return CheckResult(False, "The kernel allows no user namespaces (user.max_user_namespaces=0).", hint)
+    if kernel.clone == 0:
+        hint = "Allow them: sysctl -w kernel.unprivileged_userns_clone=1."
+        message = "The kernel allows user namespaces to root alone (kernel.unprivileged_userns_clone=0)."
+        return CheckResult(False, message, hint)
+    if kernel.apparmor == 1:
+        message = "AppArmor keeps bubblewrap from making sandboxes (Ubuntu's restriction of user namespaces)."
+        hint = f"Give /usr/bin/bwrap an AppArmor profile with `userns,`. {DOCS}"
+        return CheckResult(False, message, hint)
+    if "proc" in said and ("mount" in said.lower() or "permitted" in said):
+        message = "The container hides parts of /proc, so that no sandbox can have its own."
+        hint = f"Start it with --security-opt systempaths=unconfined. {DOCS}"
+        return CheckResult(False, message, hint)
+    if any(word in said for word in ("namespace", "Operation not permitted", "Permission denied", "uid map")):
+        message = "The container does not allow user namespaces (its seccomp or AppArmor profile)."
+        hint = f"Start it with the seccomp profile of docs/sandbox.md, or set E2B_API_KEY. bwrap said: {said[:200]}"
+        return CheckResult(False, message, hint)
+    return CheckResult(False, f"bubblewrap fails ({code}): {said[:300] or 'it said nothing'}.", DOCS)

@@ -1,0 +1,124 @@
+"""What /proc says about the processes of a sandbox. Whatever has gone meanwhile counts as nothing."""
+
+import os
+from collections.abc import Iterable, Iterator
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+SOCKET_BYTES = 262_144
+"""What a socket is reckoned at: the default limit of its buffers (net.core.wmem_default), rounded up."""
+SOCKETS_FREE = 32
+"""So many are reckoned at nothing; ordinary programs have fewer."""
+
+
+class ProcessTable:
+    """Who descends from whom. What is known not to belong to a sandbox is not read again until `forget`, or for so many
+    looks: so a look costs little more than listing /proc."""
+
+    ANEW = 20
+
+    def __init__(self) -> None:
+        self._foreign: set[int] = set()
+        self._looks = 0
+
+    def forget(self) -> None:
+        self._foreign = set()
+
+    def look(self, roots: Iterable[int]) -> dict[int, list[int]]:
+        """By root all processes beneath, parents first. An orphan belongs to its namespace's first process."""
+        self._looks += 1
+        if self._looks % self.ANEW == 0:
+            self.forget()
+        listed = {int(name) for name in _listed("/proc") if name.isdigit()}
+        children: dict[int, list[int]] = {}
+        for pid in listed - self._foreign:
+            children.setdefault(parent_of(pid), []).append(pid)
+        found = {root: beneath(children, root) for root in roots}
+        self._foreign = listed.difference(*found.values())
+        return found
+
+
+def beneath(children: dict[int, list[int]], pid: int) -> list[int]:
+    found = list(children.get(pid, ()))
+    for child in found:  # grows while it is walked
+        found += children.get(child, ())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """By a fresh look at all processes: some milliseconds."""
+    return ProcessTable().look([pid])[pid]
+
+
+def parent_of(pid: int) -> int:
+    """0 where it is gone. The name in parentheses may itself hold any character."""
+    return int((_text(f"/proc/{pid}/stat").rpartition(")")[2].split() or [0, 0])[1])
+
+
+def private_bytes(pid: int) -> int:
+    """Resident memory that is no file's: what the process itself has touched. Copies shared with a parent count."""
+    fields = _text(f"/proc/{pid}/statm").split()
+    return (int(fields[1]) - int(fields[2])) * PAGE if len(fields) > 2 else 0
+
+
+def proportional_bytes(pid: int) -> int:
+    """The same with shared pages divided among those who share them; slow, since the kernel walks the page tables."""
+    for line in _text(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith("Pss_Anon:"):
+            return int(line.split()[1]) * 1024
+    return private_bytes(pid)
+
+
+def socket_bytes(pid: int) -> int:
+    """What the sockets in its network namespace may hold, which no process's memory shows: at the size of their buffers,
+    and of TCP, whose buffers grow, what is queued."""
+    used = tcp = 0
+    for line in _text(f"/proc/{pid}/net/sockstat").splitlines():
+        words = line.split()
+        if words[0] == "sockets:":
+            used = int(words[2])
+        elif words[0] == "TCP:":
+            tcp = int(words[2])
+    queued = 3 * sum(_queued(pid)) if tcp > SOCKETS_FREE else 0
+    return max(0, used - SOCKETS_FREE) * SOCKET_BYTES + queued
+
+
+def _queued(pid: int) -> Iterator[int]:
+    for name in ("tcp", "tcp6"):
+        for line in _text(f"/proc/{pid}/net/{name}").splitlines()[1:]:
+            sent, _, received = line.split()[4].partition(":")
+            yield int(sent, 16) + int(received, 16)
+
+
+def inodes(pid: int) -> int:
+    """Files in the writable folders of its mount namespace."""
+    used = 0
+    for place in ("tmp", "home/user", "dev/shm"):
+        try:
+            found = os.statvfs(f"/proc/{pid}/root/{place}")
+        except OSError:
+            continue
+        used += found.f_files - found.f_ffree
+    return used
+
+
+def inner_pid(pid: int) -> int:
+    """Its number within its innermost namespace; 0 where it is gone."""
+    for line in _text(f"/proc/{pid}/status").splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return 0
+
+
+def _listed(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""

@@ -1,0 +1,134 @@
+"""A thread that looks at every sandbox of this process every 50 ms and ends those beyond their limits.
+
+A thread and not a task: a busy event loop must not give a tool time. It also starts the sandboxes' processes, since they
+die with the thread that started them (PR_SET_PDEATHSIG), and this one lives as long as the server.
+"""
+
+import contextlib
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
+
+from . import processes
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.05
+SHARING_FACTOR = 4
+"""Above so many times the limit nobody asks which pages are shared."""
+OVERHEAD_PROCESSES = 3
+"""bwrap's own first process, the runner and the kernel."""
+
+
+@dataclass(eq=False)
+class Watched:
+    """A sandbox as the watchdog sees it. `init` is the first process of its namespaces, as the host numbers it; `on_breach`
+    is called in the watchdog's thread and kills."""
+
+    root: int
+    limits: Limits
+    on_breach: Callable[[RunError], None]
+    init: int = 0
+    deadline: float = field(default=float("inf"))
+    peak_bytes: int = 0
+
+    def breach(self, pids: list[int], now: float) -> RunError | None:
+        limits = self.limits
+        if now > self.deadline:
+            return RunError(ErrorCode.TIMED_OUT, f"It ran for more than {limits.wall_seconds:g} seconds.")
+        if len(pids) > limits.processes + OVERHEAD_PROCESSES:
+            message = f"It started more than {limits.processes} processes."
+            return RunError(ErrorCode.LIMIT_EXCEEDED, message)
+        used = self._memory(pids)
+        self.peak_bytes = max(self.peak_bytes, used)
+        if used > limits.memory_bytes:
+            message = f"It used more than {limits.memory_bytes // 1_000_000} MB of memory."
+            return RunError(ErrorCode.OUT_OF_MEMORY, message)
+        if self.init and processes.inodes(self.init) > limits.files:
+            message = f"It made more than {limits.files:,} files."
+            return RunError(ErrorCode.LIMIT_EXCEEDED, message)
+        return None
+
+    def _memory(self, pids: list[int]) -> int:
+        limit = self.limits.memory_bytes
+        sockets = processes.socket_bytes(self.init) if self.init else 0
+        used = sum(map(processes.private_bytes, pids))
+        if limit < used + sockets and used < SHARING_FACTOR * limit:
+            used = sum(map(processes.proportional_bytes, pids))
+        return used + sockets
+
+
+class Watchdog(threading.Thread):
+    def __init__(self) -> None:
+        super().__init__(name="sandbox watchdog", daemon=True)
+        self._watched: set[Watched] = set()
+        self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        self._table = processes.ProcessTable()
+
+    def call(self, function: Callable[[], Any]) -> "Future[Any]":
+        """Run it in this thread, at once."""
+        outcome: Future[Any] = Future()
+        self._work.put((function, outcome))
+        return outcome
+
+    def watch(self, watched: Watched) -> None:
+        self._watched.add(watched)
+        self._table.forget()
+
+    def unwatch(self, watched: Watched) -> None:
+        self._watched.discard(watched)
+
+    def run(self) -> None:
+        for _ in itertools.count():
+            due = time.monotonic() + TICK_SECONDS
+            self._do_work(None if not self._watched else due)
+            try:
+                self._tick()
+            except Exception:
+                logger.exception("the sandbox watchdog stumbled")
+
+    def _do_work(self, until: float | None) -> None:
+        """Until the time is over; without one until there is something to watch."""
+        while until is None or time.monotonic() < until:
+            with contextlib.suppress(queue.Empty):
+                timeout = None if until is None else max(0.0, until - time.monotonic())
+                function, outcome = self._work.get(timeout=timeout)
+                if outcome.set_running_or_notify_cancel():
+                    _settle(outcome, function)
+            if until is None and self._watched:
+                return
+
+    def _tick(self) -> None:
+        watched = list(self._watched)
+        if not watched:
+            return
+        found = self._table.look(item.root for item in watched)
+        now = time.monotonic()
+        for item in watched:
+            reason = item.breach(found[item.root], now)
+            if reason is not None:
+                item.on_breach(reason)
+
+
+def _settle(outcome: "Future[Any]", function: Callable[[], Any]) -> None:
+    try:
+        outcome.set_result(function())
+    except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
+        outcome.set_exception(error)
+
+
+@cache
+def watchdog() -> Watchdog:
+    """This process's one; started when first asked for."""
+    thread = Watchdog()
+    thread.start()
+    return thread

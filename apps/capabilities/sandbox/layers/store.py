@@ -1,0 +1,55 @@
+"""Layers on disk: found by what they hold, kept while they are used."""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from apps.capabilities.sandbox.bubblewrap.prepared import Prepared
+from apps.capabilities.sandbox.store import store_folder
+
+DAY_SECONDS = 86_400
+
+
+def layer_folder(prepared: Prepared, user_id: UUID, requirements: Sequence[str]) -> Path:
+    """Where the layer lies or will lie: one for each user, list of requirements, Python ABI and platform."""
+    made_of = "\n".join([prepared.abi, str(prepared.interpreter.path), *requirements])
+    key = hashlib.sha256(made_of.encode()).hexdigest()[:32]
+    return store_folder(prepared.identity) / "layers" / user_id.hex / key
+
+
+def mark_used(layer: Path) -> None:
+    """Its time of change is when it was last used."""
+    os.utime(layer)
+
+
+def layers_forget(user_id: UUID, prepared: Prepared) -> int:
+    """Remove all layers of a user; returns how many there were."""
+    folder = store_folder(prepared.identity) / "layers" / user_id.hex
+    number = len(list(folder.iterdir())) if folder.is_dir() else 0
+    shutil.rmtree(folder, ignore_errors=True)
+    return number
+
+
+def remove_unused(prepared: Prepared, *, days: float) -> int:
+    """Remove the layers that no run has used for so long; returns how many."""
+    oldest = time.time() - days * DAY_SECONDS
+    removed = 0
+    for user in (store_folder(prepared.identity) / "layers").iterdir():
+        for layer in user.iterdir():
+            if layer.stat().st_mtime < oldest:
+                _remove(layer)
+                removed += 1
+        if not any(user.iterdir()):
+            user.rmdir()
+    return removed
+
+
+def _remove(layer: Path) -> None:
+    """Out of its place first, so that no sandbox starts with half of it."""
+    doomed = layer.with_name(f".{layer.name}-{os.getpid()}")
+    layer.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
