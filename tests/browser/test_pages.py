@@ -13,6 +13,7 @@ from tests.browser.server import Server
 SIGNED_IN = [
     "/",
     "/memory/",
+    "/memory/review/",
     "/settings/",
     "/settings/password/",
     "/settings/tokens/",
@@ -37,7 +38,7 @@ def test_a_page_opens_without_a_complaint(
     assert page.title()
 
 
-@pytest.mark.parametrize("path", SIGNED_IN[:8])
+@pytest.mark.parametrize("path", SIGNED_IN[:9])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_a_phone(
     path: str, scheme: Any, server: Server, owner: StorageState, open_page: Callable[..., Page]

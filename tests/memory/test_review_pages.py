@@ -1,0 +1,181 @@
+"""The review page, merging on the memories page, and contradictions, as a person uses them."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import User
+from apps.memory.models import Memory, Origin, Status, Trust
+from apps.memory.services import (
+    Change,
+    Provenance,
+    edge_create,
+    memory_submit,
+    memory_supersede,
+    memory_update,
+)
+from tests.memory.conftest import MakeNote, found_texts
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[User], Client]
+PAGE = "/memory/review/"
+HTMX = {"HX-Request": "true"}
+FOREIGN = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
+
+
+@pytest.fixture
+def browser(alice: User, sign_in: SignIn) -> Client:
+    return sign_in(alice)
+
+
+@pytest.fixture
+def pending(alice: User) -> Memory:
+    return memory_submit(user_id=alice.pk, content="The user lives in Oslo.", provenance=FOREIGN)
+
+
+def url(name: str, *ids: object) -> str:
+    return reverse(f"memory:{name}", args=ids)
+
+
+def shown(client: Client, path: str = PAGE) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def fresh(note: Memory) -> Memory:
+    return Memory.everything.get(pk=note.pk)
+
+
+def test_an_empty_queue_says_what_would_be_there(browser: Client) -> None:
+    page = shown(browser)
+    assert "Nothing waits for you" in page
+    assert "Waiting for you" not in page
+
+
+def test_the_page_shows_what_waits_why_and_what_would_change(
+    alice: User, bob: User, browser: Client, pending: Memory, note: MakeNote
+) -> None:
+    target = note(alice, "The user plays chess on Sundays.")
+    change = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+    memory_update(
+        user_id=alice.pk, memory_id=target.pk, change=change, content="The user plays go on Sundays."
+    )
+    memory_submit(user_id=bob.pk, content="Bob's secret", provenance=FOREIGN)
+    page = shown(browser)
+    assert "The user lives in Oslo." in page
+    assert "from an untrusted source" in page
+    assert "plays <del>chess</del><ins>go</ins> on" in page
+    assert "Bob's secret" not in page
+
+
+def test_the_navigation_of_every_page_counts_what_waits(browser: Client, pending: Memory) -> None:
+    assert "1 waiting for you" in shown(browser, "/settings/")
+    browser.post(url("reject", pending.pk))
+    assert "waiting for you" not in shown(browser, "/settings/")
+
+
+def test_accepting_on_the_page(alice: User, browser: Client, pending: Memory) -> None:
+    answer = browser.post(url("accept", pending.pk), headers=HTMX)
+    assert "Accepted" in answer.content.decode()
+    assert 'id="review-count-nav" hx-swap-oob="true"' in answer.content.decode()
+    assert found_texts(alice, "Oslo") == ["The user lives in Oslo."]
+    again = browser.post(url("accept", pending.pk), headers=HTMX)
+    assert again.status_code == 422
+    assert "does not wait" in again.content.decode()
+
+
+def test_editing_before_accepting(alice: User, browser: Client, pending: Memory) -> None:
+    form = browser.get(url("accept", pending.pk)).content.decode()
+    assert "The user lives in Oslo.</textarea>" in form
+    empty = browser.post(url("accept", pending.pk), {"content": " "}, headers=HTMX)
+    assert (empty.status_code, fresh(pending).status) == (422, Status.PENDING)
+    browser.post(url("accept", pending.pk), {"content": "I live in\r\nBergen."}, headers=HTMX)
+    assert (fresh(pending).content, fresh(pending).trust) == ("I live in\nBergen.", Trust.USER)
+
+
+def test_merging_into_the_one_like_it(alice: User, browser: Client, pending: Memory, note: MakeNote) -> None:
+    like = note(alice, "The user lives in Oslo, Norway.")
+    form = browser.get(url("review-merge", pending.pk)).content.decode()
+    assert str(like.pk) in form
+    body = {"into": str(like.pk), "content": "Lives in Oslo, Norway."}
+    assert browser.post(url("review-merge", pending.pk), body, headers=HTMX).status_code == 200
+    assert (fresh(like).content, fresh(pending).status) == ("Lives in Oslo, Norway.", Status.DELETED)
+
+
+def test_a_rejected_note_can_be_put_back(browser: Client, pending: Memory) -> None:
+    answer = browser.post(url("reject", pending.pk), headers=HTMX).content.decode()
+    assert url("put-back", pending.pk) in answer
+    browser.post(url("put-back", pending.pk), headers=HTMX)
+    assert fresh(pending).status == Status.PENDING
+
+
+def test_several_at_once(alice: User, browser: Client, pending: Memory) -> None:
+    other = memory_submit(user_id=alice.pk, content="The user has a cat.", provenance=FOREIGN)
+    ids = [str(pending.pk), str(other.pk)]
+    assert "Accepted: 2." in browser.post(PAGE, {"decision": "accept", "notes": ids}).content.decode()
+    assert fresh(other).status == Status.ACTIVE
+    for body in (
+        {"decision": "accept"},
+        {"decision": "sell", "notes": ids},
+        {"decision": "accept", "notes": "x"},
+    ):
+        assert browser.post(PAGE, body).status_code == 422
+
+
+@pytest.mark.parametrize("name", ["accept", "review-merge", "reject", "put-back", "review-card"])
+def test_somebody_elses_is_not_there(bob: User, sign_in: SignIn, pending: Memory, name: str) -> None:
+    client = sign_in(bob)
+    method = client.get if name == "review-card" else client.post
+    assert method(url(name, pending.pk)).status_code == 404
+    assert fresh(pending).status == Status.PENDING
+
+
+def test_a_contradiction_is_settled_on_the_page(alice: User, browser: Client, note: MakeNote) -> None:
+    one, two = note(alice, "Eats no meat."), note(alice, "Loves steak.")
+    edge = edge_create(user_id=alice.pk, source_id=two.pk, target_id=one.pk, relation="contradicts")
+    assert "These cannot both be true" in shown(browser)
+    assert "It contradicts another memory" in shown(browser, "/memory/")
+    browser.post(url("settle", edge.pk), {"keep": str(one.pk)})
+    assert fresh(two).status == Status.SUPERSEDED
+    assert "cannot both be true" not in shown(browser)
+
+
+def test_ticked_notes_are_merged(alice: User, browser: Client, note: MakeNote) -> None:
+    tea, green = note(alice, "Likes tea."), note(alice, "Drinks green tea.")
+    assert 'form="note-bulk"' in shown(browser, "/memory/")
+    form = shown(browser, f"{url('merge')}?notes={tea.pk}&notes={green.pk}")
+    assert "Likes tea.\nDrinks green tea.</textarea>" in form
+    body = {"notes": [str(tea.pk), str(green.pk)], "content": "Likes green tea."}
+    assert browser.post(url("merge"), {**body, "content": " "}).status_code == 422
+    assert browser.post(url("merge"), body).status_code == 302
+    assert found_texts(alice, "tea") == ["Likes green tea."]
+    browser.post(url("undo", tea.pk), {"version": "1"})
+    assert sorted(found_texts(alice, "tea")) == ["Drinks green tea.", "Likes tea."]
+
+
+def test_too_few_and_foreign_notes_are_told(alice: User, bob: User, browser: Client, note: MakeNote) -> None:
+    mine, foreign = note(alice, "Mine."), note(bob, "Bob's secret.")
+    assert "Tick two or more" in shown(browser, f"{url('merge')}?notes={mine.pk}")
+    assert browser.get(f"{url('merge')}?notes={mine.pk}&notes={foreign.pk}").status_code == 404
+    assert browser.post(url("merge"), {"notes": [str(mine.pk), str(foreign.pk)]}).status_code == 404
+    assert fresh(foreign).status == Status.ACTIVE
+
+
+def test_a_replaced_note_is_brought_back_from_the_page(alice: User, browser: Client, note: MakeNote) -> None:
+    old = note(alice, "Lives in Lisbon.")
+    middle = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Lives in Madrid.")
+    memory_supersede(user_id=alice.pk, memory_id=middle.pk, content="Lives in Oslo.")
+    refused = browser.post(url("restore", old.pk), headers=HTMX)
+    assert refused.status_code == 422
+    assert "has itself been replaced" in refused.content.decode()
+    browser.post(url("restore", middle.pk), headers=HTMX)
+    assert found_texts(alice, "Lives") == ["Lives in Madrid."]
+
+
+def test_histories_tell_days_as_people_do(alice: User, browser: Client, note: MakeNote) -> None:
+    made = note(alice, "Likes tea.")
+    assert "today, " in browser.get(url("history", made.pk)).content.decode()
