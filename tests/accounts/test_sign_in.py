@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 
 import pytest
@@ -127,3 +128,17 @@ def test_behind_a_proxy_the_last_forwarded_address_counts(alice: User, settings:
         sign_in(Client(), password="wrong", HTTP_X_FORWARDED_FOR=f"10.0.0.{number}, 192.0.2.7")
     assert sign_in(Client(), HTTP_X_FORWARDED_FOR="10.9.9.9, 192.0.2.7") == 422
     assert sign_in(Client(), HTTP_X_FORWARDED_FOR="192.0.2.7, 198.51.100.1") == 302
+
+
+def test_after_a_wrong_password_the_cursor_waits_in_its_field(client: Client, alice: User) -> None:
+    first = client.get("/sign-in/").content.decode()
+    assert re.search(r'<input[^>]*name="username"[^>]*autofocus', first)
+    refused = client.post("/sign-in/", {"username": "alice", "password": "wrong"})
+    assert refused.status_code == 422
+    html = refused.content.decode()
+    password = re.search(r'<input[^>]*name="password"[^>]*>', html)
+    assert password is not None
+    assert "autofocus" in password[0]
+    assert 'aria-describedby="form-errors"' in password[0]
+    assert not re.search(r'<input[^>]*name="username"[^>]*autofocus', html)
+    assert re.search(r'id="form-errors" role="alert"', html)

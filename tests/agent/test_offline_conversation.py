@@ -218,6 +218,12 @@ def test_a_failed_tool_is_reported_with_its_reason() -> None:
     assert block["text"] == "That did not work: Too long."
 
 
+def test_what_the_user_declined_is_acknowledged_in_words_for_them() -> None:
+    declined = [("conversation_delete", services.DECLINED, True)]
+    [block] = respond(request("delete the conversation about trains", "conversation_delete", calls=declined))
+    assert block["text"] == "All right, I have not done it. Tell me if you want something else instead."
+
+
 @pytest.mark.parametrize("result", ["", "no JSON", "[1, null]", '{"a": 1}', '[{"text": "x"}]', "[]"])
 @pytest.mark.parametrize(
     "words", ["what do you know about tea?", "forget tea", "actually I like tea", "list my notes", "search our chats for tea", "delete the chat about tea", "list our conversations"]

@@ -144,7 +144,7 @@ def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:
             ms=10012,
         )
     )
-    card = stage.chat.tool("Open page")
+    card = stage.chat.tool("Reading a page")
     expect(card).to_have_attribute("data-state", "error")
     expect(card.locator(".tool-section-error pre")).to_have_text("The page did not answer.")
 
