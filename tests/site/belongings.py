@@ -1,5 +1,6 @@
 """What alice owns when bob looks around: something of every kind, with a word in it that nobody else uses."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,9 +11,11 @@ from django.db import models
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update, token_create
 from apps.agent.models import ModelCall, ToolCall
+from apps.builder.models import Build, DialogueMessage, MessageType
+from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
 from apps.capabilities.models import Execution
-from apps.capabilities.services import capability_create, capability_update, user_secret_set
+from apps.capabilities.services import capability_begin, capability_create, capability_update, user_secret_set
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.services import messages_ingest
 from apps.core.ids import uuid7
@@ -43,6 +46,8 @@ class Belongings:
     receipt: UUID
     capability: UUID
     execution: UUID
+    build: UUID
+    question: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -92,8 +97,27 @@ def make_belongings(owner: User) -> Belongings:
     )
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
-        file, deleted_file, receipt.pk, *make_capability(owner),
+        file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation),
     )  # fmt: skip
+
+
+def make_build(owner: User, conversation: Conversation) -> tuple[UUID, UUID]:
+    """A build that failed, with a question that nobody answered."""
+    capability = capability_begin(
+        user_id=owner.pk, name="never_built", description=f"For the {MARK}", input_schema={"type": "object"}
+    )
+    build = Build.objects.create(
+        user=owner, capability=capability, name=capability.name, description=f"For the {MARK}", state="failed",
+        error_code="gave_up", reason=f"The {MARK} is too large", request=MARK, conversation_id=conversation.pk,
+    )  # fmt: skip
+    message_add(build=build, type=MessageType.PROGRESS, payload={"text": MARK, "stage": "working"})
+    payload = {"kind": "network", "hosts": [f"{MARK}.org"], "why": MARK, "text": MARK}
+    question = message_add(build=build, type=MessageType.QUESTION, payload=payload)
+    blocks = json.dumps([{"type": "text", "text": f"Building for the {MARK}"}])
+    DialogueMessage.objects.create(
+        user=owner, build=build, position=0, role="assistant", blocks=blocks, round=1
+    )
+    return build.pk, question.pk
 
 
 def make_capability(owner: User) -> tuple[UUID, UUID]:

@@ -54,6 +54,18 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
         "api/v1/conversations/<str:conversation_id>/approve/": [
             {"id": str(hers.tool_call), "decision": "allow"}
         ],
+        "api/v1/builds/": [
+            {"capability": str(hers.capability), "feedback": "bob was here"},
+            {"capability": TOOL, "execution": str(hers.execution)},
+        ],
+        "api/v1/builds/<str:build_id>/answer/": [
+            {"id": str(hers.question), "decision": "allow"},
+            {"text": "bob was here"},
+        ],
+        "builds/new/": [
+            {"capability": TOOL, "feedback": "bob was here"},
+            {"capability": str(hers.capability), "execution": str(hers.execution)},
+        ],
         "api/v1/memory-files/": [
             {"command": "view", "path": FILE},
             {"command": "view", "path": "/memories"},
@@ -102,6 +114,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "file_id": [str(hers.file), str(hers.deleted_file)],
         "capability": [TOOL, str(hers.capability)],
         "execution_id": [str(hers.execution)],
+        "build_id": [str(hers.build)],
         "secret": [SECRET],
     }
 

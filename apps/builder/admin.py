@@ -1,0 +1,37 @@
+"""The admin's view of all users' builds, for reading."""
+
+from typing import ClassVar
+
+from django.contrib import admin
+
+from apps.builder.models import Build, BuilderMessage, DialogueMessage
+from apps.core.admin import ReadOnlyAdmin
+
+
+@admin.register(Build)
+class BuildAdmin(ReadOnlyAdmin):
+    list_display = ("name", "user", "kind", "state", "error_code", "version", "created_at", "ended_at")
+    list_filter = ("state", "kind", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "description", "reason", "user__username")
+    ordering = ("-created_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema",)
+
+
+@admin.register(BuilderMessage)
+class BuilderMessageAdmin(ReadOnlyAdmin):
+    list_display = ("build", "user", "number", "direction", "type", "read", "created_at")
+    list_filter = ("type", "direction", "created_at")
+    list_select_related = ("user", "build")
+    search_fields = ("build__name", "user__username")
+    ordering = ("-created_at",)
+
+
+@admin.register(DialogueMessage)
+class DialogueMessageAdmin(ReadOnlyAdmin):
+    list_display = ("build", "user", "position", "role", "round", "stop_reason", "created_at")
+    list_filter = ("role", "created_at")
+    list_select_related = ("user", "build")
+    search_fields = ("build__name", "user__username")
+    ordering = ("-created_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("blocks",)

@@ -1,0 +1,187 @@
+"""The builds page: what was built, how it went step by step, and asking for more."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from apps.accounts.access import SignedInRequest
+from apps.agent.models import ToolCall
+from apps.builder import services
+from apps.builder.forms import ChangeForm, NewBuildForm, RepairForm
+from apps.builder.models import Build, State
+from apps.builder.selectors import build_get, build_seconds, build_usage, builds_for, transcript
+from apps.capabilities.models import Capability, Execution
+from apps.capabilities.sandbox.base import SandboxUnavailable
+from apps.capabilities.sandbox.selection import current_backend
+from apps.capabilities.selectors import capability_get, execution_get
+from apps.core.errors import IzzyError, NotFound
+
+PAGE_SIZE = 30
+CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "command"}
+"""The input of these tools is shown as what it is; the others' as JSON."""
+
+
+@require_GET
+def builds(request: SignedInRequest) -> HttpResponse:
+    """The user's builds, newest first."""
+    state = request.GET.get("state", "")
+    rows = builds_for(request.user.pk, state=state if state in State.values else "")
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "nav": "capabilities",
+        "page": page,
+        "rows": [_line(row) for row in page],
+        "state": state,
+        "states": State.choices,
+        "any": bool(page.paginator.count) or builds_for(request.user.pk).exists(),
+    }
+    return render(request, "builder/list.html", context)
+
+
+@require_GET
+def build(request: SignedInRequest, build_id: str) -> HttpResponse:
+    """One build: its card, what was asked for, and its transcript."""
+    found = _own(request, build_id)
+    context = {
+        "nav": "capabilities",
+        "build": found,
+        "schema": json.dumps(found.input_schema, indent=2, ensure_ascii=False),
+        **_figures(found),
+        **_transcript(found),
+    }
+    return render(request, "builder/build.html", context)
+
+
+@require_GET
+def steps(request: SignedInRequest, build_id: str) -> HttpResponse:
+    """The transcript and the figures as they are now, for a page that watches."""
+    found = _own(request, build_id)
+    return render(
+        request, "builder/_transcript.html", {"build": found, **_figures(found), **_transcript(found)}
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def new(request: SignedInRequest) -> HttpResponse:
+    """Asks for a new tool, or with `?capability=` for a change to one, or with `&execution=` for a repair."""
+    capability, execution = _subject(request)
+    form = _form(request, capability, execution)
+    if form.is_valid():
+        try:
+            found = _request(request, form, capability, execution)
+        except IzzyError as error:
+            field = error.extra.get("field")
+            form.add_error(field if isinstance(field, str) and field in form.fields else None, error.message)
+        else:
+            return redirect("builder:build", build_id=found.pk) if found else redirect("builder:list")
+    context = {
+        "nav": "capabilities",
+        "form": form,
+        "capability": capability,
+        "execution": execution,
+        "problem": _problem(),
+    }
+    return render(request, "builder/new.html", context, status=422 if form.is_bound else 200)
+
+
+def _own(request: SignedInRequest, build_id: str) -> Build:
+    try:
+        return build_get(request.user.pk, build_id)
+    except NotFound as error:
+        raise Http404 from error
+
+
+def _subject(request: SignedInRequest) -> tuple[Capability | None, Execution | None]:
+    given = request.GET if request.method == "GET" else request.POST
+    name, run = given.get("capability", ""), given.get("execution", "")
+    if not name:
+        return None, None
+    try:
+        capability = capability_get(request.user.pk, name)
+        execution = execution_get(request.user.pk, run) if run else None
+    except NotFound as error:
+        raise Http404 from error
+    if execution is not None and execution.capability_id != capability.pk:
+        raise Http404
+    return capability, execution
+
+
+def _form(request: SignedInRequest, capability: Capability | None, execution: Execution | None) -> forms.Form:
+    data = request.POST if request.method == "POST" else None
+    if capability is None:
+        return NewBuildForm(data)
+    return RepairForm(data) if execution is not None else ChangeForm(data)
+
+
+def _request(
+    request: SignedInRequest,
+    form: forms.Form,
+    capability: Capability | None,
+    execution: Execution | None,
+) -> Build | None:
+    values = form.cleaned_data
+    if capability is not None:
+        return services.build_change(
+            user_id=request.user.pk,
+            name=capability.name,
+            feedback=values["feedback"],
+            execution_id=execution.pk if execution else None,
+        )
+    requested = services.build_request(
+        user_id=request.user.pk,
+        name=values["name"],
+        description=values["description"],
+        input_schema={"type": "object", "properties": {}},
+    )
+    if requested.status == "active":
+        form.add_error("name", "There is a tool of this name already. Open it to have it changed.")
+        raise IzzyError("Choose another name.", field="name")
+    return requested.build
+
+
+def _problem() -> str:
+    """Why nothing can be built right now; "" where it can."""
+    try:
+        current_backend()
+    except SandboxUnavailable as error:
+        return error.message
+    return ""
+
+
+def _line(build: Build) -> dict[str, Any]:
+    return {"build": build, "seconds": build_seconds(build)}
+
+
+def _figures(build: Build) -> dict[str, Any]:
+    usage = build_usage(build)
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return {"usage": usage, "tokens": tokens, "seconds": build_seconds(build)}
+
+
+def _transcript(build: Build) -> dict[str, Any]:
+    return {
+        "rounds": [
+            {"round": step.round, "text": step.text, "calls": [_call(call) for call in step.calls]}
+            for step in transcript(build)
+        ]
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    given = call.input if isinstance(call.input, dict) else {}
+    field = CODE_FIELDS.get(call.name)
+    shown = str(given.get(field, "")) if field else json.dumps(given, indent=2, ensure_ascii=False)
+    return {
+        "name": call.name,
+        "title": given.get("path", "") if call.name == "write_file" else "",
+        "input": shown,
+        "result": call.result,
+        "is_error": call.is_error,
+        "open": call.is_open,
+        "seconds": call.duration_ms / 1000,
+    }

@@ -1,0 +1,46 @@
+// The page of a build: its card, fed by server-sent events, and the transcript, fetched again as the build goes on.
+import { BuildCard } from "../builds/card.js";
+
+const PAUSE = 1500;
+const TYPES = ["question", "answer", "progress", "complete", "error"];
+
+const place = document.querySelector("[data-build-card]");
+if (place) start(place.dataset.buildCard, place.dataset.open !== undefined);
+
+function start(id, open) {
+  const card = new BuildCard(id, {}, { details: false });
+  place.replaceChildren(card.element);
+  if (!open) return;
+  const transcript = new Transcript(document.getElementById("build-transcript"));
+  const events = new EventSource(`/api/v1/builds/${id}/events/`);
+  const onMessage = (event) => {
+    const message = JSON.parse(event.data);
+    card.add(message);
+    transcript.soon();
+    if (message.type === "complete" || (message.type === "error" && message.payload)) events.close();
+  };
+  for (const type of TYPES) events.addEventListener(type, (event) => event.data && onMessage(event));
+}
+
+class Transcript {
+  #due = null;
+
+  constructor(element) {
+    this.element = element;
+  }
+
+  soon() {
+    this.#due ??= setTimeout(() => this.#fetch(), PAUSE);
+  }
+
+  async #fetch() {
+    this.#due = null;
+    const response = await fetch(this.element.dataset.url, { credentials: "same-origin" }).catch(() => null);
+    if (!response?.ok) return;
+    const opened = [...this.element.querySelectorAll("details")].map((item) => item.open);
+    this.element.innerHTML = await response.text();
+    this.element.querySelectorAll("details").forEach((item, index) => {
+      if (index < opened.length) item.open = opened[index];
+    });
+  }
+}
