@@ -10,8 +10,9 @@ from apps.capabilities.sandbox.base import Limits
 from .prepared import Prepared
 
 SYSTEM_FOLDERS = ("/usr/lib", "/usr/bin", "/usr/lib64", "/usr/share/zoneinfo")
-SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
 LINKS = (("usr/lib", "/lib"), ("usr/lib64", "/lib64"), ("usr/bin", "/bin"), ("usr/bin", "/sbin"))
+SYSTEM_PACKAGES = "/usr/lib/python3/dist-packages"
+"""Hidden: a tool has its requirements and nothing that happens to be installed here."""
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 PROXY = "http://127.0.0.1:3128"
 LAYER = "/opt/deps"
@@ -54,6 +55,8 @@ def sandbox_arguments(
     for target, link in LINKS:
         if os.path.isdir(f"/{target}"):
             arguments += ["--symlink", target, link]
+    if os.path.isdir(SYSTEM_PACKAGES):
+        arguments += ["--size", "4096", "--tmpfs", SYSTEM_PACKAGES]
     arguments += ["--ro-bind", str(prepared.inside / "etc"), "/etc"]
     arguments += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
     # /dev/full reads as zeros like /dev/zero, and cannot be mapped as shared memory that nobody counts.

@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from apps.capabilities.sandbox.store import store_folder
 
@@ -58,6 +59,7 @@ class Prepared:
     """`inside` has etc/ and izzy/; `abi` names what compiled packages depend on."""
 
     bwrap: str
+    setpriv: str
     identity: Identity
     interpreter: Interpreter
     filter: bytes
@@ -90,7 +92,10 @@ def prepare() -> Prepared:
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         hint = "Look at IZZY_SANDBOX_DIR and IZZY_SANDBOX_UID."
         raise CannotPrepare(f"The sandbox's files could not be made: {error}.", hint) from error
-    return Prepared(bwrap, identity, interpreter, build_filter(machine), inside, abi, _certificates())
+    setpriv = shutil.which("setpriv") or ""
+    return Prepared(
+        bwrap, setpriv, identity, interpreter, build_filter(machine), inside, abi, _certificates()
+    )
 
 
 def _certificates() -> Path | None:
@@ -158,8 +163,18 @@ def _compiled(
     return found
 
 
-def popen_identity(identity: Identity) -> dict[str, object]:
-    """What makes `subprocess` start a process as this user."""
+def popen_identity(identity: Identity) -> dict[str, Any]:
+    """What makes `subprocess` start a process as this user. Python then copies the whole server's page tables first, which
+    takes longer the more memory it has."""
     if not identity.dropped:
         return {}
     return {"user": identity.uid, "group": identity.gid, "extra_groups": []}
+
+
+def command_as(prepared: Prepared, command: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """The command and the options of `Popen` with which it runs as the sandbox's user: by setpriv where there is one."""
+    identity = prepared.identity
+    if not identity.dropped or not prepared.setpriv:
+        return command, popen_identity(identity)
+    user = ["--reuid", str(identity.uid), "--regid", str(identity.gid), "--clear-groups", "--inh-caps=-all"]
+    return [prepared.setpriv, *user, "--", *command], {}

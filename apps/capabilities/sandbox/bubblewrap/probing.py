@@ -1,5 +1,6 @@
 """Whether sandboxes can be made here; and where not, which of the known causes it is."""
 
+import os
 import subprocess
 import threading
 import time
@@ -9,8 +10,8 @@ from apps.capabilities.sandbox.base import RUN_LIMITS
 from apps.core.health import CheckResult
 
 from .arguments import sandbox_arguments
-from .prepared import CannotPrepare, Prepared, popen_identity, prepare
-from .process import _pipe_with
+from .prepared import CannotPrepare, Prepared, command_as, prepare
+from .process import pipe_with
 
 PROBE_SECONDS = 20
 AGAIN_SECONDS = 10.0
@@ -46,10 +47,12 @@ def look() -> CheckResult:
 
 def _try(prepared: Prepared) -> tuple[int, str]:
     arguments = sandbox_arguments(prepared, RUN_LIMITS, [], proxied=False)
-    given = [_pipe_with("\0".join(arguments).encode() + b"\0"), _pipe_with(prepared.filter)]
+    given = [pipe_with("\0".join(arguments).encode() + b"\0"), pipe_with(prepared.filter)]
+    wanted = [prepared.bwrap, "--args", str(given[0]), "--seccomp", str(given[1]), "/usr/bin/true"]
+    command, identity = command_as(prepared, wanted)
     try:
         run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
-            [prepared.bwrap, "--args", str(given[0]), "--seccomp", str(given[1]), "/usr/bin/true"],
+            command,
             pass_fds=given,
             cwd="/",
             env={},
@@ -57,20 +60,14 @@ def _try(prepared: Prepared) -> tuple[int, str]:
             capture_output=True,
             timeout=PROBE_SECONDS,
             check=False,
-            **popen_identity(prepared.identity),  # type: ignore[call-overload]
+            **identity,
         )
     except (OSError, subprocess.SubprocessError) as error:
         return -1, str(error)
     finally:
         for descriptor in given:
-            _close(descriptor)
+            os.close(descriptor)
     return run.returncode, run.stderr.decode("utf-8", "replace").strip()
-
-
-def _close(descriptor: int) -> None:
-    import os
-
-    os.close(descriptor)
 
 
 class KernelSettings:

@@ -17,7 +17,7 @@ from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
 
 from . import processes
 from .arguments import START, Binding, python_command, sandbox_arguments
-from .prepared import Prepared, popen_identity
+from .prepared import Prepared, command_as
 from .watchdog import Watched, watchdog
 
 logger = logging.getLogger(__name__)
@@ -92,21 +92,23 @@ class SandboxProcess:
         self._jobs, jobs_inside = socket.socketpair()
         pipes = {name: os.pipe() for name in ("frames", "info", "stdout", "stderr")}
         arguments = sandbox_arguments(self.prepared, self.limits, bindings, proxied=proxied)
-        given = [_pipe_with("\0".join(arguments).encode() + b"\0"), _pipe_with(self.prepared.filter)]
+        given = [pipe_with("\0".join(arguments).encode() + b"\0"), pipe_with(self.prepared.filter)]
         inside = [jobs_inside.fileno(), *(writing for _, writing in pipes.values()), *given]
         options = ["--args", str(given[0]), "--seccomp", str(given[1]), "--info-fd", str(pipes["info"][1])]
         listen = ["listen"] if proxied else []
         channel = [str(jobs_inside.fileno()), str(pipes["frames"][1]), *listen]
+        python = [*python_command(self.prepared), "-c", START, *channel]
+        command, identity = command_as(self.prepared, [self.prepared.bwrap, *options, *python])
         try:
             self._popen = subprocess.Popen(  # noqa: S603  that is what a sandbox is for
-                [self.prepared.bwrap, *options, *python_command(self.prepared), "-c", START, *channel],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=pipes["stdout"][1],
                 stderr=pipes["stderr"][1],
                 pass_fds=[jobs_inside.fileno(), pipes["frames"][1], pipes["info"][1], *given],
                 cwd="/",
                 env={},
-                **popen_identity(self.prepared.identity),  # type: ignore[call-overload]
+                **identity,
             )
         except BaseException:
             for reading, _ in pipes.values():
@@ -283,7 +285,7 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _pipe_with(data: bytes) -> int:
+def pipe_with(data: bytes) -> int:
     """A descriptor from which the data can be read. It is small enough for a pipe's buffer."""
     reading, writing = os.pipe()
     with open(writing, "wb") as file:

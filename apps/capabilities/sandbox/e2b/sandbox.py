@@ -23,7 +23,7 @@ from ..base import (
     SandboxGone,
     SandboxSpec,
 )
-from .output import Flooded, MarkedStream, Stream
+from .output import MarkedStream, Stream
 from .paths import HOME, checked_path
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ class E2BSandbox:
         self._ends = float("inf")
         self._gone: RunError | None = None
         self._closing = asyncio.Lock()
+        self._ending: asyncio.Future[RunError] | None = None
 
     @property
     def id(self) -> str:
@@ -200,10 +201,16 @@ class E2BSandbox:
         began = time.monotonic()
         limits = self._spec.limits
         return (
-            Stream("stdout", limits, self._progress),
-            Stream("stderr", limits, self._progress),
+            Stream("stdout", limits, self._progress, self._flooded),
+            Stream("stderr", limits, self._progress, self._flooded),
             lambda: round((time.monotonic() - began) * 1000),
         )
+
+    def _flooded(self) -> None:
+        """Ending the sandbox ends the call under way; raising within the SDK's own tasks would not, reliably."""
+        flood = self._spec.limits.flood_bytes
+        why = RunError(ErrorCode.TOO_MUCH_OUTPUT, f"More than {flood:,} bytes were written, so it was ended.")
+        self._ending = asyncio.ensure_future(self._end(why))
 
     def _seconds(self, wish: float | None) -> float:
         """Never more than the sandbox has left."""
@@ -234,13 +241,6 @@ class E2BSandbox:
 
         if self._gone is not None:
             return self._gone
-        if isinstance(error, Flooded):
-            flood = self._spec.limits.flood_bytes
-            return await self._end(
-                RunError(
-                    ErrorCode.TOO_MUCH_OUTPUT, f"More than {flood:,} bytes were written, so it was ended."
-                )
-            )
         if time.monotonic() >= self._ends:
             return await self._end(_timed_out(self._spec.limits.wall_seconds))
         gone = (e2b.SandboxNotRunningException, e2b.SandboxNotFoundException)

@@ -145,7 +145,7 @@ def _uv_command(prepared: Prepared) -> list[str]:
     return [
         *(UV, "pip", "install", "--no-config", "--quiet", "--no-progress", "--color", "never"),
         *("--python", str(prepared.interpreter.path), "--target", f"{STAGE}/layer"),
-        *("--cache-dir", f"{STAGE}/cache", "--only-binary", ":all:", "--no-build"),
+        *("--cache-dir", f"{STAGE}/cache", "--only-binary", ":all:"),
         *("-r", f"{STAGE}/requirements.txt"),
     ]
 

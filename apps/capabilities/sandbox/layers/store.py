@@ -39,12 +39,10 @@ def remove_unused(prepared: Prepared, *, days: float) -> int:
     oldest = time.time() - days * DAY_SECONDS
     removed = 0
     for user in (store_folder(prepared.identity) / "layers").iterdir():
-        for layer in user.iterdir():
+        for layer in filter(Path.is_dir, user.iterdir()):
             if layer.stat().st_mtime < oldest:
                 _remove(layer)
                 removed += 1
-        if not any(user.iterdir()):
-            user.rmdir()
     return removed
 
 
