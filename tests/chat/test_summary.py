@@ -183,7 +183,7 @@ async def test_a_note_whose_surfacing_was_folded_away_may_be_brought_up_again(
 def context(request: dict[str, object]) -> str:
     """The block of context in the newest message, wherever a summary may stand."""
     blocks = request["messages"][-1]["content"]  # type: ignore[index]
-    return next(block["text"] for block in blocks if block["text"].startswith("<context>"))
+    return str(next(block["text"] for block in blocks if block["text"].startswith("<context>")))
 
 
 async def test_conversations_within_the_budget_are_left_alone(alice: User, model: AnthropicServer) -> None:

@@ -114,6 +114,27 @@ async def test_a_conversation_too_long_for_the_model_is_summed_up_and_asked_once
     assert (await stored(alice, place)).summary == "Record: all of it."
 
 
+async def test_beyond_twice_the_budget_the_summary_comes_before_the_request(
+    alice: User, model: AnthropicServer, settings: Settings
+) -> None:
+    settings.IZZY_HISTORY_TOKENS = 60_000
+    serve(model)
+    place = await conversation(alice, use_memory=False)
+    async with connected(alice) as page:
+        await say(page, place, *numbered(6))
+        assert summaries(model) == []
+        settings.IZZY_HISTORY_TOKENS = 500
+        await say(page, place, "And now?", settle=False)
+        await registry().idle()
+    kinds = [is_summary(request) for request in model.messages[6:]]
+    assert kinds[0]
+    assert not kinds[-1]
+    newest = asked(model)[-1]["messages"]
+    assert "Record number" in first_block(asked(model)[-1])
+    assert "conversation_search" not in first_block(asked(model)[-1])
+    assert "Message 1." not in json.dumps(newest)
+
+
 async def test_after_tool_calls_the_same_turn_goes_on_with_what_it_has(
     alice: User, model: AnthropicServer, settings: Settings
 ) -> None:

@@ -38,7 +38,11 @@ def history(conversation: Conversation) -> list[dict[str, Any]]:
         elif content:
             messages.append({"role": role, "content": content})
     if conversation.summary_until and messages:
-        block = summary_block(conversation.summary, untrusted=conversation.summary_untrusted)
+        block = summary_block(
+            conversation.summary,
+            untrusted=conversation.summary_untrusted,
+            searchable=conversation.use_memory,
+        )
         messages[0]["content"] = [block, *messages[0]["content"]]
     return messages
 
