@@ -6,11 +6,14 @@ class BuilderConfig(AppConfig):
     label = "builder"
 
     def ready(self) -> None:
+        from apps.agent.tools.registry import register_tools
         from apps.builder.exporting import builds_export
         from apps.builder.runner.companion import builds_thread
         from apps.builder.selectors import builder_stats
+        from apps.builder.tools import BUILDER_TOOLS
         from apps.core.registries import companions, exporters, stats_providers
 
+        register_tools(BUILDER_TOOLS)
         companions.register("builds", builds_thread)
         exporters.register("builds", builds_export)
         stats_providers.register("builder", builder_stats)

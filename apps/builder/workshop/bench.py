@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.tools.base import ToolFailure
+from apps.capabilities.sandbox import open_sandbox
 from apps.capabilities.sandbox.base import (
     BUILD_LIMITS,
     CodeResult,
@@ -76,7 +77,7 @@ class Bench:
         self.hosts |= hosts
         async with self._lock:
             if self._sandbox is not None:
-                await allow(self._sandbox, hosts)
+                await self._sandbox.allow_hosts(hosts)
 
     async def close(self) -> None:
         """Nothing is left."""
@@ -99,8 +100,6 @@ class Bench:
                 hosts=frozenset(self.hosts),
                 limits=BUILD_LIMITS,
             )
-            from apps.capabilities.sandbox import open_sandbox
-
             self._sandbox = await self._stack.enter_async_context(open_sandbox(spec))
             await self._restore(self._sandbox)
         return self._sandbox
@@ -146,11 +145,6 @@ class _Working:
                 await asyncio.shield(self.bench._drop())
         finally:
             self.bench._lock.release()
-
-
-async def allow(sandbox: Sandbox, hosts: set[str]) -> None:
-    """Widens what a running sandbox may reach."""
-    await sandbox.allow_hosts(hosts)
 
 
 def is_install(command: str) -> bool:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from apps.builder.workshop.showing import ends
 from apps.capabilities.drafts import MAIN, Draft
+from apps.capabilities.sandbox import run_capability
 from apps.capabilities.sandbox.base import Outcome, Purpose, SandboxSpec
 
 ERROR_CHARS = 3_000
@@ -18,8 +19,6 @@ async def failed_example(*, user_id: UUID, draft: Draft, hosts: frozenset[str]) 
     Each runs in a sandbox of its own, without secrets, reaching those of the declared hosts that the user has allowed
     (`hosts`). Raises SandboxUnavailable.
     """
-    from apps.capabilities.sandbox import run_capability
-
     for number, example in enumerate(draft.examples, start=1):
         spec = SandboxSpec(
             user_id=user_id,
