@@ -18,6 +18,7 @@ class MemoryConfig(AppConfig):
         from .capture.selectors import capture_figures
         from .file_tool import MEMORY_FILES
         from .folding import fold_in_sqlite
+        from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
         from .tools import NOTE_TOOLS
@@ -33,6 +34,7 @@ class MemoryConfig(AppConfig):
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
+        stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)
         badges.register("memory", waiting_count)
         register_check("capture", health.check_capture)

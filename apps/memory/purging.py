@@ -7,6 +7,7 @@ from apps.core.purging.places import Hits, Place
 from apps.core.purging.trace import Trace
 from apps.core.registries import purge_places
 
+from .capture.services import windows_scrub
 from .models import Memory, MemoryEdge, MemoryFile, MemoryFileRevision, MemoryRevision
 
 _NOTES = ("memory.memory.content", "memory.memory.tags", "memory.memory.category")
@@ -94,6 +95,4 @@ def links_left(trace: Trace) -> int:
 
 
 def windows_clear(trace: Trace, hits: Hits) -> int:
-    from .capture.services import windows_scrub
-
     return windows_scrub(user_id=trace.user_id, memory_ids=trace.ids, message_ids=trace.messages)

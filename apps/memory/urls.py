@@ -5,13 +5,14 @@ from typing import Any, cast
 from django.urls import path
 
 from apps.memory.purge import views as purge_views
+from apps.memory.quality import views as quality_views
 from apps.memory.views import cards, files, listing, merging, review
 
 app_name = "memory"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-_MODULES = (listing, cards, files, purge_views, review, merging)
-lists, notes, texts, purging, queue, merges = (cast("Any", module) for module in _MODULES)
+_MODULES = (listing, cards, files, purge_views, review, merging, quality_views)
+lists, notes, texts, purging, queue, merges, figures = (cast("Any", module) for module in _MODULES)
 
 urlpatterns = [
     path("memory/", lists.memories, name="list"),
@@ -29,6 +30,7 @@ urlpatterns = [
     path("memory/files/<str:file_id>/history/", texts.history, name="file-history"),
     path("memory/files/<str:file_id>/undo/", texts.undo, name="file-undo"),
     path("memory/files/<str:file_id>/purge/", purging.file, name="file-purge"),
+    path("memory/quality/", figures.quality, name="quality"),
     path("memory/purges/", purging.receipts, name="receipts"),
     path("memory/purges/<str:receipt_id>/", purging.receipt, name="receipt"),
     path("memory/<str:memory_id>/purge/", purging.note, name="purge"),

@@ -107,8 +107,9 @@ class Fragments:
         text = text if text.isascii() else _same_length_fold(text)
         return [match.span() for match in self._stem_pattern.finditer(text)]
 
-    def in_text(self, text: str) -> bool:
-        return self.may_match(text) and bool(self.named(text) or self.quoted(text))
+    def holds(self, text: str) -> bool:
+        """Whether a text holds any of them; ask `may_match` first, which is quick."""
+        return bool(self.named(text) or self.quoted(text))
 
     def found_in(self, text: str) -> tuple[set[Run], set[str]]:
         """Which of the runs and stems a text holds."""

@@ -55,7 +55,7 @@ def shared_fragments(trace: Trace) -> tuple[set[Run], set[str]]:
             continue
         exempt = _exempt(place, trace).get(column.name, ())
         for pk, text in column.texts(trace.user_id):
-            if pk not in exempt and trace.own.may_match(text):
+            if trace.own.may_match(text) and column.keys([pk])[0] not in exempt:
                 more_runs, more_stems = trace.own.found_in(text)
                 runs |= more_runs
                 stems |= more_stems
@@ -75,7 +75,7 @@ def find(trace: Trace) -> dict[str, list[Any]]:
             concerns = trace.says_same
         found = [pk for pk, text in _texts(column, trace.user_id, trace) if concerns(text)]
         if found:
-            hits[column.name] = found
+            hits[column.name] = column.keys(found)
     return hits
 
 

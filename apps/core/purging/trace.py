@@ -71,7 +71,7 @@ def found_in(fragments: Fragments, text: str) -> bool:
     """Whether a stored text, plain or JSON, holds any of the fragments."""
     if not text.startswith(_PIECES) and not fragments.may_match(text):
         return False
-    return any(fragments.in_text(leaf) for leaf in leaves(text))
+    return any(fragments.holds(leaf) for leaf in leaves(text))
 
 
 def leaves(text: str) -> Iterable[str]:
