@@ -17,6 +17,7 @@ class CapabilitiesConfig(AppConfig):
         from .cap_tools import tool_of_family
         from .exporting import capabilities_export
         from .names import PREFIX
+        from .sandbox import sweeping
         from .sandbox.health import check_sandbox
         from .selectors import capability_stats
         from .tools import CAPABILITY_TOOLS
@@ -25,6 +26,8 @@ class CapabilitiesConfig(AppConfig):
         register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))
+        register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(hours=1))
+        purgers.register("capabilities: requirements", sweeping.user_forget)
         purgers.register("capabilities", lambda user_id: services.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)
         stats_providers.register("capabilities", capability_stats)

@@ -82,6 +82,8 @@ class EgressProxy:
             await self._answer(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # either end has gone, or took too long
+        except asyncio.CancelledError:
+            pass  # by `close`; nobody awaits this task
         finally:
             self._connections.discard(task)
             writer.transport.abort() if writer.transport.get_write_buffer_size() == 0 else writer.close()

@@ -6,10 +6,14 @@ store/staging/NAME    installations under way
 store/views/NAME      what the sandbox of a build sees of its requirements
 """
 
+import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +22,7 @@ from django.conf import settings
 from .bubblewrap.identity import Identity
 
 CACHE_FOLDER = Path("/var/cache/izzy")
-ABANDONED_SECONDS = 3600
+YOUNG_SECONDS = 60
 LIVE_FOLDERS = ("staging", "views")
 
 
@@ -42,38 +46,40 @@ def _place(identity: Identity) -> Path:
     return CACHE_FOLDER / hashlib.sha256(str(data.resolve()).encode()).hexdigest()[:12]
 
 
-def own_folder(parent: Path, name: str, identity: Identity) -> Path:
-    """A new folder that the sandbox's user may write to, and nobody else may read."""
-    folder = parent / name
-    folder.mkdir(mode=0o700)
-    if identity.dropped:
-        os.chown(folder, identity.uid, identity.gid)
-    return folder
+@contextmanager
+def live_folder(parent: Path, identity: Identity, *, writable: bool = True) -> Iterator[Path]:
+    """A new folder, removed at the end of the block. `writable`: the sandbox's user owns it, and nobody else may look.
+
+    It is locked as long as it is in use: a lock goes with the process that holds it, in whatever container that runs."""
+    folder = parent / secrets.token_hex(8)
+    folder.mkdir(mode=0o700 if writable else 0o755)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if writable and identity.dropped:
+            os.chown(folder, identity.uid, identity.gid)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
 
 
 def remove_abandoned(identity: Identity) -> int:
     """Removes what processes that are gone left behind; returns how many folders."""
-    removed = 0
-    for name in LIVE_FOLDERS:
-        for folder in (store_folder(identity) / name).iterdir():
-            if not _in_use(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-                removed += 1
-    return removed
+    return sum(
+        _removed(folder) for name in LIVE_FOLDERS for folder in (store_folder(identity) / name).iterdir()
+    )
 
 
-def _in_use(folder: Path) -> bool:
-    """Names end in the number of the process that made them; a number may have been given again, so age counts too."""
+def _removed(folder: Path) -> bool:
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        owner = int(folder.name.rpartition("-")[2])
-        os.kill(owner, 0)
-    except ValueError:
+        if time.time() - folder.stat().st_mtime < YOUNG_SECONDS:  # it may just be about to be locked
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except (BlockingIOError, FileNotFoundError):
         return False
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    try:
-        return time.time() - folder.stat().st_mtime < 2 * ABANDONED_SECONDS
-    except OSError:
-        return False
+    finally:
+        os.close(descriptor)
+    return True

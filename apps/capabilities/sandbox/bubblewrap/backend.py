@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import os
-import secrets
-import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 from apps.capabilities.egress import EgressProxy
@@ -12,7 +10,7 @@ from apps.capabilities.sandbox.base import Progress, Purpose, SandboxSpec, Sandb
 from apps.capabilities.sandbox.layers.installing import ensure_layer
 from apps.capabilities.sandbox.output import tell
 from apps.capabilities.sandbox.requirements import parse_requirements
-from apps.capabilities.sandbox.store import store_folder
+from apps.capabilities.sandbox.store import live_folder, store_folder
 from apps.core.health import CheckResult
 
 from .arguments import LAYER, Binding
@@ -60,8 +58,9 @@ class BubblewrapBackend:
         progress: Progress | None,
     ) -> BubblewrapSandbox:
         """Always with a proxy, over which pip asks for packages, and with a folder that they appear in."""
-        view = store_folder(prepared.identity) / "views" / f"{secrets.token_hex(8)}-{os.getpid()}"
-        view.mkdir(mode=0o755)
+        held = ExitStack()
+        views = store_folder(prepared.identity) / "views"
+        view = held.enter_context(live_folder(views, prepared.identity, writable=False))
         installed = BuildRequirements(prepared, spec.user_id, view, requirements, progress)
         try:
             if layer is not None:
@@ -74,9 +73,9 @@ class BubblewrapBackend:
             )
             process = await _started(prepared, spec, [Binding(view, LAYER)], proxied=True)
         except BaseException:
-            shutil.rmtree(view, ignore_errors=True)
+            held.close()
             raise
-        return await _begun(BubblewrapSandbox(spec, process, progress=progress, proxy=proxy, view=view))
+        return await _begun(BubblewrapSandbox(spec, process, progress=progress, proxy=proxy, held=held))
 
 
 async def _started(

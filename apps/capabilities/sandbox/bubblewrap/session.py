@@ -4,12 +4,10 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 from apps.capabilities.egress import EgressProxy
@@ -48,13 +46,13 @@ class BubblewrapSandbox:
         *,
         progress: Progress | None = None,
         proxy: EgressProxy | None = None,
-        view: Path | None = None,
+        held: ExitStack | None = None,
     ) -> None:
-        """`view` is the folder from which it sees its requirements, where it has one of its own."""
+        """`held` is given back when it is closed."""
         self.spec = spec
         self.process = process
-        self.view = view
         self._progress = progress
+        self._held = held
         self._proxy = proxy
         self._kernel_pid = 0
         self._busy = asyncio.Lock()
@@ -135,8 +133,8 @@ class BubblewrapSandbox:
         await asyncio.shield(asyncio.ensure_future(self.process.wait()))
         async with self._busy:  # a call under way ends with `cancelled`
             self.process.release()
-        if self.view is not None:
-            await asyncio.to_thread(shutil.rmtree, self.view, ignore_errors=True)
+        if self._held is not None:
+            await asyncio.to_thread(self._held.close)
 
     # --- how ---
 

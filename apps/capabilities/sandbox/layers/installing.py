@@ -21,7 +21,7 @@ from apps.capabilities.sandbox.bubblewrap.arguments import CERTIFICATES, Binding
 from apps.capabilities.sandbox.bubblewrap.prepared import Prepared
 from apps.capabilities.sandbox.bubblewrap.process import SandboxProcess
 from apps.capabilities.sandbox.output import tell
-from apps.capabilities.sandbox.store import own_folder, store_folder
+from apps.capabilities.sandbox.store import live_folder, store_folder
 from apps.core.addresses import PrivateHost
 
 from .index import package_index
@@ -69,12 +69,9 @@ async def _alone(layer: Path) -> AsyncIterator[None]:
 
 async def _install(prepared: Prepared, layer: Path, requirements: Sequence[str]) -> None:
     staging = store_folder(prepared.identity) / "staging"
-    stage = own_folder(staging, f"{secrets.token_hex(8)}-{os.getpid()}", prepared.identity)
-    try:
+    with live_folder(staging, prepared.identity) as stage:
         await _run_uv(prepared, stage, requirements)
         await asyncio.to_thread(_put_in_place, stage / "layer", layer)
-    finally:
-        await asyncio.shield(asyncio.to_thread(shutil.rmtree, stage, ignore_errors=True))
 
 
 def _put_in_place(made: Path, layer: Path) -> None:
@@ -145,7 +142,7 @@ def _uv_command(prepared: Prepared) -> list[str]:
     return [
         *(UV, "pip", "install", "--no-config", "--quiet", "--no-progress", "--color", "never"),
         *("--python", str(prepared.interpreter.path), "--target", f"{STAGE}/layer"),
-        *("--cache-dir", f"{STAGE}/cache", "--only-binary", ":all:"),
+        *("--cache-dir", f"{STAGE}/cache", "--only-binary", ":all:", "--compile-bytecode"),
         *("-r", f"{STAGE}/requirements.txt"),
     ]
 
@@ -195,7 +192,9 @@ def _measured(folder: Path) -> tuple[int, int]:
 
 def _shown(said: bytes | bytearray) -> str:
     """uv's words, without what is only about this sandbox."""
-    text = said.decode("utf-8", "replace").replace(f"{STAGE}/", "").strip()
+    text = said.decode("utf-8", "replace").replace(f"{STAGE}/", "").partition("\nhint:")[0].strip()
+    if "no usable wheels" in text or "no wheels" in text:
+        text += "\nOnly ready-made packages (wheels) can be installed here: take another version or another package."
     return text[-SAID_CHARS:] or "uv gave no reason."
 
 
