@@ -15,6 +15,7 @@ from .drafts import MAIN, REQUIREMENTS
 from .files import files_verified
 from .models import Capability, CapabilityVersion, Execution, Status, Trigger
 from .refusals import refused
+from .sandbox import current_backend, run_capability
 from .sandbox.base import (
     ErrorCode,
     InstallFailed,
@@ -25,7 +26,6 @@ from .sandbox.base import (
     SandboxSpec,
     SandboxUnavailable,
 )
-from .sandbox.selection import current_backend
 from .schemas import input_error
 from .selectors import capability_get, secrets_missing
 from .services.runs import Place, execution_begin, execution_discard, execution_finish
@@ -57,8 +57,6 @@ async def capability_execute(
     sandbox and ends the row as cancelled.
     """
     ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API))
-    from .sandbox import run_capability
-
     try:
         outcome = await run_capability(ready.spec, ready.files, args, progress)
     except SandboxUnavailable:

@@ -1,0 +1,185 @@
+"""How large a request is by the number of capabilities, and how often the right one is found among a thousand."""
+
+import asyncio
+import shutil
+import statistics
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from django.conf import settings
+from django.core.files.storage import storages
+
+from apps.accounts.models import User
+from apps.capabilities.drafts import Draft
+from apps.capabilities.matching import ABOUT_THIS, capabilities_matching
+from apps.capabilities.models import Capability
+from apps.capabilities.services import capability_create
+from apps.chat.prompt.capability_hints import NAMED
+from apps.chat.prompt.toolbox import LISTED_CAPABILITIES
+from apps.chat.runner.registry import registry
+from apps.chat.services import UserMessage, conversation_create, message_send
+from apps.core.database import in_db
+from apps.core.text import estimate_tokens
+from benchmarks._capability_requests import others, targets
+from benchmarks._recording_server import Block, RecordingModelServer
+from benchmarks._scratch import make_user, scratch_database
+from benchmarks.prompt import sent_parts
+from benchmarks.report import Report
+
+MOST_GROWTH = 1.05
+AIM_FOUND = 0.95
+FIRST = 3
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "description": "What to work on."},
+        "limit": {"type": "integer", "minimum": 1, "description": "At most so many results."},
+    },
+    "required": ["text"],
+}
+MAIN = 'def run(args: dict) -> str:\n    return args["text"]\n'
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--sizes", type=int, nargs="+", default=[0, 30, 31, 100, 1000])
+
+
+def run(options: dict[str, Any]) -> Report:
+    """A user for every size, in a database of their own; requests go through the real runner and SDK to a recording server."""
+    sizes = sorted({*options["sizes"], LISTED_CAPABILITIES})
+    report = Report("capabilities", settings={"sizes": sizes, "embedder": settings.IZZY_EMBEDDER})
+    with _fresh():
+        users = {size: make_user(f"has {size}") for size in sizes}
+        for size, user in users.items():
+            make_capabilities(user, size)
+        _prompt_sizes(report, users)
+        _found(report, users[max(sizes)], max(sizes))
+    return report
+
+
+def make_capabilities(user: User, count: int) -> None:
+    """So many of the catalog, those that are asked for first."""
+    asked = [(name, description, tags) for name, description, tags, _ in targets()]
+    for name, description, tags in [*asked, *others()][:count]:
+        draft = Draft(description=description, input_schema=SCHEMA, main=MAIN, tags=tags)
+        capability_create(user_id=user.pk, name=name, draft=draft)
+
+
+@contextmanager
+def _fresh() -> Iterator[None]:
+    """An empty database, with a folder of its own for the files."""
+    storage: Any = storages["capabilities"]
+    kept, folder = storage._location, Path(mkdtemp(prefix="izzy-benchmark-"))
+    with scratch_database():
+        _move(storage, folder)
+        try:
+            yield
+        finally:
+            _move(storage, kept)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(storage: Any, place: Any) -> None:
+    storage._location = place
+    for name in ("base_location", "location"):
+        storage.__dict__.pop(name, None)
+
+
+def _prompt_sizes(report: Report, users: dict[int, User]) -> None:
+    table = report.section(
+        "A first request, in estimated tokens",
+        ["capabilities", "tools", "system", "messages", "all", "to 30", "named in the turn"],
+    )
+    kept = settings.ANTHROPIC_BASE_URL
+    try:
+        bodies = asyncio.run(_first_bodies(list(users.values())))
+    finally:
+        settings.ANTHROPIC_BASE_URL = kept
+    measured = {size: _measured(body) for size, body in zip(users, bodies, strict=True)}
+    base = sum(measured[LISTED_CAPABILITIES][:3])
+    for size, (tools, system, messages, named) in measured.items():
+        whole = tools + system + messages
+        table.add(size, tools, system, messages, whole, whole / base, named)
+    largest = max(sum(measured[size][:3]) / base for size in users if size >= LISTED_CAPABILITIES)
+    report.aims[f"never more than {MOST_GROWTH:.0%} of a request with 30 capabilities"] = (
+        largest <= MOST_GROWTH
+    )
+    beyond = [sum(measured[size][:3]) for size in users if size > LISTED_CAPABILITIES]
+    if len(beyond) > 1:
+        report.aims["flat beyond 30: within 5 % of each other"] = max(beyond) <= MOST_GROWTH * min(beyond)
+
+
+def _measured(body: bytes) -> tuple[int, int, int, int]:
+    """The tokens of tools, system and messages of a request, and how many capabilities it names in its turn."""
+    sent = sent_parts(body)
+    named = sent.messages.partition("<capabilities>")[2].partition("</capabilities>")[0].count("\\n- ")
+    return estimate_tokens(sent.tools), estimate_tokens(sent.system), estimate_tokens(sent.messages), named
+
+
+async def _first_bodies(users: list[User]) -> list[bytes]:
+    """The first request of a conversation of each user."""
+    async with RecordingModelServer(_answer) as model:
+        settings.ANTHROPIC_BASE_URL = model.url
+        found = []
+        for user in users:
+            place = await in_db(partial(conversation_create, user_id=user.id, title="Benchmark"))
+            message = UserMessage(text="Do I need an umbrella in Hamburg tomorrow?", conversation=place.id)
+            before = len(model.bodies)
+            await in_db(partial(message_send, user_id=user.id, message=message))
+            await registry().kick(place.id)
+            await registry().idle()
+            found.append(model.bodies[before])
+        await registry().close()
+        return found
+
+
+def _answer(request: dict[str, Any]) -> list[Block]:
+    return [{"type": "text", "text": "I will see."}]
+
+
+def _found(report: Report, user: User, count: int) -> None:
+    """Asks for each tool in other words; a baseline are the words of the request alone, as in a plain `LIKE` search."""
+    places, named, times, missed = [], 0, [], []
+    asked = targets()[:count]
+    for name, _, _, request in asked:
+        started = time.perf_counter()
+        hits = capabilities_matching(user.pk, request, top_k=NAMED)
+        times.append((time.perf_counter() - started) * 1000)
+        names = [capability.name for _, capability in hits]
+        place = names.index(name) + 1 if name in names else 0
+        places.append(place)
+        named += any(capability.name == name and hit.relevance >= ABOUT_THIS for hit, capability in hits)
+        if not 1 <= place <= FIRST:
+            missed.append(f"{name}: “{request}” → {', '.join(names[:FIRST]) or 'nothing'}")
+    table = report.section(f"The right one of {count:,}, asked for in other words", ["what", "value"])
+    table.add("requests", len(asked))
+    table.add("first, %", 100 * sum(place == 1 for place in places) / len(asked))
+    share = sum(1 <= place <= FIRST for place in places) / len(asked)
+    table.add(f"among the first {FIRST}, %", 100 * share)
+    table.add(f"named in the turn (first {NAMED}, relevance from {ABOUT_THIS}), %", 100 * named / len(asked))
+    table.add(f"by words alone, among the first {FIRST}, %", 100 * _by_words(user, asked) / len(asked))
+    table.add("median time of a look-up, ms", statistics.median(times))
+    report.aims[f"the right one among the first {FIRST} for {AIM_FOUND:.0%} of the requests"] = (
+        share >= AIM_FOUND
+    )
+    report.notes += [f"missed {line}" for line in missed]
+
+
+def _by_words(user: User, asked: list[tuple[str, str, list[str], str]]) -> int:
+    """How often counting the request's words in name and description has the right one among the first."""
+    rows = [
+        (row.name, f"{row.name.replace('_', ' ')} {row.description}".lower())
+        for row in Capability.objects.for_user(user).order_by("name")
+    ]
+    found = 0
+    for name, _, _, request in asked:
+        words = {word for word in request.lower().replace("?", " ").split() if len(word) > 3}
+        ranked = sorted(rows, key=lambda row: -sum(word in row[1] for word in words))
+        found += name in [row[0] for row in ranked[:FIRST]]
+    return found
