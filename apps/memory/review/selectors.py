@@ -66,7 +66,10 @@ def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory
 def waiting_of(user_id: UUID, notes: Sequence[Memory]) -> list[Waiting]:
     """The notes with what stands against each, in their order."""
     targets = memories_by_id(user_id, [note.proposed_target_id for note in notes if note.proposed_target_id])
-    return [_waiting(user_id, note, targets.get(note.proposed_target_id)) for note in notes]
+    return [
+        _waiting(user_id, note, targets.get(note.proposed_target_id) if note.proposed_target_id else None)
+        for note in notes
+    ]
 
 
 def _waiting(user_id: UUID, note: Memory, target: Memory | None) -> Waiting:

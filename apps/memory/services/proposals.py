@@ -29,9 +29,8 @@ def memory_submit(
 ) -> Memory:
     """A new note that the user did not write by hand: active, or pending where it has to be reviewed."""
     status, reason = status_for(user_id=user_id, trust=provenance.trust, sensitive=sensitive)
-    note = memory_create(
-        user_id=user_id, content=content, provenance=provenance, **{**fields, "status": str(status)}
-    )
+    values: Any = {**fields, "status": str(status)}
+    note = memory_create(user_id=user_id, content=content, provenance=provenance, **values)
     if status == Status.PENDING:
         _waits(note, reason, Proposal.ADD)
     return note
@@ -58,7 +57,7 @@ def proposal_instead(
         user_id=note.user_id,
         content=wanted["content"],
         provenance=change.provenance,
-        **{**fields, "status": str(Status.PENDING)},  # type: ignore[arg-type]
+        **{**fields, "status": str(Status.PENDING)},
     )
     _waits(waiting, reason, action, target=note, fields=sorted(values))
     return memory_get(note.user_id, waiting.pk)

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.core.errors import Conflict
-from apps.memory.fields import MemoryFields, clean_changes, clean_time
+from apps.memory.fields import MemoryFields, clean_changes
 from apps.memory.models import Action, Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.selectors import memory_get
 
@@ -26,7 +26,6 @@ def memory_supersede(
     content: str,
     provenance: Provenance = FROM_USER,
     change: Change = BY_USER,
-    valid_from: datetime | str | None = None,
     **fields: Unpack[MemoryFields],
 ) -> Memory:
     """A new note in the place of an old one; returns the new one, which inherits what `fields` leave out.
@@ -41,8 +40,8 @@ def memory_supersede(
     old = newest_of(memory_get(user_id, memory_id, lock=True))
     if old.status == Status.PENDING:
         raise Conflict("This note waits for review; decide on it first.", code="waits_for_review")
-    start = clean_time(valid_from, field="valid_from") if valid_from is not None else None
-    values = clean_changes({**fields, "content": content, "valid_from": start})
+    values = clean_changes({"valid_from": None, **fields, "content": content})
+    start: datetime | None = values["valid_from"]
     if not change.by_hand:
         words = Change(
             actor=provenance.origin,
@@ -63,10 +62,9 @@ def memory_supersede(
 def newest_of(note: Memory) -> Memory:
     """The end of the chain of notes that replaced one another, locked for a change. Raises Conflict where it is gone."""
     seen = {note.pk}
+    notes = Memory.objects.for_user(note.user_id).select_for_update()
     while note.status == Status.SUPERSEDED and note.superseded_by_id not in seen:
-        later = (
-            Memory.objects.for_user(note.user_id).select_for_update().filter(pk=note.superseded_by_id).first()
-        )
+        later = notes.filter(supersedes=note.pk).first()
         if later is None:
             message = "This note was replaced by one that has been deleted since. Restore one of them first."
             raise Conflict(message, code="replaced")
