@@ -30,6 +30,7 @@ urlpatterns = [
     path("", include("apps.accounts.urls")),
     path("", include("apps.memory.urls")),
     path("", include("apps.capabilities.urls")),
+    path("", include("apps.builder.urls")),
     path("", include("apps.chat.urls")),
 ]
 
