@@ -172,6 +172,25 @@ async def test_notes_read_written_and_changed_are_named_with_their_text(
     assert turn["duration_ms"] > 0
 
 
+async def test_an_unknown_note_is_told_without_ids_and_advice_for_the_model(
+    alice: User, model: AnthropicServer
+) -> None:
+    place = await conversation(alice)
+    unknown = "note-0199a000-0000-7000-8000-000000000001"
+    model.add(reply(tool("memory_delete", {"note_id": unknown})), reply("There is none."))
+    async with connected(alice) as page:
+        await say(page, place, "Forget it")
+    [turn] = (await (await program_of(alice)).get(f"conversations/{place}/log/")).json()["turns"]
+    [step] = turn["steps"]
+    assert (step["title"], step["target"], step["outcome"]) == (
+        "Delete a memory",
+        "",
+        "There is no such memory.",
+    )
+    assert turn["outcome"] == ["1 call failed."]
+    assert unknown in step["result"]
+
+
 async def test_a_replaced_turn_is_marked_with_what_took_its_place(
     alice: User, model: AnthropicServer
 ) -> None:

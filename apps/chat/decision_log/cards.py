@@ -34,7 +34,8 @@ def step_card(step: dict[str, Any]) -> dict[str, Any]:
     else:
         card["facts"] = [(name.replace("_", " "), _value(value)) for name, value in given.items()]
     if step["state"] != "ok":
-        card["error"] = step["result"] if step["state"] == "error" else ""
+        said = step["result"].removeprefix("Error: ")
+        card["error"] = said if step["state"] == "error" and said != step["outcome"] else ""
         return card
     result = parsed(step["result"])
     card["found"] = _listed(result)

@@ -1,6 +1,7 @@
 """What a tool call did, in words for the user: its title, what it was about, and what came of it."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,6 +12,7 @@ from apps.memory.files.commands import SYNONYMS
 from apps.memory.files.paths import ROOT
 
 LINE_CHARS = 140
+_UNKNOWN_NOTE = re.compile(r"There is no note with the id [^.]*\.")
 
 TITLES = {
     "memory_search": "Search memories",
@@ -93,7 +95,7 @@ def outcome(call: ToolCall) -> str:
 
 def _problem(result: str) -> str:
     """What went wrong, without what the model was told to do about it."""
-    said = result.removeprefix("Error: ").strip()
+    said = _UNKNOWN_NOTE.sub("There is no such memory.", result.removeprefix("Error: ").strip())
     return said.split(". Call ")[0].split(". Use ")[0].split("\n")[0].rstrip(".") + "."
 
 
