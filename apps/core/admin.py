@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.db import models
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
@@ -25,6 +26,13 @@ class IzzyModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
         match = request.resolver_match
         in_list = match is not None and (match.url_name or "").endswith("_changelist")
         return rows.defer(*self.heavy_fields) if in_list and self.heavy_fields else rows
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """A date in the address that no calendar has leads back to the whole list, as other filters that do not fit."""
+        try:
+            return super().get_changelist_instance(request)
+        except (ValueError, OverflowError) as error:
+            raise IncorrectLookupParameters(error) from error
 
 
 class ReadOnlyAdmin(IzzyModelAdmin):

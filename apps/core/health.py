@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.db import OperationalError, ProgrammingError
+
 logger = logging.getLogger(__name__)
 
 
@@ -45,6 +47,15 @@ def checks() -> list[Check]:
 def run_check(check: Check) -> CheckResult:
     try:
         return check.function()
+    except (OperationalError, ProgrammingError) as error:
+        if "no such table" not in str(error) and "does not exist" not in str(error):
+            logger.exception("health check %s failed", check.name)
+            return CheckResult(False, f"The database does not answer: {error}.", "See the server's log.")
+        return CheckResult(
+            False,
+            "The database is not set up yet.",
+            "Run `manage.py migrate`, or start with `manage.py serve`.",
+        )
     except Exception as error:
         logger.exception("health check %s failed", check.name)
         return CheckResult(
