@@ -117,7 +117,7 @@ class NoteTools:
     def _save(self, content: str, fields: dict[str, Any]) -> dict[str, Any]:
         provenance = Provenance(
             origin=Origin.ASSISTANT,
-            trust=self.reading.trust_of(content),
+            trust=self.reading.trust_of(_written(content, fields)),
             conversation_id=self.conversation_id,
             message_id=self.message_id,
         )
@@ -212,6 +212,12 @@ class NoteTools:
             return await in_db(work, parse_id(note_id), *values)
         except NotFound as error:
             raise NotFound(UNKNOWN_NOTE.format(id=note_id[:60])) from error
+
+
+def _written(content: str, fields: dict[str, Any]) -> str:
+    """What of a new note has to stand in the user's words: the text, and what of its labels says more than one word."""
+    labels = [*fields.get("tags", []), fields.get("category", "")]
+    return "\n".join([content, *(label for label in labels if not label.isalpha() and label)])
 
 
 def _waits(note: Memory, what: str) -> dict[str, Any]:

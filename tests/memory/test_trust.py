@@ -225,3 +225,28 @@ def test_a_change_is_worth_what_its_actors_words_are() -> None:
     assert Change(actor=Origin.ASSISTANT).words == Trust.ASSISTANT
     assert not Change(actor=Origin.USER, trust=Trust.UNTRUSTED).by_hand
     assert Change(actor=Origin.IMPORT).words == Trust.UNTRUSTED
+
+
+async def test_an_answer_to_a_question_is_the_users_own_word(alice: User, model: AnthropicServer) -> None:
+    own = "The user's dentist is Doctor Abendroth."
+    place = await conversation(alice)
+    model.add(
+        reply(tool("read_page")),
+        reply(tool("ask_user", {"question": "Who is your dentist?"})),
+        reply(tool("memory_save", {"content": own})),
+        reply("Done."),
+    )
+    async with connected(alice) as page:
+        await page.say("When does the practice open?", conversation=place)
+        ended = await page.ended()
+        await page.send("answer", id=ended["pending_question"]["id"], text="My dentist is doctor Abendroth")
+        await page.ended()
+        await runners().idle()
+    assert await notes(alice) == {own: (Status.ACTIVE, Trust.ASSISTANT)}
+
+
+async def test_a_label_cannot_carry_what_a_text_may_not(alice: User, model: AnthropicServer) -> None:
+    call = tool("memory_save", {"content": "The user rows.", "tags": ["sport", "bank: evil.example"]})
+    model.add(reply(tool("read_page")), reply(call), reply("Done."))
+    await say(alice, await conversation(alice), "I row. When does the bakery open?")
+    assert await notes(alice) == {"The user rows.": (Status.PENDING, Trust.UNTRUSTED)}

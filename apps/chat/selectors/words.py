@@ -3,6 +3,7 @@
 from functools import partial
 from uuid import UUID
 
+from apps.agent.models import ToolCall
 from apps.chat.models import Message, MessageKind, Role, Turn
 from apps.memory.reading import Reading
 
@@ -18,11 +19,13 @@ def reading_of(user_id: UUID, conversation_id: UUID) -> Reading:
 
 
 def said_by_user(user_id: UUID, conversation_id: UUID) -> list[str]:
-    """The user's messages of the conversation, as they were typed, but for those that an edit or a retry replaced."""
+    """What the user typed in the conversation, answers to questions included, but for what an edit or a retry replaced."""
     messages = Message.objects.for_user(user_id).filter(
         conversation_id=conversation_id, role=Role.USER, kind=MessageKind.TEXT, superseded_by=None
     )
-    return list(messages.exclude(text="").values_list("text", flat=True))
+    texts = list(messages.exclude(text="").values_list("text", flat=True))
+    asked = ToolCall.objects.for_user(user_id).filter(conversation_id=conversation_id, name="ask_user")
+    return texts + list(asked.exclude(answer="").values_list("answer", flat=True))
 
 
 def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:

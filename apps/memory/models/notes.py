@@ -255,6 +255,13 @@ class MemoryEdge(UserOwned):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        indexes = [
+            models.Index(
+                fields=["user"],
+                name="memory_edge_contradicts",
+                condition=models.Q(relation="contradicts"),
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["source", "target", "relation"], name="memory_edge_once"),
             models.CheckConstraint(
