@@ -14,6 +14,7 @@ from apps.core.errors import IzzyError
 
 from . import capture_admin as capture_admin
 from . import file_admin as file_admin
+from . import receipt_admin as receipt_admin
 from . import services
 from .fields import clean_changes
 from .models import DecayCycle, Memory, MemoryEdge, MemoryRevision, Origin, Status
