@@ -15,6 +15,11 @@ os.environ["IZZY_LOG_LEVEL"] = "WARNING"
 os.environ["IZZY_DATA_DIR"] = tempfile.mkdtemp(prefix="izzy-test-")
 atexit.register(shutil.rmtree, os.environ["IZZY_DATA_DIR"], ignore_errors=True)
 
+# Where the unprivileged user of the sandboxes gets in, too.
+os.environ["IZZY_SANDBOX_DIR"] = tempfile.mkdtemp(prefix="izzy-test-sandbox-")
+os.chmod(os.environ["IZZY_SANDBOX_DIR"], 0o711)
+atexit.register(shutil.rmtree, os.environ["IZZY_SANDBOX_DIR"], ignore_errors=True)
+
 from izzysite.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
