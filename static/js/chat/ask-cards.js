@@ -1,5 +1,6 @@
 // What Izzy waits for: a yes or no before a tool runs, or the answer to a question.
 import { h, icon } from "../core/dom.js";
+import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
 import { wishOf } from "./tool-words.js";
 
@@ -22,17 +23,28 @@ function approvalCard(call, actions) {
     note.textContent = words;
     note.hidden = !busy;
   };
-  const title = h("h3", {}, icon("shield"), `Izzy would like to ${wishOf(call.name)}`);
+  const title = h("h3", {}, icon("shield"), call.permission ? `“${humanName(call.permission.capability)}” asks for your permission` : `Izzy would like to ${wishOf(call.name)}`);
   const input = Object.keys(call.input ?? {}).length > 0 ? inputRows(call.input) : [];
   const element = h(
     "section",
     { class: "ask", "aria-label": "Izzy asks for permission" },
     title,
+    call.permission ? permissionList(call.permission) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
     ...input,
     h("div", { class: "ask-actions" }, yes, no, note),
   );
   return { element, reset: () => setBusy(false) };
+}
+
+/** The hosts and secrets that a yes allows a version of a capability from now on. */
+function permissionList(permission) {
+  const asked = [
+    ...(permission.hosts ?? []).map((host) => h("li", {}, icon("globe"), h("span", {}, "reach ", h("code", {}, host), " over the network"))),
+    ...(permission.secrets ?? []).map((name) => h("li", {}, icon("key"), h("span", {}, "read your secret ", h("code", {}, name)))),
+  ];
+  const page = h("a", { href: `/capabilities/${encodeURIComponent(permission.capability)}/files/` }, "Look at its files");
+  return h("div", { class: "ask-permission" }, h("ul", {}, asked), h("p", { class: "muted small" }, `Allowed for version ${permission.version}, now and later. `, page, "."));
 }
 
 function questionCard(call, actions) {

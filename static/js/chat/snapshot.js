@@ -97,6 +97,7 @@ function addAsk(turn, ask) {
   segment.state = "asking";
   segment.asks = ask.type === "question" ? "question" : "approval";
   segment.question = ask.text ?? "";
+  segment.permission = ask.permission ?? null;
   if (ask.input) segment.input = ask.input;
 }
 

@@ -120,7 +120,7 @@ const HANDLERS = {
     buildOf(turn, event.build_id).messages.set(event.message.number, event.message);
   }),
   approval_requested: withTurn((turn, event) => {
-    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval" });
+    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null });
   }),
   question: withTurn((turn, event) => {
     Object.assign(toolOf(turn, { ...event, name: "ask_user" }), { state: "asking", asks: "question", question: event.text });

@@ -23,6 +23,10 @@ const WORDS = {
   memory: (call) => [fileWords(call), call.input.path ?? call.input.old_path],
   web_search: (call) => [ing(call, "Searching the web", "Searched the web"), call.input.query],
   open_page: (call) => [ing(call, "Reading a page", "Read a page"), pageWords(call.input.url)],
+  lookup_capability: (call) => [ing(call, "Looking for a capability", "Looked for a capability"), call.input.query ?? call.input.name],
+  list_capabilities: (call) => [ing(call, "Listing capabilities", "Listed capabilities"), ""],
+  read_capability_docs: (call) => [ing(call, "Reading instructions", "Read instructions"), call.input.name],
+  execute_capability: (call) => [ing(call, `Running ${plainName(call.input.name)}`, `Ran ${plainName(call.input.name)}`), firstText(call.input.input)],
   think: (call) => [ing(call, "Thinking", "Thought"), call.input.thought ?? call.input.text],
   request_capability: (call) => [ing(call, "Asking for a tool", "Asked for a tool"), call.input.name],
   ask_user: (call) => ["Asked you", call.question || call.input.question],
@@ -50,12 +54,27 @@ const WISHES = {
   conversation_search: "search your conversations",
   conversation_read: "read a conversation",
   conversation_list: "list your conversations",
+  execute_capability: "run one of your capabilities",
   web_search: "search the web",
   open_page: "read a web page",
 };
 
+const RUN_STEPS = {
+  queued: (data) => (data.ahead > 0 ? `Waiting, ${data.ahead} ahead` : "Waiting for its turn"),
+  preparing: () => "Preparing a fresh sandbox",
+  installing: () => "Installing what it needs",
+  running: () => "Running",
+  output: (data) => String(data.text ?? "").trimEnd(),
+};
+
+/** A capability's name without the prefix it has as a tool. */
+function plainName(name) {
+  return String(name ?? "").replace(/^cap_/, "");
+}
+
 /** What the reader is asked to allow, as the end of "Izzy would like to …". */
 export function wishOf(name) {
+  if (name.startsWith("cap_")) return `run “${humanName(plainName(name))}”`;
   return WISHES[name] ?? `use “${humanName(name)}”`;
 }
 
@@ -74,9 +93,14 @@ function ing(call, running, done) {
   return call.state === "done" ? done : running;
 }
 
+function capabilityWords(call) {
+  const name = plainName(call.name);
+  return [ing(call, `Running ${name}`, `Ran ${name}`), firstText(call.input)];
+}
+
 /** → {title, detail, icon, isMemory} */
 export function describeCall(call) {
-  const words = WORDS[call.name];
+  const words = WORDS[call.name] ?? (call.name.startsWith("cap_") ? capabilityWords : null);
   const [title, detail] = words ? words(call) : [humanName(call.name), firstText(call.input)];
   return { title, detail: shorten(asText(detail)), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
 }
@@ -133,6 +157,7 @@ export function noteText(turns, id) {
 export function progressText(data) {
   if (!data || typeof data !== "object") return String(data ?? "");
   if (typeof data.message === "string") return data.message;
+  if (Object.hasOwn(RUN_STEPS, data.status ?? "")) return RUN_STEPS[data.status](data);
   if (typeof data.text === "string") return data.text;
   const line = webLine(data) ?? deepLine(data);
   if (line) return line;
