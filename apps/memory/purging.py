@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from django.db.models import Q
+
 from apps.core.purging.places import Hits, Place
 from apps.core.purging.trace import Trace
 from apps.core.registries import purge_places
@@ -85,13 +87,18 @@ def own_file_revisions(trace: Trace) -> Mapping[str, Collection[Any]]:
     return dict.fromkeys(_FILES_PAST, frozenset(rows.values_list("pk", flat=True)))
 
 
+def notes_left(trace: Trace) -> int:
+    return Memory.objects.with_deleted(trace.user_id).filter(pk__in=trace.ids).count()
+
+
+def files_left(trace: Trace) -> int:
+    return MemoryFile.objects.with_deleted(trace.user_id).filter(pk__in=trace.ids).count()
+
+
 def links_left(trace: Trace) -> int:
-    """Rows that hang on a purged note or file by its id, the row itself included."""
+    """The links of a purged note, whatever their words."""
     edges = MemoryEdge.objects.for_user(trace.user_id)
-    left = edges.filter(source_id__in=trace.ids).count() + edges.filter(target_id__in=trace.ids).count()
-    left += Memory.objects.with_deleted(trace.user_id).filter(pk__in=trace.ids).count()
-    left += MemoryFile.objects.with_deleted(trace.user_id).filter(pk__in=trace.ids).count()
-    return left
+    return edges.filter(Q(source_id__in=trace.ids) | Q(target_id__in=trace.ids)).count()
 
 
 def windows_clear(trace: Trace, hits: Hits) -> int:

@@ -92,6 +92,10 @@ def test_without_redaction_what_was_said_stays_and_the_receipt_says_so(
     assert WORD not in json.dumps(ToolCall.objects.for_user(alice).get().input)
     left = {entry["place"]: entry["left"] for entry in receipt.left}
     assert left == {"chat.messages": 2, "chat.blocks": 2, "chat.events": 1}
+    assert place(receipt, "memory.notes") | {"why": ""} == {
+        "place": "memory.notes", "label": "Notes", "why": "", "found": 1, "removed": 1, "left": 0,
+    }  # fmt: skip
+    assert place(receipt, "search.passages")["removed"] == 1
     assert all(entry["why"] for entry in receipt.left)
     assert [entry["redacted"] for entry in receipt.source_messages] == [False, False]
 

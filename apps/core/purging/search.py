@@ -79,15 +79,15 @@ def find(trace: Trace) -> dict[str, list[Any]]:
     return hits
 
 
-def left_over(trace: Trace) -> dict[str, int]:
-    """By column, how many rows still quote what was purged."""
-    counts: dict[str, int] = {}
+def left_over(trace: Trace) -> dict[str, list[Any]]:
+    """By column, the rows that still quote what was purged."""
+    left: dict[str, list[Any]] = {}
     for column, place in walked():
         leaks = trace.says_same if place is not None and place.keep else trace.leaks
-        found = sum(1 for _, text in _texts(column, trace.user_id, trace) if leaks(text))
+        found = [pk for pk, text in _texts(column, trace.user_id, trace) if leaks(text)]
         if found:
-            counts[column.name] = found
-    return counts
+            left[column.name] = column.keys(found)
+    return left
 
 
 def _texts(column: Column, user_id: UUID, trace: Trace) -> Iterator[tuple[Any, str]]:

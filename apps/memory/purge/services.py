@@ -4,7 +4,7 @@ The rows that hold the words go last, so that a purge that is interrupted can be
 looked for stands in them alone. Every step is idempotent and a short transaction of its own.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
@@ -181,27 +181,34 @@ def _looked(trace: Trace) -> dict[str, int]:
     return {name: place.look(trace) for name, place in purge_places if place.look}
 
 
-def _tallies(hits: Hits, left: dict[str, int], before: dict[str, int], after: dict[str, int]) -> list[Tally]:
-    """One line for each place that answers for columns or looks for itself, and for every other column with a hit."""
-    known = places_by_column()
+def _tallies(hits: Hits, left: Hits, before: dict[str, int], after: dict[str, int]) -> list[Tally]:
+    """One line for each place that answers for columns or looks for itself, and for every other column with a hit.
+
+    A row counts once, in however many of its columns something was found.
+    """
     tallies = {
         name: Tally(name, place.label, place.why)
         for name, place in purge_places
         if place.look or (place.columns and not place.wordless)
     }
-    found = Counter({name: len(keys) for name, keys in hits.items()})
-    for column in found.keys() | left.keys():
-        name = known[column][0] if column in known else column
-        tally = tallies.setdefault(name, Tally(name, f"Other data ({column})"))
-        tally.found += max(found[column], left.get(column, 0))
-        tally.left += left.get(column, 0)
-    for name, count in before.items():
-        tallies[name].found += max(count, after[name])
-        tallies[name].left += after[name]
-    for tally in tallies.values():
+    found_rows, left_rows = _rows(hits), _rows(left)
+    for name in tallies.keys() | found_rows.keys() | left_rows.keys():
+        tally = tallies.setdefault(name, Tally(name, f"Other data ({name})"))
+        tally.left = max(len(left_rows[name]), after.get(name, 0))
+        tally.found = max(len(found_rows[name] | left_rows[name]), before.get(name, 0), tally.left)
         tally.removed = tally.found - tally.left
         tally.why = tally.why if tally.left else ""
     return [tallies[name] for name in sorted(tallies)]
+
+
+def _rows(hits: Hits) -> dict[str, set[Any]]:
+    """By place, the rows in which something was found."""
+    known = places_by_column()
+    rows: dict[str, set[Any]] = defaultdict(set)
+    for column, keys in hits.items():
+        name = known[column][0] if column in known else column
+        rows[name] |= {(column.rpartition(".")[0], key) for key in keys}
+    return rows
 
 
 def _pointer(text: SourceText, trace: Trace) -> dict[str, Any]:

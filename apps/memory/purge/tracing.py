@@ -107,7 +107,9 @@ def _file_texts(user_id: UUID, ids: Collection[UUID]) -> tuple[list[str], list[s
     files = MemoryFile.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", "path")
     revisions = MemoryFileRevision.objects.for_user(user_id).filter(file_id__in=ids)
     rows = [*files, *revisions.values_list("content", "path")]
-    return [content for content, _ in rows], [path.removeprefix(f"{ROOT}/").rpartition(".")[0] for _, path in rows]
+    return [content for content, _ in rows], [
+        path.removeprefix(f"{ROOT}/").rpartition(".")[0] for _, path in rows
+    ]
 
 
 def sources_of(trace: Trace, recorded: Collection[UUID]) -> list[SourceText]:
