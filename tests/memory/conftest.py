@@ -1,10 +1,11 @@
 """What the tests of memory share: making notes and looking for traces of them."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
+from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.memory.models import Memory
@@ -12,6 +13,7 @@ from apps.memory.searching import NOTES
 from apps.memory.services import memory_create
 from apps.search.selectors import search
 from tests.chat.conftest import model as model
+from tests.peers.anthropic_server import AnthropicServer
 
 MakeNote = Callable[..., Memory]
 
@@ -24,6 +26,15 @@ def note() -> MakeNote:
         return memory_create(user_id=user.pk, content=content, **fields)
 
     return make
+
+
+@pytest.fixture
+async def peer(settings: Settings) -> AsyncIterator[AnthropicServer]:
+    """A loopback server that speaks the Messages API, as the instance's model."""
+    async with AnthropicServer() as server:
+        settings.ANTHROPIC_API_KEY = "key-of-the-tests"
+        settings.ANTHROPIC_BASE_URL = server.url
+        yield server
 
 
 def found(user: User, query: str) -> list[UUID]:

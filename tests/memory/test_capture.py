@@ -1,11 +1,9 @@
 """Izzy remembers by itself: a conversation is cut into windows, gated, extracted, and kept without duplicates."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
@@ -20,14 +18,6 @@ from tests.peers.capture_model import CaptureModel, Rule, segments
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CHATTER = "Well, the weather was nice and we walked around the old town for an hour without any hurry. "
-
-
-@pytest.fixture
-async def peer(settings: Settings) -> AsyncIterator[AnthropicServer]:
-    async with AnthropicServer() as server:
-        settings.ANTHROPIC_API_KEY = "key-of-the-tests"
-        settings.ANTHROPIC_BASE_URL = server.url
-        yield server
 
 
 def forty_messages() -> list[Said]:

@@ -1,7 +1,7 @@
 """From checked items to notes: all of a window's results in one transaction with marking it read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -20,26 +20,14 @@ from apps.memory.services.superseding import supersede_with
 from .claims import Claimed, usage_count, window_done, window_locked
 from .grounding import is_read_before, trust_of_item
 from .items import Action, Dropped, Item
+from .knowing import Known
 from .nearest import Nearby, Past
-from .sameness import Told, adds_to, same_told, same_words, says_the_same, told
+from .outcome import Outcome
+from .sameness import Told, adds_to
 
 MAX_LINKS = 3
 LINK_FROM = 0.5
 """Calibrated similarity from which on a new note is linked to a neighbour."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of a window."""
-
-    added: int = 0
-    merged: int = 0
-    superseded: int = 0
-    pending: int = 0
-    skipped: int = 0
-    injected_again: int = 0
-    dropped: list[Dropped] = field(default_factory=list)
-    memory_ids: list[UUID] = field(default_factory=list)
 
 
 @transaction.atomic
@@ -62,7 +50,7 @@ def window_apply(
     if window is None:
         return None
     outcome = Outcome(dropped=list(dropped))
-    applying = _Applying(claimed, outcome, past, shown)
+    applying = _Applying(claimed, outcome, Known(claimed.user_id, past, shown))
     for place, (item, around) in enumerate(zip(items, near, strict=True)):
         try:
             with transaction.atomic():
@@ -85,14 +73,12 @@ def _store(window: CaptureWindow, outcome: Outcome, usage: Usage) -> None:
 
 @dataclass(slots=True)
 class _Applying:
-    """The items of one window, one after the other. `written` are the notes that those before gave rise to."""
+    """The items of one window, one after the other."""
 
     claimed: Claimed
     outcome: Outcome
-    past: Sequence[Past]
-    shown: Sequence[Told]
+    known: Known
     place: int = 0
-    written: dict[int, Memory] = field(default_factory=dict)
 
     def take(self, place: int, item: Item, around: Nearby) -> None:
         self.place = place
@@ -103,17 +89,18 @@ class _Applying:
             self._skip("read_before")
             return
         trust = trust_of_item(item.content, item.evidence, self.claimed.segments)
-        if self._was_shown(item):
+        if item.action != Action.SUPERSEDE and self.known.was_shown(item):
             self.outcome.injected_again += 1
             return
         said_at = self._said_at(item)
         target = self._target(item)
-        same = self._same_as(item, around, target)
-        if same is not None:
+        same = self.known.same_as(item, around, target=target, trust=trust)
+        reason = self.known.past_reason(item, trust, said_at)
+        if same is not None and not (reason and trust == Trust.UNTRUSTED):
             self._absorb(same, item, trust)
             self._give_way(target, same, item, trust, said_at)
-        elif (known := self._known_past(item, trust, said_at)) is not None:
-            self._skip(known)
+        elif reason is not None:
+            self._skip(reason)
         elif target is not None and said_at < (target.valid_from or target.created_at):
             self._skip("older_than_note")
         else:
@@ -122,11 +109,6 @@ class _Applying:
     def _skip(self, code: str) -> None:
         self.outcome.skipped += 1
         self.outcome.dropped.append(Dropped(code))
-
-    def _was_shown(self, item: Item) -> bool:
-        """Whether Izzy itself put these words beside the conversation: hearing them again is no news."""
-        words = told(item.content)
-        return any(same_told(words, text) for text in self.shown)
 
     def _said_at(self, item: Item) -> datetime:
         places = item.evidence or range(len(self.claimed.segments))
@@ -138,59 +120,14 @@ class _Applying:
         notes = Memory.objects.for_user(self.claimed.user_id).select_for_update()
         return notes.filter(pk=item.target, status=Status.ACTIVE).first()
 
-    def _same_as(self, item: Item, around: Nearby, target: Memory | None) -> Memory | None:
-        """The active note, or one that an item before gave rise to, that says the same already."""
-        for place, value in enumerate(around.items):
-            note = self.written.get(place)
-            if note is not None and note != target and says_the_same(item.content, note.content, value):
-                return Memory.objects.for_user(self.claimed.user_id).filter(pk=note.pk).first()
-        notes = Memory.objects.for_user(self.claimed.user_id).filter(
-            pk__in=[key for key, _ in around.notes], status=Status.ACTIVE
-        )
-        by_id = {note.pk: note for note in notes}
-        for key, value in around.notes:
-            note = by_id.get(key)
-            if note is not None and self._says(note, item, value, is_target=note == target):
-                return note
-        return None
-
-    def _says(self, note: Memory, item: Item, value: float, *, is_target: bool) -> bool:
-        """Of the note that an item means to change, only its words can say that there is nothing to change."""
-        if is_target:
-            return same_words(item.content, note.content) and not adds_to(item.content, note.content)
-        return says_the_same(item.content, note.content, value)
-
-    def _known_past(self, item: Item, trust: Trust, said_at: datetime) -> str | None:
-        """Why an item that says what a note said that is not active must not come back; None where it may.
-
-        A note that waits is not proposed again. What was superseded, put away or deleted comes back only when it is
-        said anew afterwards by the user, and a superseded text only where the model says what it replaces.
-        """
-        words = told(item.content)
-        for note in self.past:
-            if not same_told(words, note.told):
-                continue
-            if note.status == Status.PENDING:
-                return "waits_for_review"
-            if said_at <= note.ended or trust == Trust.UNTRUSTED:
-                return f"was_{note.status}"
-            if note.status == Status.SUPERSEDED and item.action == Action.ADD and self._successor_holds(note):
-                return "was_superseded"
-        return None
-
-    def _successor_holds(self, note: Past) -> bool:
-        later = Memory.objects.for_user(self.claimed.user_id).filter(pk=note.superseded_by)
-        return later.filter(status=Status.ACTIVE).exists()
-
     def _absorb(self, note: Memory, item: Item, trust: Trust) -> None:
         if note.status == Status.PENDING:
             self._skip("waits_for_review")
             return
         richer = adds_to(item.content, note.content)
         if trust != Trust.USER and not richer:
-            self._skip(
-                "known"
-            )  # only the user makes a note weigh more by saying it again, not Izzy's echo of it
+            # Only the user makes a note weigh more by saying it again, not Izzy's echo of it.
+            self._skip("known")
             return
         kept = services.memory_absorb(
             user_id=self.claimed.user_id,
@@ -296,7 +233,7 @@ class _Applying:
             name = "pending"
         setattr(self.outcome, name, getattr(self.outcome, name) + 1)
         self.outcome.memory_ids.append(note.pk)
-        self.written[self.place] = note
+        self.known.written[self.place] = note
 
     def _source_message(self, item: Item) -> UUID:
         places = item.evidence or range(len(self.claimed.segments))

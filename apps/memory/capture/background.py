@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from datetime import timedelta
 from uuid import UUID
 
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 SWEEP_EVERY = timedelta(seconds=2)
 AT_ONCE = 4
 """Users whose windows are read side by side."""
+IN_A_ROW = 5
+"""Windows of one user before it is another's turn."""
 HOLDER = f"{os.getpid()}-{uuid7().hex[:12]}"
 """This process, as leases name it."""
 
@@ -39,12 +42,31 @@ async def users_read(users: list[UUID], *, any_time: bool = False, holder: str =
     return tally
 
 
-async def windows_read(*, any_time: bool = False) -> Tally:
-    """Reads everything that is due now, of all users; nothing without a model."""
+async def windows_read() -> Tally:
+    """Reads everything that is due, of all users, and what becomes due meanwhile; nothing without a model.
+
+    Who has much to be read takes turns with the others, IN_A_ROW windows each.
+    """
+    tally = Tally()
     if not await has_model():
-        return Tally()
-    users = await in_db(claims.users_due, timezone.now(), any_time=any_time)
-    return await users_read(users, any_time=any_time)
+        return tally
+    rounds: Counter[UUID] = Counter()
+    reading: dict[UUID, asyncio.Task[None]] = {}
+    while True:
+        if tally.server_down_for is None:
+            due = await in_db(claims.users_due, timezone.now())
+            waiting = sorted((user for user in due if user not in reading), key=lambda user: rounds[user])
+            for user_id in waiting[: AT_ONCE - len(reading)]:
+                rounds[user_id] += 1
+                work = user_read(user_id, HOLDER, tally, most=IN_A_ROW)
+                reading[user_id] = asyncio.ensure_future(work)
+        if not reading:
+            return tally
+        await asyncio.wait(
+            reading.values(), timeout=SWEEP_EVERY.total_seconds(), return_when=asyncio.FIRST_COMPLETED
+        )
+        for user_id in [user for user, task in reading.items() if task.done()]:
+            await reading.pop(user_id)
 
 
 class Reader:

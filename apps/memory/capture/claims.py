@@ -120,11 +120,13 @@ def window_next(user_id: UUID, holder: str, *, any_time: bool, tried: frozenset[
 def window_locked(claimed: Claimed, holder: str) -> CaptureWindow | None:
     """The window's row, locked, where it still waits as it was read; None where it was changed or withdrawn meanwhile.
 
-    Call it inside a transaction. Raises LeaseLost.
+    Changed is also what a purge has taken words out of. Call it inside a transaction. Raises LeaseLost.
     """
     lease_extend(claimed.user_id, holder)
     rows = CaptureWindow.objects.for_user(claimed.user_id).select_for_update()
-    return rows.filter(pk=claimed.id, state=WindowState.WAITING, version=claimed.version).first()
+    window = rows.filter(pk=claimed.id, state=WindowState.WAITING, version=claimed.version).first()
+    as_read = [segment.to_json() for segment in claimed.segments]
+    return window if window is not None and window.segments == as_read else None
 
 
 @transaction.atomic
@@ -178,6 +180,8 @@ def window_done(window: CaptureWindow) -> None:
     window.state, window.done_at, window.error_code = WindowState.DONE, timezone.now(), ""
     for name, value in NO_WORDS.items():
         setattr(window, name, value)
+    if window.gate == GateVerdict.PASSED:
+        window.gate_reason = ""  # what was worth it stands in the notes now
     window.save()
 
 

@@ -1,5 +1,6 @@
 """The items that an extractor hands over, checked one by one: the good ones go on, of the others the reason is kept."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,13 @@ MAX_ITEMS = 10
 MAX_CHARS = 1000
 MAX_TAGS = 8
 DEFAULT_IMPORTANCE = 3
+
+_SECRET = re.compile(
+    r"\b(?:pass(?:word|phrase|code|wort)|kennwort|contraseña|mot de passe|iban|bic|cvv|pin(?:[ -]?code)?(?= |:)|"
+    r"credit card|kreditkarte|account number|kontonummer|social security|sozialversicherung\w*|passport number|"
+    r"api[ -]?key|secret key|private key)\b|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,}|\b(?:\d[ -]?){13,19}\b",
+    re.IGNORECASE,
+)
 
 
 class Action(StrEnum):
@@ -52,6 +60,11 @@ class Dropped:
 
     def to_json(self) -> dict[str, str]:
         return {"code": self.code, "detail": self.detail[:120]}
+
+
+def looks_sensitive(content: str) -> bool:
+    """Whether a text tells of a password, an account or a card, whatever the model makes of it."""
+    return _SECRET.search(content) is not None
 
 
 def checked_items(
@@ -97,7 +110,7 @@ def _item(value: Any, segments: int, notes: Collection[UUID]) -> Item:
         tier=str(_choice(value.get("tier"), Tier, Tier.LONG_TERM)),
         valid_from=valid_from,
         valid_to=valid_to if valid_to and (valid_from is None or valid_to > valid_from) else None,
-        sensitive=_flag(value.get("sensitive")),
+        sensitive=_flag(value.get("sensitive")) or looks_sensitive(str(content)),
         target=target,
         evidence=_evidence(value.get("evidence"), segments),
     )

@@ -82,6 +82,7 @@ class Past:
 
     id: UUID
     status: str
+    trust: str
     ended: datetime
     superseded_by: UUID | None
     told: Told
@@ -95,6 +96,7 @@ def past_notes(user_id: UUID) -> list[Past]:
         Past(
             note.pk,
             note.status,
+            note.trust,
             note.deleted_at or note.valid_to or note.updated_at,
             note.superseded_by_id,
             told(note.content),

@@ -18,9 +18,10 @@ from apps.core.ids import parse_id
 from apps.memory.models import CaptureWindow, GateVerdict, WindowState
 
 from . import calls, claims, nearest
-from .applying import Outcome, window_apply
+from .applying import window_apply
 from .claims import Claimed, LeaseLost, tokens_of
 from .items import Dropped, Item, checked_items
+from .outcome import Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +69,11 @@ async def has_model() -> bool:
     return not (await in_db(current_endpoint)).is_offline
 
 
-async def user_read(user_id: UUID, holder: str, tally: Tally, *, any_time: bool = False) -> None:
-    """Reads all of a user's windows that are due, one after the other; with `any_time` also those that are not yet.
+async def user_read(
+    user_id: UUID, holder: str, tally: Tally, *, any_time: bool = False, most: int | None = None
+) -> None:
+    """Reads a user's windows that are due, one after the other, at `most` so many; with `any_time` also those that are
+    not due yet.
 
     Ends early where somebody else reads them already, where the day's tokens are spent, and where the model's
     server is at fault.
@@ -79,7 +83,7 @@ async def user_read(user_id: UUID, holder: str, tally: Tally, *, any_time: bool 
     tried: set[UUID] = set()
     try:
         async with _kept(user_id, holder):
-            while tally.server_down_for is None:
+            while tally.server_down_for is None and (most is None or len(tried) < most):
                 window = await in_db(
                     claims.window_next, user_id, holder, any_time=any_time, tried=frozenset(tried)
                 )

@@ -1,0 +1,210 @@
+"""The daily budget, several readers, and the command."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.agent.models import ModelCall
+from apps.core.database import in_db
+from apps.memory.capture import background, claims
+from apps.memory.capture.background import Reader, windows_read
+from apps.memory.capture.selectors import capture_figures, capture_status
+from apps.memory.models import CaptureLease, CaptureWindow, Memory
+from tests.memory.capturing import add, captured, notes, read, said, windows
+from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
+from tests.peers.capture_model import CaptureModel, Rule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LINZ = Rule("Linz", "The user lives in Linz.")
+YES = {"worth_remembering": True, "reason": "a fact"}
+
+
+def items(*given: Any) -> Reply:
+    return reply(tool("save_items", {"items": list(given)}))
+
+
+def item(content: Any, **values: Any) -> dict[str, Any]:
+    return {
+        "action": "add",
+        "content": content,
+        "kind": "fact",
+        "importance": 3,
+        "sensitive": False,
+        "evidence": [1],
+        **values,
+    }
+
+
+def add_later(user: User, *messages: Any) -> None:
+    add(user, messages, at_once=False)
+
+
+async def status(user: User) -> Any:
+    return await in_db(capture_status, user.pk)
+
+
+# --- Budget -----------------------------------------------------------------------------------------------------------
+
+
+async def test_when_the_days_tokens_are_spent_windows_wait_for_tomorrow(
+    alice: User, bob: User, peer: AnthropicServer, settings: Settings
+) -> None:
+    settings.IZZY_CAPTURE_TOKENS = 5000
+    peer.fallback = CaptureModel(LINZ)
+    await in_db(
+        lambda: ModelCall.objects.create(user=alice, purpose="extraction", model="m", endpoint="custom", input_tokens=4000, output_tokens=1000)
+    )  # fmt: skip
+    await in_db(add, alice, [said("I live in Linz.")])
+    await in_db(add, bob, [said("I live in Linz.")])
+    await windows_read()
+    assert await notes(alice) == []
+    assert await notes(bob) == ["The user lives in Linz."]
+    now = await status(alice)
+    assert (now.spent_today, now.budget, now.reason) == (5000, 5000, "budget_spent")
+    assert "It goes on tomorrow" in now.sentence
+    assert await in_db(claims.users_due, timezone.now()) == []
+    await in_db(ModelCall.objects.for_user(alice).update, created_at=timezone.now() - timedelta(days=1))
+    tomorrow = timezone.now() + timedelta(days=1)
+    assert await in_db(claims.users_due, tomorrow) == [alice.pk]
+    assert (await read(alice, any_time=True)).added == 1
+
+
+async def test_what_chat_costs_does_not_count(alice: User, peer: AnthropicServer, settings: Settings) -> None:
+    settings.IZZY_CAPTURE_TOKENS = 1000
+    peer.fallback = CaptureModel(LINZ)
+    await in_db(
+        lambda: ModelCall.objects.create(
+            user=alice, purpose="chat", model="m", endpoint="custom", input_tokens=9000
+        )
+    )
+    assert (await captured(alice, said("I live in Linz."))).added == 1
+
+
+async def test_figures_say_what_it_brought_and_cost(alice: User, bob: User, peer: AnthropicServer) -> None:
+    peer.fallback = CaptureModel(LINZ)
+    await captured(alice, said("I live in Linz."))
+    await captured(alice, said("Lovely weather."))
+    figures = await in_db(capture_figures, alice.pk)
+    assert (figures["windows"], figures["gated"], figures["passed"], figures["memories"]) == (2, 2, 1, 1)
+    rows = await in_db(lambda: list(ModelCall.objects.for_user(alice)))
+    assert figures["tokens"] == sum(row.input_tokens + row.output_tokens for row in rows) > 0
+    assert figures["tokens_per_memory"] == figures["tokens"]
+    (first, _) = await windows(alice)
+    assert 0 < first.used_tokens < figures["tokens"]
+    assert (await in_db(capture_figures, bob.pk))["tokens"] == 0
+
+
+# --- Several readers --------------------------------------------------------------------------------------------------
+
+
+async def test_a_users_windows_are_read_by_one_process_at_a_time(alice: User, peer: AnthropicServer) -> None:
+    await in_db(add, alice, [said("I live in Linz.")])
+    assert await in_db(claims.lease_take, alice.pk, "another")
+    assert (await read(alice)).windows == 0
+    assert await in_db(claims.users_due, timezone.now()) == []
+    past = timezone.now() - timedelta(seconds=1)
+    await in_db(CaptureLease.objects.filter(user_id=alice.pk).update, until=past)
+    peer.fallback = CaptureModel(LINZ)
+    assert (await read(alice)).added == 1
+
+
+async def test_who_has_lost_the_lease_writes_nothing(
+    alice: User, peer: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_db(add, alice, [said("I live in Linz.")])
+    model = CaptureModel(LINZ)
+    original = claims.gate_store
+
+    def stolen(*args: Any, **kwargs: Any) -> bool:
+        kept = original(*args, **kwargs)
+        CaptureLease.objects.filter(user_id=alice.pk).update(holder="another")
+        return kept
+
+    monkeypatch.setattr(claims, "gate_store", stolen)
+    peer.fallback = model
+    await read(alice)
+    assert await notes(alice) == []
+    (window,) = await windows(alice)
+    assert window.state == "waiting"
+
+
+async def test_the_workers_thread_reads_what_is_due(alice: User, peer: AnthropicServer) -> None:
+    peer.fallback = CaptureModel(LINZ)
+    await in_db(add, alice, [said("I live in Linz.")])
+    reader = Reader()
+    reader.wake()
+    thread = reader._thread
+    assert thread is not None
+    await sync_to_async(thread.join, thread_sensitive=False)(20)
+    assert await notes(alice) == ["The user lives in Linz."]
+
+
+# --- The command ------------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command("extract", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_extract_says_what_came_of_it(alice: User, bob: User, settings: Settings) -> None:
+    add(alice, [said("I live in Linz.")], at_once=False)
+    add(bob, [said("I live in Linz.")])
+    with AnthropicServer.in_thread(fallback=CaptureModel(LINZ)) as server:
+        settings.ANTHROPIC_BASE_URL = server.url
+        assert "1 passages wait" in run()
+        assert Memory.objects.for_user(bob).count() == 1
+        assert Memory.objects.for_user(alice).count() == 0
+        said_so = run("--user", "alice", "--now")
+    assert Memory.objects.for_user(alice).count() == 1
+    assert "new memories" in said_so
+    assert "0 passages wait" in said_so
+
+
+def test_extract_without_a_model_says_what_to_set(alice: User) -> None:
+    add(alice, [said("I live in Linz.")])
+    assert "1 passages wait: no model is connected. Set ANTHROPIC_API_KEY" in run()
+
+
+def test_extract_retries_what_was_given_up(alice: User, settings: Settings) -> None:
+    add(alice, [said("I live in Linz.")])
+    CaptureWindow.objects.for_user(alice).update(state="gave_up", attempts=5)
+    with AnthropicServer.in_thread(fallback=CaptureModel(LINZ)) as server:
+        settings.ANTHROPIC_BASE_URL = server.url
+        assert "1 given up before" in run("--retry")
+    assert Memory.objects.for_user(alice).count() == 1
+
+
+def test_extract_knows_its_users(db: None) -> None:
+    with pytest.raises(CommandError, match="nobody"):
+        run("--user", "nobody")
+
+
+async def test_who_has_much_to_be_read_does_not_keep_others_waiting(
+    alice: User, bob: User, peer: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "AT_ONCE", 1)
+    monkeypatch.setattr(background, "IN_A_ROW", 2)
+    order: list[str] = []
+    model = CaptureModel(LINZ)
+
+    def answer(request: dict[str, Any]) -> Reply:
+        order.append("bob" if "bob's" in json.dumps(request) else "alice")
+        return model(request)
+
+    peer.fallback = answer
+    for number in range(8):
+        await in_db(add, alice, [said(f"Nothing much, {number}.")])
+    await in_db(add, bob, [said("Nothing of bob's.")])
+    assert (await windows_read()).windows == 9
+    assert order.index("bob") <= 4
