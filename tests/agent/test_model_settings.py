@@ -135,5 +135,5 @@ async def test_offline_answers_without_any_server_and_costs_nothing(alice: User,
 
 
 def test_the_preferences_are_offered_every_tool_and_toolset() -> None:
-    assert ("ask_user", "ask user") in choices["tools"]()
+    assert ("ask_user", "Ask you a question") in choices["tools"]()
     assert "notes" in dict(choices["toolsets"]())
