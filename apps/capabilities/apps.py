@@ -18,6 +18,7 @@ class CapabilitiesConfig(AppConfig):
         from .exporting import capabilities_export
         from .names import PREFIX
         from .sandbox import sweeping
+        from .sandbox.e2b.backend import sweep_orphans
         from .sandbox.health import check_sandbox
         from .selectors import capability_stats
         from .tools import CAPABILITY_TOOLS
@@ -27,6 +28,7 @@ class CapabilitiesConfig(AppConfig):
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))
         register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(hours=1))
+        register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
         purgers.register("capabilities: requirements", sweeping.user_forget)
         purgers.register("capabilities", lambda user_id: services.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)

@@ -4,7 +4,7 @@
         monkeypatch.setenv("E2B_API_URL", e2b.url); monkeypatch.setenv("E2B_SANDBOX_URL", e2b.url)
 
 Sandboxes really run what they are given: in bubblewrap on this machine, with a home directory of their own, without network
-unless something is allowed. It is no security boundary. `sandboxes` are those alive, `created` the bodies of the requests
+unless something is allowed. It is no security boundary. `sandboxes` are those alive, `ended` the ids of the others, `created` the bodies of the requests
 that made them, `networks` later changes of their network.
 """
 
@@ -12,19 +12,30 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import shutil
-import struct
+import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 from uuid import uuid4
 
+from tests.peers.e2b_wire import (
+    Call,
+    envelope,
+    read_call,
+    send,
+    send_bytes,
+    send_chunk,
+    send_event,
+    send_head,
+    uploads,
+)
+
 KERNEL = Path(__file__).with_name("e2b_kernel.py")
-CODES = {"SIGNAL_SIGKILL": 9, "SIGNAL_SIGTERM": 15}
 
 
 @dataclass
@@ -37,6 +48,7 @@ class Machine:
     network: dict[str, Any]
     processes: list[asyncio.subprocess.Process] = field(default_factory=list)
     kernel: asyncio.subprocess.Process | None = None
+    kernel_free: asyncio.Lock = field(default_factory=asyncio.Lock)
     end: asyncio.TimerHandle | None = None
 
     def path(self, path: str) -> Path:
@@ -56,7 +68,7 @@ class Machine:
         wrapped = [
             *("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/home"),
             *("--bind", str(self.root / "home"), "/home/user", "--bind", str(self.root / "tmp"), "/tmp"),
-            *("--unshare-pid", "--die-with-parent", "--new-session", "--clearenv", *network),
+            *("--unshare-pid", "--die-with-parent", "--clearenv", *network),
             *(part for name, value in env.items() for part in ("--setenv", name, value)),
             *("--chdir", cwd or "/home/user", *argv),
         ]
@@ -66,47 +78,39 @@ class Machine:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=2**26,
+            start_new_session=True,
         )
         self.processes.append(process)
         return process
+
+    def stop(self, process: asyncio.subprocess.Process) -> None:
+        """Ends a process with all it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """Everything in it ends, and its files go."""
         if self.end:
             self.end.cancel()
         for process in self.processes:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            self.stop(process)
         shutil.rmtree(self.root, ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class Call:
-    """One request."""
-
-    method: str
-    path: str
-    query: dict[str, list[str]]
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = json.loads(self.body or b"{}")
-        return loaded
 
 
 @dataclass
 class E2BServer:
-    """See the module's docstring. `refuse` is a status with which the next sandboxes are refused."""
+    """See the module's docstring. `refuse` is a status with which the next sandboxes are refused, `index_url` where pip in them finds packages."""
 
     api_key: str = "e2b_0123456789abcdef"
     port: int = 0
     refuse: int = 0
+    index_url: str = ""
     sandboxes: dict[str, Machine] = field(default_factory=dict)
     created: list[dict[str, Any]] = field(default_factory=list)
     networks: list[dict[str, Any]] = field(default_factory=list)
     timeouts: list[int] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    processes: list[asyncio.subprocess.Process] = field(default_factory=list)
     hold: asyncio.Event | None = None
     _server: asyncio.Server | None = None
 
@@ -124,17 +128,22 @@ class E2BServer:
             self._server.close()
         for machine in list(self.sandboxes.values()):
             self.kill(machine.id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(process.wait() for process in self.processes))
 
     def kill(self, sandbox_id: str) -> bool:
         """Ends a sandbox, as its time limit does."""
         machine = self.sandboxes.pop(sandbox_id, None)
         if machine is not None:
+            self.ended.append(sandbox_id)
+            self.processes += machine.processes
             machine.kill()
         return machine is not None
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while (call := await _read(reader)) is not None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while (call := await read_call(reader)) is not None:
                 await self._answer(call, reader, writer)
         writer.close()
 
@@ -142,7 +151,7 @@ class E2BServer:
         if "e2b-sandbox-id" in call.headers:
             await self._inside(call, reader, writer)
         elif call.headers.get("x-api-key") != self.api_key:
-            _send(writer, 401, {"code": 401, "message": "Invalid API key"})
+            send(writer, 401, {"code": 401, "message": "Invalid API key"})
         else:
             await self._control(call, writer)
         await writer.drain()
@@ -154,12 +163,12 @@ class E2BServer:
         if parts == ["sandboxes"] and call.method == "POST":
             await self._create(call, writer)
         elif parts == ["sandboxes"]:
-            _send(writer, 200, [_listed(machine) for machine in self._matching(call)])
+            send(writer, 200, [_listed(machine) for machine in self._matching(call)])
         elif parts[1] not in self.sandboxes:
-            _send(writer, 404, {"code": 404, "message": "sandbox not found"})
+            send(writer, 404, {"code": 404, "message": "sandbox not found"})
         else:
             self._change(call, self.sandboxes[parts[1]], parts[2:])
-            _send(writer, 204, None)
+            send(writer, 204, None)
 
     def _change(self, call: Call, machine: Machine, what: list[str]) -> None:
         if call.method == "DELETE":
@@ -173,7 +182,7 @@ class E2BServer:
 
     async def _create(self, call: Call, writer: asyncio.StreamWriter) -> None:
         if self.refuse:
-            _send(writer, self.refuse, {"code": self.refuse, "message": "no"})
+            send(writer, self.refuse, {"code": self.refuse, "message": "no"})
             return
         self.created.append(call.json)
         if self.hold is not None:
@@ -181,10 +190,14 @@ class E2BServer:
         root = Path(tempfile.mkdtemp(prefix="e2b-peer-"))
         for name in ("home", "tmp"):
             (root / name).mkdir()
+        if self.index_url:
+            place = root / "home" / ".config" / "pip" / "pip.conf"
+            place.parent.mkdir(parents=True)
+            place.write_text(f"[global]\nindex-url = {self.index_url}\nbreak-system-packages = true\n")
         machine = Machine(uuid4().hex[:20], call.json, root, call.json.get("network") or {})
         self.sandboxes[machine.id] = machine
         self._ends(machine, call.json["timeout"])
-        _send(writer, 201, _listed(machine) | {"envdAccessToken": "token-of-envd"})
+        send(writer, 201, _listed(machine) | {"envdAccessToken": "token-of-envd"})
 
     def _ends(self, machine: Machine, seconds: float) -> None:
         if machine.end:
@@ -204,11 +217,11 @@ class E2BServer:
     async def _inside(self, call: Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         machine = self.sandboxes.get(call.headers["e2b-sandbox-id"])
         if machine is None:
-            _send(writer, 502, {"message": "The sandbox was not found", "code": 502, "sandboxId": ""})
+            send(writer, 502, {"message": "The sandbox was not found", "code": 502, "sandboxId": ""})
         elif call.headers.get("x-access-token") != "token-of-envd":
-            _send(writer, 401, {"message": "unauthorized", "code": 401})
+            send(writer, 401, {"message": "unauthorized", "code": 401})
         elif call.path == "/health":
-            _send(writer, 204, None)
+            send(writer, 204, None)
         elif call.path == "/files":
             self._files(call, machine, writer)
         elif call.path == "/process.Process/Start":
@@ -216,46 +229,59 @@ class E2BServer:
         elif call.path == "/execute":
             await self._execute(call, machine, reader, writer)
         else:
-            _send(writer, 404, {"code": "unimplemented", "message": call.path})
+            send(writer, 404, {"code": "unimplemented", "message": call.path})
 
     def _files(self, call: Call, machine: Machine, writer: asyncio.StreamWriter) -> None:
         if call.method == "GET":
-            _send_bytes(
+            send_bytes(
                 writer, 200, machine.path(call.query["path"][0]).read_bytes(), "application/octet-stream"
             )
             return
         written = []
-        for name, data in _parts(call):
+        for name, data in uploads(call):
             path = call.query["path"][0] if "path" in call.query else name
             place = machine.path(path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
             written.append({"name": place.name, "type": "file", "path": path})
-        _send(writer, 200, written)
+        send(writer, 200, written)
 
     async def _start(self, call: Call, machine: Machine, writer: asyncio.StreamWriter) -> None:
         wanted = json.loads(call.body[5:])["process"]
         argv = [wanted["cmd"], *wanted.get("args", [])]
         process = await machine.start(argv, envs=wanted.get("envs") or {}, cwd=wanted.get("cwd") or "")
-        _head(writer, 200, "application/connect+json")
-        _event(writer, {"start": {"pid": process.pid}})
+        send_head(writer, 200, "application/connect+json")
+        send_event(writer, {"start": {"pid": process.pid}})
 
         async def pump(name: str, stream: asyncio.StreamReader) -> None:
             while data := await stream.read(65_536):
-                _event(writer, {"data": {name: base64.b64encode(data).decode()}})
+                send_event(writer, {"data": {name: base64.b64encode(data).decode()}})
                 await writer.drain()
 
         pumps = asyncio.gather(pump("stdout", process.stdout), pump("stderr", process.stderr))
-        code = await process.wait()
+        seconds = int(call.headers.get("connect-timeout-ms", 3_600_000)) / 1000
+        try:
+            code = await asyncio.wait_for(process.wait(), seconds)
+        except TimeoutError:
+            machine.stop(process)
+            send_chunk(writer, envelope(2, {"error": {"code": "deadline_exceeded", "message": "too slow"}}))
+            writer.write(b"0\r\n\r\n")
+            return
         await pumps
         if machine.id not in self.sandboxes:
             writer.transport.abort()
             return
-        _event(writer, {"end": {"exitCode": code, "exited": True, "status": f"exit status {code}"}})
-        _chunk(writer, _envelope(2, {}))
+        send_event(writer, {"end": {"exitCode": code, "exited": True, "status": f"exit status {code}"}})
+        send_chunk(writer, envelope(2, {}))
         writer.write(b"0\r\n\r\n")
 
     async def _execute(
+        self, call: Call, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        async with machine.kernel_free:
+            await self._run_cell(call, machine, reader, writer)
+
+    async def _run_cell(
         self, call: Call, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if machine.kernel is None:
@@ -263,9 +289,10 @@ class E2BServer:
             place.write_text(KERNEL.read_text())
             machine.kernel = await machine.start(["python3", "-u", "/tmp/.kernel.py"], envs={}, pipe_in=True)
         kernel = machine.kernel
+        assert kernel.stdin is not None
         asked = {"code": call.json["code"], "envs": call.json.get("env_vars") or {}}
         kernel.stdin.write(json.dumps(asked).encode() + b"\n")
-        _head(writer, 200, "application/x-ndjson")
+        send_head(writer, 200, "application/x-ndjson")
         gone = asyncio.ensure_future(reader.read(1))
         ended = False
         while line := await self._line(kernel, gone):
@@ -273,7 +300,7 @@ class E2BServer:
                 ended = True
                 break
             if not gone.done():
-                _chunk(writer, line)
+                send_chunk(writer, line)
                 await writer.drain()
         if gone.done() or not ended:
             writer.transport.abort()
@@ -307,69 +334,3 @@ def _listed(machine: Machine) -> dict[str, Any]:
         "startedAt": "2026-01-01T00:00:00Z",
         "endAt": "2026-01-01T01:00:00Z",
     }
-
-
-async def _read(reader: asyncio.StreamReader) -> Call | None:
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.split("\r\n")
-    method, target, _ = first.split(" ")
-    headers = {
-        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
-    }
-    if headers.get("transfer-encoding") == "chunked":
-        body = b"".join([piece async for piece in _chunks(reader)])
-    else:
-        body = await reader.readexactly(int(headers.get("content-length", 0)))
-    parts = urlsplit(target)
-    return Call(method, parts.path, parse_qs(parts.query), headers, body)
-
-
-async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while size := int(await reader.readline(), 16):
-        yield await reader.readexactly(size)
-        await reader.readexactly(2)
-    await reader.readline()
-
-
-def _parts(call: Call) -> list[tuple[str, bytes]]:
-    """The files of an upload: `(file name, content)`."""
-    kind, _, boundary = call.headers.get("content-type", "").partition("boundary=")
-    if "multipart" not in kind:
-        return [("", call.body)]
-    found = []
-    for part in call.body.split(b"--" + boundary.strip('"').encode())[1:-1]:
-        head, _, data = part.partition(b"\r\n\r\n")
-        name = head.decode().partition('filename="')[2].partition('"')[0]
-        found.append((unquote(name), data.removesuffix(b"\r\n")))
-    return found
-
-
-def _envelope(flags: int, message: Any) -> bytes:
-    data = json.dumps(message).encode()
-    return struct.pack(">BI", flags, len(data)) + data
-
-
-def _event(writer: asyncio.StreamWriter, event: dict[str, Any]) -> None:
-    _chunk(writer, _envelope(0, {"event": event}))
-
-
-def _head(writer: asyncio.StreamWriter, status: int, kind: str) -> None:
-    writer.write(
-        f"HTTP/1.1 {status} -\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
-    )
-
-
-def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-
-def _send(writer: asyncio.StreamWriter, status: int, body: Any) -> None:
-    _send_bytes(writer, status, b"" if body is None else json.dumps(body).encode(), "application/json")
-
-
-def _send_bytes(writer: asyncio.StreamWriter, status: int, body: bytes, kind: str) -> None:
-    length = "" if status == 204 else f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n"
-    writer.write(f"HTTP/1.1 {status} -\r\n{length}\r\n".encode() + body)

@@ -1,15 +1,21 @@
 """Sandboxes at E2B: the real SDK against a loopback server that speaks its protocol and really runs the code."""
 
 import asyncio
+import io
+import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from apps.capabilities.sandbox.base import (
+    BUILD_LIMITS,
     RUN_LIMITS,
+    Backend,
     ErrorCode,
+    InstallFailed,
     Limits,
+    Purpose,
     Sandbox,
     SandboxGone,
     SandboxSpec,
@@ -17,9 +23,12 @@ from apps.capabilities.sandbox.base import (
 )
 from apps.capabilities.sandbox.e2b import E2BBackend
 from apps.capabilities.sandbox.e2b.backend import kill_orphans
-from apps.core.errors import InvalidInput
+from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import uuid7
 from tests.peers.e2b_server import E2BServer
+from tests.peers.web_pages import WebPages
+
+from .backend_suite import BackendSuite
 
 Make = Callable[..., Awaitable[Sandbox]]
 
@@ -50,10 +59,19 @@ async def make(e2b: E2BServer) -> AsyncIterator[Make]:
         await sandbox.close()
 
 
+class TestE2B(BackendSuite):
+    """It does what every backend does."""
+
+    @pytest.fixture
+    def backend(self, e2b: E2BServer) -> Backend:
+        return E2BBackend()
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Waits for what another task or process does."""
-    while not condition():  # noqa: ASYNC110  nobody tells us
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110  nobody tells us
+            await asyncio.sleep(0.01)
 
 
 def running_in(e2b: E2BServer) -> bool:
@@ -83,7 +101,6 @@ async def test_it_is_made_to_end_by_itself_with_nothing_reachable(e2b: E2BServer
     assert body["templateID"] == "code-interpreter-v1"
     assert body["timeout"] == 210
     assert not body.get("autoPause")
-    assert body["allow_internet_access"] is False
     assert body["network"] == {"allowPublicTraffic": False, "denyOut": ["0.0.0.0/0"]}
 
 
@@ -91,6 +108,17 @@ async def test_the_allow_list_is_passed_on(e2b: E2BServer, make: Make) -> None:
     await make(hosts=frozenset({"api.example.org", "other.example:8443"}))
     assert e2b.created[0]["network"]["allowOut"] == ["api.example.org", "other.example"]
     assert e2b.created[0]["network"]["denyOut"] == ["0.0.0.0/0"]
+
+
+async def test_a_build_reaches_the_index_and_what_it_is_allowed_later(e2b: E2BServer, make: Make) -> None:
+    sandbox = await make(purpose=Purpose.BUILD, limits=BUILD_LIMITS)
+    assert e2b.created[0]["timeout"] == 630
+    assert e2b.created[0]["network"]["allowOut"] == ["files.index.example", "index.example"]
+    await sandbox.allow_hosts({"api.example.org:443"})
+    await sandbox.allow_hosts({"*"})
+    assert e2b.networks[0]["allowOut"] == ["api.example.org", "files.index.example", "index.example"]
+    assert "allowOut" not in e2b.networks[1]
+    assert "10.0.0.0/8" in e2b.networks[1]["denyOut"]
 
 
 async def test_printed_text_is_never_taken_for_a_result(make: Make) -> None:
@@ -125,7 +153,7 @@ async def test_a_tool_that_prints_a_result_and_dies_has_none(make: Make) -> None
         ("    raise SystemExit(2)", ErrorCode.RAISED, "SystemExit: 2"),
         ("    return len(bytearray(2_000_000_000)) and ''", ErrorCode.OUT_OF_MEMORY, ""),
         ("    import os; os.kill(os.getpid(), 9)", ErrorCode.OUT_OF_MEMORY, "killed"),
-        ("    import os; os.kill(os.getpid(), 11)", ErrorCode.RAISED, "signal 11"),
+        ("    import os; os.kill(os.getpid(), 11)", ErrorCode.RAISED, "SIGSEGV"),
         ("    return missing", ErrorCode.RAISED, 'main.py", line 2'),
     ],
 )
@@ -201,7 +229,7 @@ async def test_files_are_written_where_they_belong_and_nowhere_else(make: Make) 
     await sandbox.write_file("data/a.txt", "Grüße")
     await sandbox.write_file("/tmp/b.bin", b"\x00\xff")
     assert (await sandbox.run_command("cat data/a.txt; wc -c < /tmp/b.bin")).stdout == "Grüße2\n"
-    for path in ("../other", "/etc/passwd", "/home/user/../x", "a\x00b", "/tmp", "."):
+    for path in ("../other", "/home/user/../x", "/etc/passwd", "a\x00b", "/tmp", "."):
         with pytest.raises(InvalidInput):
             await sandbox.write_file(path, "x")
     with pytest.raises(InvalidInput):
@@ -232,7 +260,8 @@ async def test_a_flood_of_output_ends_it(e2b: E2BServer, make: Make) -> None:
     outcome = await sandbox.run_capability({"main.py": code}, {})
     assert outcome.error is not None
     assert outcome.error.code == ErrorCode.TOO_MUCH_OUTPUT
-    assert len(outcome.stdout) == 1_000
+    assert outcome.stdout.startswith("x" * 999)
+    assert "more bytes were not kept" in outcome.stdout
     assert e2b.sandboxes == {}
 
 
@@ -254,8 +283,8 @@ async def test_a_sandbox_that_nobody_waits_for_any_more_is_ended_when_it_is_ther
     with pytest.raises(asyncio.CancelledError):
         await making
     e2b.hold.set()
-    await until(lambda: e2b.sandboxes)
-    await until(lambda: not e2b.sandboxes)
+    await until(lambda: e2b.ended)
+    assert e2b.sandboxes == {}
 
 
 async def test_closing_from_elsewhere_ends_a_run(e2b: E2BServer, make: Make) -> None:
@@ -309,6 +338,62 @@ async def test_what_a_dead_process_left_is_ended_and_nothing_else(
     mine, _, other = list(e2b.sandboxes)
     assert await kill_orphans() == 1
     assert list(e2b.sandboxes) == [mine, other]
+
+
+@pytest.fixture
+async def index(e2b: E2BServer) -> AsyncIterator[WebPages]:
+    """A package index with one package, `greeting` 1.0."""
+    wheel = io.BytesIO()
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("greeting.py", "def hello(name):\n    return 'Hello ' + name\n")
+        file.writestr(
+            "greeting-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n"
+        )
+        file.writestr(
+            "greeting-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr("greeting-1.0.dist-info/RECORD", "")
+    async with WebPages("127.0.0.1") as web:
+        name = "greeting-1.0-py3-none-any.whl"
+        web.page("/simple/greeting/", f'<a href="/{name}">{name}</a>')
+        web.page(f"/{name}", wheel.getvalue(), "application/octet-stream")
+        e2b.index_url = web.url("/simple/")
+        yield web
+
+
+async def test_requirements_are_installed_before_the_hosts_are_allowed(
+    e2b: E2BServer, index: WebPages, make: Make
+) -> None:
+    told: list[str] = []
+
+    async def progress(data: dict[str, Any]) -> None:
+        told.append(data["status"])
+
+    sandbox = await make(progress, requirements="greeting==1.0\n", hosts=frozenset({"api.example.org"}))
+    assert [status for status in told if status != "output"] == ["preparing", "installing", "running"]
+    assert e2b.created[0]["timeout"] == 510
+    assert e2b.created[0]["network"]["allowOut"] == ["files.index.example", "index.example"]
+    assert e2b.networks == [{"allowOut": ["api.example.org"], "denyOut": ["0.0.0.0/0"]}]
+    assert e2b.timeouts == [210]
+    code = "import greeting\ndef run(args):\n    return greeting.hello('Ada')\n"
+    assert (await sandbox.run_capability({"main.py": code}, {})).result == "Hello Ada"
+
+
+async def test_requirements_that_cannot_be_had_are_quoted_and_leave_nothing(
+    e2b: E2BServer, index: WebPages, make: Make
+) -> None:
+    with pytest.raises(InstallFailed, match=r"(?s)could not be installed.*no-such-package"):
+        await make(requirements="no-such-package")
+    assert e2b.sandboxes == {}
+
+
+async def test_a_line_that_is_no_requirement_is_refused_before_a_sandbox_is_made(
+    e2b: E2BServer, make: Make
+) -> None:
+    for line in ("--index-url http://evil.test", "https://evil.test/x.whl", "-e ."):
+        with pytest.raises(IzzyError):
+            await make(requirements=line)
+    assert e2b.created == []
 
 
 def test_the_probe_says_what_is_missing(settings: Any) -> None:

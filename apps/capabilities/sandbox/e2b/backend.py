@@ -6,15 +6,17 @@ import importlib.util
 import logging
 import os
 import socket
+from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
 
 from apps.core.health import CheckResult
 
-from ..base import InstallFailed, Progress, Sandbox, SandboxSpec, SandboxUnavailable
-from .network import network_for
-from .sandbox import E2BSandbox, InstallError
+from ..base import InstallFailed, Progress, Purpose, Sandbox, SandboxSpec, SandboxUnavailable
+from .answers import InstallError
+from .network import PACKAGE_HOSTS, network_for
+from .sandbox import E2BSandbox
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +24,6 @@ INSTALL_SECONDS = 300
 SPARE_SECONDS = 30
 """By which E2B ends a sandbox later than Izzy would: the last resort, also when Izzy has died."""
 REQUEST_SECONDS = 30.0
-PACKAGE_HOSTS = ("index.example", "files.index.example")
 
 
 class E2BBackend:
@@ -45,11 +46,14 @@ class E2BBackend:
         if progress:
             await progress({"status": "preparing"})
         lines = _requirements(spec.requirements)
-        hosts = {*PACKAGE_HOSTS, *settings.IZZY_PACKAGE_HOSTS} if lines else set(spec.hosts)
-        sandbox = E2BSandbox(await self._created(spec, hosts, installs=bool(lines)), spec, progress)
+        index = {*PACKAGE_HOSTS, *settings.IZZY_PACKAGE_HOSTS}
+        # A build tries packages out as it goes; a run has what it named, and nothing of the index any more.
+        hosts = spec.hosts | index if spec.purpose == Purpose.BUILD else spec.hosts
+        remote = await self._created(spec, index if lines else hosts, installs=bool(lines))
+        sandbox = E2BSandbox(remote, spec, progress, hosts)
         try:
             if lines:
-                await sandbox.install(lines, seconds=INSTALL_SECONDS, network=network_for(spec.hosts))
+                await sandbox.install(lines, seconds=INSTALL_SECONDS)
             await sandbox.begin(SPARE_SECONDS)
         except InstallError as error:
             await sandbox.close()
@@ -59,7 +63,7 @@ class E2BBackend:
             raise
         return sandbox
 
-    async def _created(self, spec: SandboxSpec, hosts: Any, *, installs: bool) -> Any:
+    async def _created(self, spec: SandboxSpec, hosts: Collection[str], *, installs: bool) -> Any:
         sdk = await asyncio.to_thread(_sdk)
         seconds = spec.limits.wall_seconds + SPARE_SECONDS + (INSTALL_SECONDS if installs else 0)
         making = asyncio.ensure_future(
@@ -67,7 +71,6 @@ class E2BBackend:
                 api_key=settings.E2B_API_KEY,
                 timeout=round(seconds),
                 metadata=_metadata(),
-                allow_internet_access=bool(hosts),
                 network=network_for(hosts) | {"allow_public_traffic": False},
                 lifecycle={"on_timeout": "kill"},
                 request_timeout=REQUEST_SECONDS,

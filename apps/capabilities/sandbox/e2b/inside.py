@@ -135,7 +135,7 @@ def ended(status: int) -> dict[str, Any]:
     if number == signal.SIGKILL:
         message = "The tool was killed, most likely because the memory did not suffice."
         return {"code": "out_of_memory", "message": message}
-    return {"code": "raised", "message": f"The tool was ended by signal {number}."}
+    return {"code": "raised", "message": f"The tool was ended by {signal.Signals(number).name}."}
 
 
 if __name__ == "__main__":

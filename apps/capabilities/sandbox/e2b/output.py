@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import Limits, Progress
+from ..output import storable
 
 TELL_SECONDS = 0.1
 """Between two reports of output: a tool may print faster than anybody reads."""
@@ -33,13 +34,10 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """What is kept, without the characters that databases refuse."""
-        return (
-            "".join(self._kept)
-            .encode("utf-8", "replace")
-            .decode()
-            .replace("\x00", "\N{REPLACEMENT CHARACTER}")
-        )
+        """What is kept, and how much is not."""
+        text = storable("".join(self._kept))
+        missing = self.size - self._kept_size
+        return f"{text}\n… {missing:,} more bytes were not kept." if missing else text
 
     async def take(self, text: str) -> None:
         """Adds what came."""
@@ -49,8 +47,9 @@ class Stream:
         self.size += size
         room = self.limits.stdout_bytes - self._kept_size
         if room > 0:
-            self._kept.append(text if size <= room else text[:room])
-            self._kept_size += size
+            fits = text if size <= room else text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+            self._kept.append(fits)
+            self._kept_size += min(size, room)
         if self.size > self.limits.flood_bytes:
             self.on_flood()
             return
@@ -68,7 +67,7 @@ class Stream:
     async def _tell(self, text: str) -> None:
         self._told = time.monotonic()
         if self.progress and text.strip():
-            await self.progress({"status": "output", "stream": self.name, "text": text.strip("\n")})
+            await self.progress({"status": "output", "stream": self.name, "text": storable(text.strip("\n"))})
 
 
 class MarkedStream:

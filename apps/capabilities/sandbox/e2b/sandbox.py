@@ -6,7 +6,7 @@ import logging
 import secrets
 import shlex
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,11 @@ from ..base import (
     SandboxGone,
     SandboxSpec,
 )
+from ..output import storable
+from ..paths import HOME, writable_path
+from .answers import InstallError, Problem, answer_error, code_error, timed_out
+from .network import network_for
 from .output import MarkedStream, Stream
-from .paths import HOME, checked_path
 
 logger = logging.getLogger(__name__)
 
@@ -41,14 +44,13 @@ PIP = (
 QUOTED_CHARS = 2_000
 
 
-class InstallError(Exception):
-    """The message is for people."""
-
-
 class E2BSandbox:
     """See `base.Sandbox`."""
 
-    def __init__(self, remote: Any, spec: SandboxSpec, progress: Progress | None) -> None:
+    def __init__(
+        self, remote: Any, spec: SandboxSpec, progress: Progress | None, hosts: Collection[str]
+    ) -> None:
+        self._hosts = frozenset(hosts)
         self._remote = remote
         self._spec = spec
         self._progress = progress
@@ -70,7 +72,7 @@ class E2BSandbox:
             await self._remote.set_timeout(round(wall + spare))
         await self._tell("running")
 
-    async def install(self, lines: list[str], *, seconds: float, network: dict[str, Any]) -> None:
+    async def install(self, lines: list[str], *, seconds: float) -> None:
         """Installs the requirements, then closes the way to the package index. Raises InstallError."""
         await self._tell("installing")
         await self._remote.files.write(f"{OWN}/requirements.txt", "\n".join(lines) + "\n")
@@ -80,7 +82,15 @@ class E2BSandbox:
         if done.exit_code:
             said = (done.stderr.strip() or done.stdout.strip())[-QUOTED_CHARS:]
             raise InstallError(f"The requirements could not be installed:\n{said}")
-        await self._remote.update_network(network)
+        await self._remote.update_network(network_for(self._hosts))
+
+    async def allow_hosts(self, hosts: Collection[str]) -> None:
+        """See `base.Sandbox`."""
+        self._hosts |= frozenset(hosts)
+        async with self._call(self._seconds(None)) as problem:
+            await self._remote.update_network(network_for(self._hosts))
+        if problem.error is not None:
+            raise SandboxGone(problem.error)
 
     async def write_file(self, path: str, content: str | bytes) -> None:
         """See `base.Sandbox`."""
@@ -91,7 +101,7 @@ class E2BSandbox:
             )
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         async with self._call(self._spec.limits.wall_seconds):
-            await self._remote.files.write(checked_path(path), data)
+            await self._remote.files.write(writable_path(path), data)
 
     async def run_code(self, code: str, *, seconds: float | None = None) -> CodeResult:
         """See `base.Sandbox`. A time-out ends the request, upon which E2B interrupts the kernel."""
@@ -109,7 +119,7 @@ class E2BSandbox:
             )
         error = problem.error
         if execution is not None and execution.error is not None:
-            error = _code_error(execution.error)
+            error = code_error(execution.error)
         value = (execution.text or "") if execution is not None and error is None else ""
         return CodeResult(
             ok=error is None, value=value, error=error, stdout=out.text, stderr=err.text, duration_ms=took()
@@ -131,7 +141,7 @@ class E2BSandbox:
             "cpu_seconds": limits.cpu_seconds,
             "file_bytes": limits.file_bytes,
         }
-        written = {checked_path(path): content for path, content in files.items()}
+        written = {writable_path(path): content for path, content in files.items()}
         written |= {f"{OWN}/inside.py": INSIDE, f"{OWN}/job.json": json.dumps(job)}
         entries = [{"path": path, "data": content} for path, content in written.items()]
         out, err, took = self._streams()
@@ -139,13 +149,13 @@ class E2BSandbox:
         limit = self._seconds(None)
         async with self._call(limit, out, err) as problem:
             await self._remote.files.write_files(entries)
-            await self._run(f"exec python3 {OWN}/inside.py", marked.take, err.take, limit, self._spec.env)
+            await self._run(f"exec python3 -B {OWN}/inside.py", marked.take, err.take, limit, self._spec.env)
         answer = await marked.finish()
-        error = problem.error or _answer_error(answer)
+        error = problem.error or answer_error(answer)
         result = str(answer["result"]) if error is None and answer is not None else None
         return Outcome(
             ok=error is None,
-            result=_clean(result) if result is not None else None,
+            result=storable(result) if result is not None else None,
             error=error,
             stdout=out.text,
             stderr=err.text,
@@ -173,7 +183,7 @@ class E2BSandbox:
         async with self._call(seconds + GRACE_SECONDS, out, err) as problem:
             code = await self._run(wrapped, out.take, err.take, seconds + GRACE_SECONDS, env)
         if code == KILLED and problem.error is None and took() >= seconds * 1000:
-            problem.error = _timed_out(seconds)
+            problem.error = timed_out(seconds)
         return CommandResult(
             exit_code=code, stdout=out.text, stderr=err.text, error=problem.error, duration_ms=took()
         )
@@ -186,7 +196,7 @@ class E2BSandbox:
             await self._remote.commands.run(
                 command,
                 envs=dict(env),
-                cwd=HOME,
+                cwd=str(HOME),
                 on_stdout=out,
                 on_stderr=err,
                 timeout=seconds,
@@ -218,11 +228,11 @@ class E2BSandbox:
         return max(0.1, left if wish is None else min(wish, left))
 
     @asynccontextmanager
-    async def _call(self, seconds: float, *streams: Stream) -> "AsyncIterator[_Problem]":
+    async def _call(self, seconds: float, *streams: Stream) -> "AsyncIterator[Problem]":
         """Around everything that is asked of the sandbox: its end, time limits, floods, cancellation."""
         if self._gone is not None or self._remote is None:
             raise SandboxGone(self._gone or RunError(ErrorCode.CANCELLED, "The sandbox was closed."))
-        problem = _Problem()
+        problem = Problem()
         try:
             async with asyncio.timeout(seconds + GRACE_SECONDS):
                 yield problem
@@ -242,12 +252,12 @@ class E2BSandbox:
         if self._gone is not None:
             return self._gone
         if time.monotonic() >= self._ends:
-            return await self._end(_timed_out(self._spec.limits.wall_seconds))
+            return await self._end(timed_out(self._spec.limits.wall_seconds))
         gone = (e2b.SandboxNotRunningException, e2b.SandboxNotFoundException)
         if isinstance(error, e2b.TimeoutException) and not isinstance(error, gone):
-            return _timed_out(seconds)
+            return timed_out(seconds)
         if isinstance(error, TimeoutError):
-            return await self._end(_timed_out(seconds))
+            return await self._end(timed_out(seconds))
         logger.warning("E2B failed: %s: %s", type(error).__name__, error)
         return await self._end(
             RunError(ErrorCode.SANDBOX_FAILED, f"The sandbox failed ({type(error).__name__}). Run it again.")
@@ -261,30 +271,3 @@ class E2BSandbox:
     async def _tell(self, status: str) -> None:
         if self._progress:
             await self._progress({"status": status})
-
-
-class _Problem:
-    """Why a call did not end as it should; None where it did."""
-
-    error: RunError | None = None
-
-
-def _timed_out(seconds: float) -> RunError:
-    return RunError(ErrorCode.TIMED_OUT, f"It did not finish within {seconds:g} seconds.")
-
-
-def _answer_error(answer: dict[str, Any] | None) -> RunError | None:
-    if answer is None:
-        return RunError(ErrorCode.SANDBOX_FAILED, "The sandbox ended without an answer. Run it again.")
-    if "result" in answer:
-        return None
-    return RunError(ErrorCode(answer["code"]), _clean(str(answer["message"])))
-
-
-def _code_error(error: Any) -> RunError:
-    code = ErrorCode.OUT_OF_MEMORY if error.name == "MemoryError" else ErrorCode.RAISED
-    return RunError(code, _clean(str(error.traceback or f"{error.name}: {error.value}"))[-4_000:])
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
