@@ -11,6 +11,7 @@ from django.db.models import F
 from apps.agent.canonical import canonical_json
 from apps.agent.events import Event, ToolResult
 from apps.agent.models import ToolCall
+from apps.agent.server_blocks import readable_text
 from apps.agent.services import Reason, toolcalls_close_open
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 
@@ -44,7 +45,7 @@ class Draft:
         """What people read of it."""
         if self.kind != MessageKind.TEXT:
             return ""
-        return "".join(block.get("text", "") for block in self.blocks if block.get("type") == "text")
+        return readable_text(self.blocks)
 
 
 def position_next(conversation_id: UUID) -> int:
@@ -71,6 +72,7 @@ def message_append(turn: Turn, draft: Draft) -> Message:
         round=draft.round,
         seq=draft.seq,
         indexed=not text,
+        captured=not text,
     )
 
 
