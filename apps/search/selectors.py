@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from apps.search.documents import Hit, Packed, Scope
 from apps.search.embedders import EmbedderDown, embedder_for
+from apps.search.embedders.base import Matrix
 from apps.search.hits import Found, best_places, found_in, hits_for, source_ids
 from apps.search.index.cache import index_open
 from apps.search.models import EmbeddingSpace
@@ -18,6 +19,7 @@ from apps.search.query import understand
 from apps.search.ranking import score_rows
 from apps.search.relevance import likeness
 from apps.search.scoping import allowed_rows
+from apps.search.spaces import is_resting, note_down
 
 __all__ = ["Hit", "Packed", "Scope", "context", "likenesses", "search", "similar"]
 
@@ -53,7 +55,7 @@ def similar(
             return []
         head, rows = opened
         try:
-            vector = embedder_for(head.space_name).embed_documents([text])[0]
+            vector = _document_vectors(head.space_name, [text])[0]
         except EmbedderDown:
             return []
         if len(vector) != rows.dimension:
@@ -74,11 +76,22 @@ def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
     if len(texts) < 2:
         return nothing
     try:
-        embedder = embedder_for(space.name if space else settings.IZZY_EMBEDDER)
-        vectors = embedder.embed_documents(list(texts))
+        name = space.name if space else settings.IZZY_EMBEDDER
+        vectors = _document_vectors(name, texts)
+        return likeness(vectors @ vectors.T, space or embedder_for(name))
     except EmbedderDown:
         return nothing
-    return likeness(vectors @ vectors.T, space or embedder)
+
+
+def _document_vectors(name: str, texts: Sequence[str]) -> Matrix:
+    """Vectors of texts that are compared but not stored. Raises EmbedderDown, at once for a while after a failure."""
+    if is_resting(name):
+        raise EmbedderDown(f"{name} did not answer a moment ago.")
+    try:
+        return embedder_for(name).embed_documents(list(texts))
+    except EmbedderDown:
+        note_down(name)
+        raise
 
 
 def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> list[Found]:

@@ -4,13 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.core.database import in_db
 from apps.memory.capture.said import Said
-from apps.memory.models import MemoryEdge
-from apps.memory.services import memory_create
+from apps.memory.models import MemoryEdge, Origin
+from apps.memory.services import Provenance, memory_create
+from apps.search import spaces
 from tests.memory.capturing import MORNING, add, captured, note, notes, read, said, talk, windows
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.capture_model import CaptureModel, Rule, segments
@@ -235,3 +237,32 @@ async def test_one_says_the_same_in_other_words(alice: User, peer: AnthropicServ
     tally = await captured(alice, *(said(f"I say {n}: {text}") for n, text in enumerate(pairs)))
     assert await notes(alice) == [pairs[0], pairs[2]]
     assert tally.merged == 2
+
+
+async def test_what_izzy_saved_during_the_turn_does_not_count_twice(
+    alice: User, peer: AnthropicServer
+) -> None:
+    """The same message cannot make a note more important that was saved from it."""
+    one = said("My dog is called Rex.")
+    from_it = Provenance(origin=Origin.ASSISTANT, message_id=one.message_id)
+    known = await in_db(
+        lambda: memory_create(user_id=alice.pk, content="The user's dog is called Rex.", provenance=from_it)
+    )
+    peer.fallback = CaptureModel(Rule("Rex", "The user has a dog called Rex."))
+    await captured(alice, one)
+    assert (await note(alice)).importance == 3
+    await captured(alice, said("Did I mention Rex, my dog?"))
+    assert (await note(alice, pk=known.pk)).importance == 4
+
+
+async def test_without_the_embedder_notes_are_compared_by_their_words(
+    alice: User, peer: AnthropicServer, settings: Settings
+) -> None:
+    settings.IZZY_EMBEDDER, settings.OLLAMA_URL = "ollama:nomic-embed-text", "http://127.0.0.1:9"
+    await in_db(lambda: memory_create(user_id=alice.pk, content="The user's dog is called Rex."))
+    peer.fallback = CaptureModel(
+        Rule("Rex", "User's dog is called Rex."), Rule("chess", "The user plays chess.")
+    )
+    tally = await captured(alice, said("My dog is called Rex and I play chess."))
+    spaces.note_up()
+    assert (tally.merged, tally.added) == (1, 1)

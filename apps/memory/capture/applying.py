@@ -125,8 +125,9 @@ class _Applying:
             self._skip("waits_for_review")
             return
         richer = adds_to(item.content, note.content)
-        if trust != Trust.USER and not richer:
-            # Only the user makes a note weigh more by saying it again, not Izzy's echo of it.
+        if not richer and (trust != Trust.USER or note.source_message_id in self._cited_messages(item)):
+            # A note weighs more when the user says it another time, not by Izzy's echo, nor by the very message that
+            # it was saved from during the turn.
             self._skip("known")
             return
         kept = services.memory_absorb(
@@ -234,6 +235,10 @@ class _Applying:
         setattr(self.outcome, name, getattr(self.outcome, name) + 1)
         self.outcome.memory_ids.append(note.pk)
         self.known.written[self.place] = note
+
+    def _cited_messages(self, item: Item) -> set[UUID]:
+        places = item.evidence or range(len(self.claimed.segments))
+        return {self.claimed.segments[place].message for place in places}
 
     def _source_message(self, item: Item) -> UUID:
         places = item.evidence or range(len(self.claimed.segments))
