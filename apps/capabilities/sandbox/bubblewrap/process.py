@@ -17,6 +17,7 @@ from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
 
 from . import processes
 from .arguments import START, Binding, python_command, sandbox_arguments
+from .inside.frames import OWN
 from .prepared import Prepared, command_as
 from .watchdog import Watched, watchdog
 
@@ -26,6 +27,7 @@ PIECE = 65536
 START_SECONDS = 30.0
 END_SECONDS = 10.0
 FRAME_SLACK = 65536
+TOOLS_WORDS = ("result", "value", "code", "message")
 
 
 class BadFrame(Exception):
@@ -271,14 +273,15 @@ class SandboxProcess:
 
 
 def parse_frame(data: bytes) -> dict[str, Any]:
-    """Untrusted: its depth, its numbers and its encoding may be anything."""
+    """Untrusted: its depth, its numbers and its encoding may be anything. Of what a tool's process said only what is a
+    tool's to say is kept."""
     try:
-        frame = json.loads(data, parse_constant=_refuse)
+        frame = json.loads(data[1:], parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise BadFrame(str(error)[:200]) from None
     if not isinstance(frame, dict):
         raise BadFrame("it is no object")
-    return frame
+    return frame if data[:1] == OWN else {name: frame[name] for name in TOOLS_WORDS if name in frame}
 
 
 def _refuse(name: str) -> None:

@@ -12,11 +12,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 PIECE = 65536
+OWN, OF_A_TOOL = b"r", b"t"
 POLL_SECONDS = 0.01
 
 
 def send(descriptor: int, frame: dict[str, Any]) -> None:
-    write_all(descriptor, packed(frame_bytes(frame)))
+    """To the host, in the runner's own words."""
+    write_all(descriptor, packed(OWN + frame_bytes(frame)))
+
+
+def pass_on(descriptor: int, frame: bytes) -> None:
+    """To the host, as what a tool's process said: it must not be able to speak for the runner."""
+    write_all(descriptor, packed(OF_A_TOOL + frame))
 
 
 def frame_bytes(frame: dict[str, Any]) -> bytes:

@@ -14,7 +14,7 @@ import sys
 
 from .children import execute, in_child
 from .files import HOME, write_file
-from .frames import await_frame, exit_code, frame_bytes, packed, send, write_all
+from .frames import await_frame, exit_code, pass_on, send
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ class Runner:
         while True:
             size = int.from_bytes(self.receive(4), "big")
             job = marshal.loads(self.receive(size))  # noqa: S302  from the host, which is trusted in here
-            answer = actions[job["op"]](job)
-            if answer is not None:
-                write_all(self.frames, packed(answer))
+            actions[job["op"]](job)
 
     def receive(self, size: int) -> bytes:
         parts = []
@@ -85,14 +83,10 @@ class Runner:
         os.environ.update(job["env"])
         os.chdir(HOME)
 
-    def write(self, job: dict[str, Any]) -> bytes:
-        try:
-            write_file(job["path"], job["data"])
-        except OSError as error:
-            return frame_bytes({"refused": f"{job['path']} could not be written: {error.strerror}."})
-        return b"{}"
+    def write(self, job: dict[str, Any]) -> None:
+        send(self.frames, self.written({job["path"]: job["data"]}))
 
-    def code(self, job: dict[str, Any]) -> bytes:
+    def code(self, job: dict[str, Any]) -> None:
         if self.kernel is None:
             from .kernel import Kernel
 
@@ -101,20 +95,21 @@ class Runner:
         answer = self.kernel.run(job["code"])
         if isinstance(answer, int):
             self.kernel = None
-            return frame_bytes({"exit": answer})
-        return answer
+            send(self.frames, {"exit": answer})
+        else:
+            pass_on(self.frames, answer)
 
-    def command(self, job: dict[str, Any]) -> bytes:
+    def command(self, job: dict[str, Any]) -> None:
         pid = os.fork()
         if pid == 0:
             in_child(self.own_descriptors(), self.limits, lambda: execute(job["argv"]))
-        return frame_bytes({"exit": exit_code(os.waitpid(pid, 0)[1])})
+        send(self.frames, {"exit": exit_code(os.waitpid(pid, 0)[1])})
 
-    def capability(self, job: dict[str, Any]) -> bytes:
-        for path, data in job["files"].items():
-            refused = self.write({"path": path, "data": data})
-            if refused != b"{}":
-                return refused
+    def capability(self, job: dict[str, Any]) -> None:
+        refused = self.written(job["files"])
+        if refused:
+            send(self.frames, refused)
+            return
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -126,10 +121,20 @@ class Runner:
         answer = await_frame(reading, pid, self.limits["frame"])
         os.close(reading)
         if isinstance(answer, int):
-            return frame_bytes({"exit": answer})
+            send(self.frames, {"exit": answer})
+            return
         os.kill(pid, 9)  # it has answered; threads it left running would keep it
         os.waitpid(pid, 0)
-        return answer
+        pass_on(self.frames, answer)
+
+    def written(self, files: dict[str, bytes]) -> dict[str, Any]:
+        """Empty, or what went wrong."""
+        for path, data in files.items():
+            try:
+                write_file(path, data)
+            except OSError as error:
+                return {"refused": f"{path} could not be written: {error.strerror}."}
+        return {}
 
     def own_descriptors(self) -> list[int]:
         kernel = [] if self.kernel is None else [self.kernel.channel.fileno()]
