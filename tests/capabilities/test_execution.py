@@ -16,7 +16,7 @@ from apps.capabilities.services.runs import Place, executions_prune
 from apps.core.database import in_db
 from tests.capabilities.making import make
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("real_sandbox")]
 
 ANY: dict[str, Any] = {"type": "object"}
 SECRET = "s3cret-value-of-alice-0123456789"
