@@ -16,8 +16,11 @@ STEM_CHARS = 5
 GROUNDED_SHARE = 0.5
 """The share of an item's words that must stand in the segments it cites."""
 
+MAX_CHARS = 8000
+"""Of longer texts the beginning counts."""
+
 _ADDRESS = re.compile(
-    r"(?:https?://|www\.)\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b(?:/\S*)?",
+    r"(?:https?://|www\.)\S+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b(?:/\S*)?",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -98,7 +101,7 @@ class Words:
 
 def words_of(text: str) -> Words:
     """The telling words of a text, with dates, which a model works out from "yesterday", among the plain ones."""
-    folded = unicodedata.normalize("NFKC", text)
+    folded = unicodedata.normalize("NFKC", text[:MAX_CHARS])
     bare = _DATE.sub(" ", folded)
     addresses = {match.group().rstrip(".,;:!?)").casefold() for match in _ADDRESS.finditer(bare)}
     rest = _ADDRESS.sub(" ", bare)

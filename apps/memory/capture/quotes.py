@@ -17,7 +17,7 @@ BLOCK_TOKENS = 350
 """A message that long, of several paragraphs of which one has the look of a document, is pasted from there on."""
 
 _FENCE = re.compile(
-    r"^[ \t]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]{0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+    r"^[ \t]{0,3}(`{3,}+|~{3,}+)[^\n]*\n.*?(?:^[ \t]{0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
 _TRIPLE = re.compile(r"(\"\"\"|'''|“““|<<<)(.*?)(?:\"\"\"|'''|”””|>>>|\Z)", re.DOTALL)
 _ELEMENT = re.compile(
@@ -27,7 +27,9 @@ _ELEMENT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ARROWS = re.compile(r"^[ \t]*(?:&gt;|>|\|[ \t]).*(?:\n[ \t]*(?:&gt;|>|\|[ \t]).*)*", re.MULTILINE)
-_MARKS = re.compile(r"“[^”]{20,}”|„[^“”]{20,}[“”]|«[^»]{20,}»|\"[^\"\n]{20,}\"|‘[^’\n]{40,}’")
+_MARKS = re.compile(
+    r"“[^“”]{20,}”|„[^„“”]{20,}[“”]|«[^«»]{20,}»|\"[^\"\n]{20,}\"|‘[^‘’\n]{40,}’"  # no opening mark inside: linear time
+)
 _THING = (
     r"(?:article|page|web ?page|site|website|e-?mail|mail|message|text|document|doc|post|thread|letter|note from|"
     r"transcript|report|review|comment|chat|paragraph|passage|excerpt|abstract|paper|news|output|log|file|contract|"
