@@ -22,6 +22,15 @@ from apps.capabilities.selectors import capability_get, execution_get
 from apps.core.errors import IzzyError, NotFound
 
 PAGE_SIZE = 30
+CALLS = {
+    "write_file": "Wrote a file",
+    "run_code": "Tried code",
+    "run_command": "Ran a command",
+    "ask_user": "Asked you",
+    "report_progress": "Told you how far it is",
+    "request_network": "Asked for network",
+    "register_capability": "Handed it in",
+}
 CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "command"}
 """The input of these tools is shown as what it is; the others' as JSON."""
 
@@ -177,8 +186,8 @@ def _call(call: ToolCall) -> dict[str, Any]:
     field = CODE_FIELDS.get(call.name)
     shown = str(given.get(field, "")) if field else json.dumps(given, indent=2, ensure_ascii=False)
     return {
-        "name": call.name,
-        "title": given.get("path", "") if call.name == "write_file" else "",
+        "name": CALLS.get(call.name, call.name),
+        "title": str(given.get("path") or given.get("text") or given.get("question") or "")[:120],
         "input": shown,
         "result": call.result,
         "is_error": call.is_error,

@@ -21,7 +21,14 @@ def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
     note = note_text(intent.topic)
     if dialogue.latest is None:
         return use(dialogue, "memory_save", {"content": note})
-    return say(_inline("I'll remember", to_you(note)))
+    return _to_review(dialogue) or say(_inline("I'll remember", to_you(note)))
+
+
+def _to_review(dialogue: Dialogue) -> Blocks | None:
+    """What is said of a note that has to be reviewed first; None where it was saved."""
+    saved = dialogue.latest.json() if dialogue.latest else None
+    waits = isinstance(saved, dict) and saved.get("status") == "pending"
+    return say(phrases.TO_REVIEW) if waits else None
 
 
 def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
@@ -108,7 +115,7 @@ def _rewrite(dialogue: Dialogue, about: str, changed: Callable[[Note], str]) -> 
     if latest is None:
         return search(dialogue, about)
     if latest.name in ("memory_update", "memory_save"):
-        return say(f"Corrected: {to_you(str(latest.input['content']))}")
+        return _to_review(dialogue) or say(f"Corrected: {to_you(str(latest.input['content']))}")
     chosen = _choose(dialogue, about, "Which note shall I change?")
     if isinstance(chosen, Note):
         return use(dialogue, "memory_update", {"note_id": chosen.note_id, "content": changed(chosen)})

@@ -9,7 +9,8 @@ HELP = """I am in **offline mode**: no language model is connected, so I follow 
 - *search our conversations for Lisbon* · *list our conversations*
 - *view /memories* · *create /memories/todo.txt with Buy milk* · *replace milk with tea in /memories/todo.txt* · \
 *rename /memories/todo.txt to /memories/done.txt* · *delete /memories/done.txt*
-- *list capabilities* · *run dice_roller with sides 6*
+- *build me a dice roller* · *build me a unit converter* · *build me text statistics* · then *roll 3d6* · *convert 5 miles to km*
+- *list capabilities* · *run dice_roller with dice 3d6*
 
 For real conversations, set `ANTHROPIC_API_KEY` (or `ANTHROPIC_BASE_URL` for a server of your own, such as Ollama) \
 and restart, or enter it on the instance page."""
@@ -39,6 +40,7 @@ NOTHING_TO_FORGET = (
     "I do not know which note you mean. Say what it is about, for example *forget my allergy*."
 )
 NONE_CHOSEN = "Good, I left your notes as they are."
+TO_REVIEW = "I have put that on the *Review* page: it is remembered once you accept it there."
 NO_NOTES = "You have no notes yet. Say *remember that …* and I will save one."
 NO_CAPABILITIES = "You have no capabilities yet. You can write or install one on the capabilities page."
 NO_CAPABILITY = "There is no capability called “{name}”. Say *list capabilities* to see which there are."

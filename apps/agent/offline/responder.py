@@ -28,6 +28,8 @@ def respond(request: dict[str, Any]) -> Blocks:
         return say(phrases.FAILED.format(reason=failed.result))
     if piece := using.usage_of(dialogue.words):
         return using.use_piece(dialogue, piece)
+    if piece := using.named(dialogue.words):
+        return using.hint(piece)
     if what := using.wish(dialogue.words):
         return using.have_built(dialogue, what)
     return RULES[intent.kind](dialogue, intent)

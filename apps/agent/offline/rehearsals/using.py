@@ -4,13 +4,14 @@ import re
 
 from apps.agent.offline.dialogue import Dialogue
 from apps.agent.offline.intents import MAX_CHARS, OPENING
-from apps.agent.offline.rehearsals.pieces import PIECES, Piece
+from apps.agent.offline.rehearsals.pieces import PIECES, Piece, piece_named
 from apps.agent.offline.speech import Blocks, call, say
 
 BUILD = re.compile(
     r"(?:build|make|create|write|program|code)(?: me| us)?\s+(?:an?|the|my|another)\s+(?P<what>.{3,200})",
     re.IGNORECASE,
 )
+USE = re.compile(r"use (?P<name>\w+) for what i asked", re.IGNORECASE)
 NOTICE = "<notice>"
 BUILDING = (
     "I am building it. You can watch it on the card above; when it is ready, say for example *{usage}*."
@@ -74,6 +75,17 @@ def use_piece(dialogue: Dialogue, piece: Piece) -> Blocks:
     if match is None or f"cap_{piece.name}" not in dialogue.tools:
         return say(MISSING.format(title=piece.title))
     return [call(f"cap_{piece.name}", piece.arguments(match))]
+
+
+def named(words: str) -> Piece | None:
+    """The rehearsed tool that is to be used for what was asked before."""
+    match = USE.fullmatch(plain(words).rstrip("."))
+    return piece_named(match["name"].lower()) if match else None
+
+
+def hint(piece: Piece) -> Blocks:
+    """How to use a tool: offline, what was asked before is not looked at again."""
+    return say(GO_ON.format(usage=piece.usage))
 
 
 def go_on(words: str) -> Blocks:

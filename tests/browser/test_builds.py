@@ -1,0 +1,81 @@
+"""Tools that Izzy builds itself, on the page and without a key: watched, used, and still there after a restart."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.chat import Chat
+from tests.browser.conftest import PHONE, Watch, set_up
+from tests.browser.server import Server
+from tests.browser.test_conversation import RECONNECTING, rest
+
+SHOTS = os.environ.get("SCREENSHOTS", "")
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """A server that a test may kill."""
+    server = Server(tmp_path / "data")
+    server.start()
+    yield server
+    server.stop()
+
+
+def shot(page: Page, name: str) -> None:
+    """A picture for people to look at, where SCREENSHOTS names a folder."""
+    if SHOTS:
+        page.screenshot(path=f"{SHOTS}/{name}.png", full_page=True)
+
+
+@pytest.mark.timeout(600)
+def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
+    own_server: Server, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed += RECONNECTING
+    page = open_page(own_server.url, state=set_up(own_server))
+    chat = Chat(page)
+
+    chat.say("build me a dice roller")
+    card = page.locator(".build").first
+    expect(card).to_be_visible()
+    expect(card.locator(".build-title")).to_have_text("Building dice_roller")
+    expect(card.locator(".build-now")).to_have_text(re.compile("Writing|Planning|Trying|Checking"))
+    shot(page, "build-running")
+    expect(card.locator(".build-title")).to_have_text("dice_roller is ready", timeout=60_000)
+    expect(page.get_by_text("dice_roller is ready.", exact=False).last).to_be_visible()
+    shot(page, "build-done")
+
+    chat.say("roll 3d6")
+    expect(page.locator(".answer").last).to_contain_text(
+        re.compile(r"3d6: \d \+ \d \+ \d = \d+"), timeout=60_000
+    )
+    expect(page.locator(".tool").last).to_contain_text(re.compile("dice.roller", re.IGNORECASE))
+    shot(page, "rolled")
+
+    own_server.kill()
+    own_server.start()
+    page.reload()
+    card = page.locator(".build").first
+    expect(card.locator(".build-title")).to_have_text("dice_roller is ready")
+    expect(card.locator(".build-steps li").first).to_have_text("Asked for", use_inner_text=False)
+    assert page.locator(".build").count() == 1
+    chat.say("roll 2d20+1")
+    expect(page.locator(".answer").last).to_contain_text(re.compile(r"2d20\+1: "), timeout=60_000)
+
+    page.goto(f"{own_server.url}/capabilities/dice_roller/")
+    expect(page.get_by_role("heading", name="dice_roller")).to_be_visible()
+    page.goto(f"{own_server.url}/builds/")
+    shot(page, "builds")
+    page.get_by_role("link", name="dice_roller").click()
+    expect(page.get_by_text("Round 1")).to_be_visible()
+    expect(page.locator(".build-call").first).to_contain_text("Told you how far it is")
+    shot(page, "build-page")
+    phone = open_page(own_server.url, state=page.context.storage_state(), **PHONE, color_scheme="dark")
+    phone.goto(page.url)
+    expect(phone.get_by_text("Round 1")).to_be_visible()
+    shot(phone, "build-page-phone-dark")
+    assert rest(page, "GET", "/capabilities/dice_roller/")["success_rate"] == 1.0
