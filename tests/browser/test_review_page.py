@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, StorageState, expect
 
+from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE
 from tests.browser.server import Server
 
@@ -80,3 +81,21 @@ def test_ticked_notes_become_one(
     expect(page.locator(".note-text")).to_have_text(
         ["The user rows and plays the cello.", "The user has a cat."]
     )
+
+
+def test_who_reviews_everything_sees_in_the_chat_that_a_note_waits(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url + "/settings/", state=someone)
+    page.locator('[name="review"]').select_option("everything")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Your preferences are saved.")).to_be_visible()
+    page.goto(server.url)
+    chat = Chat(page)
+    chat.say("Remember that I row on Fridays")
+    expect(chat.last).to_contain_text("remembered once you accept it")
+    expect(chat.last.locator(".tool-title")).to_have_text("Waits for your review")
+    chat.last.locator(".tool-title").click()
+    chat.last.get_by_text("Look at it on the review page").click()
+    page.get_by_role("button", name="Accept", exact=True).click()
+    expect(page.get_by_text("Accepted.")).to_be_visible()

@@ -2,7 +2,7 @@
 import { h, icon } from "../core/dom.js";
 import { duration, pretty, shorten } from "./format.js";
 import { inputRows, section } from "./tool-parts.js";
-import { describeCall, noteOf, progressText } from "./tool-words.js";
+import { describeCall, noteOf, progressText, waits } from "./tool-words.js";
 import { deepParts, deepSteps, isDeep } from "./deep-memory.js";
 import { fileParts, isFile } from "./file-card.js";
 import { notRun } from "./not-run.js";
@@ -76,6 +76,7 @@ export class ToolView {
       const text = note.item.text || this.actions.noteText(note.item.id) || "This memory";
       this.#note = new MemoryCard({ ...note.item, text }, { tag: "div", gone: note.gone }).element;
     }
+    if (waits(call)) parts.unshift(h("p", {}, h("a", { href: "/memory/review/" }, "Look at it on the review page")));
     this.body.replaceChildren(...(this.#note ? [this.#note] : []), ...parts);
   }
 

@@ -6,12 +6,14 @@ import { humanName, parsed, shorten } from "./format.js";
 
 const NOTE_TOOLS = new Set(["memory_save", "memory_update", "memory_delete", "store_memory"]);
 
+const WAITS = "Waits for your review";
+
 const WORDS = {
   memory_search: (call) => [ing(call, "Searching memories", "Searched memories"), call.input.query],
   recall_memory: (call) => [ing(call, "Recalling", "Recalled"), call.input.keywords],
-  memory_save: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
-  store_memory: (call) => [ing(call, "Saving a memory", "Saved a memory"), call.input.content],
-  memory_update: (call) => [ing(call, "Correcting a memory", "Corrected a memory"), call.input.content],
+  memory_save: (call) => [ing(call, "Saving a memory", waits(call) ? WAITS : "Saved a memory"), call.input.content],
+  store_memory: (call) => [ing(call, "Saving a memory", waits(call) ? WAITS : "Saved a memory"), call.input.content],
+  memory_update: (call) => [ing(call, "Correcting a memory", waits(call) ? WAITS : "Corrected a memory"), call.input.content],
   memory_delete: (call) => [ing(call, "Forgetting a memory", "Forgot a memory"), ""],
   deep_memory: (call) => [ing(call, "Searching deep memory", "Searched deep memory"), call.input.query],
   link_memories: (call) => [ing(call, "Linking memories", "Linked memories"), call.input.relation],
@@ -105,9 +107,14 @@ export function describeCall(call) {
   return { title, detail: shorten(asText(detail)), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
 }
 
+/** Whether what a call wanted to remember has to be reviewed first. */
+export function waits(call) {
+  return NOTE_TOOLS.has(call.name) && call.state === "done" && parsed(call.result)?.status === "pending";
+}
+
 /** The note a call has written or deleted, so that the reader can correct it or bring it back: {item, gone}. */
 export function noteOf(call) {
-  if (!NOTE_TOOLS.has(call.name) || call.state !== "done") return null;
+  if (!NOTE_TOOLS.has(call.name) || call.state !== "done" || waits(call)) return null;
   const id = parsed(call.result)?.note_id ?? call.input.note_id;
   if (!id) return null;
   const gone = call.name === "memory_delete";
