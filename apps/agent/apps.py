@@ -10,6 +10,7 @@ class AgentConfig(AppConfig):
         from apps.agent.tools.builtin import BUILTIN_TOOLS
         from apps.agent.tools.registry import register_tools
         from apps.agent.web.choice import check_search
+        from apps.agent.web.search import try_search
         from apps.agent.web.tools import WEB_TOOLS
         from apps.core.health import register_check
         from apps.core.registries import banners, choices, connection_tests, warmups
@@ -19,6 +20,7 @@ class AgentConfig(AppConfig):
         register_check("model", status.check_model)
         register_check("web search", check_search)
         connection_tests.register("model", status.test_connection)
+        connection_tests.register("web search", try_search)
         banners.register("model", status.offline_banner)
         warmups.register("model", sdk.warm_up)
         choices.register("tools", status.tool_choices)

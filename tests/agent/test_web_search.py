@@ -16,7 +16,7 @@ from apps.agent.tools.base import ToolFailure
 from apps.agent.tools.registry import find_tool
 from apps.agent.web import engines
 from apps.agent.web.choice import Engine, check_search, engine_for
-from apps.agent.web.search import web_search
+from apps.agent.web.search import try_search, web_search
 from apps.core.database import in_db
 from tests.agent.turns import Turn
 from tests.agent.web import Caller
@@ -186,7 +186,24 @@ def test_the_doctor_names_the_engine_and_no_password(settings: Any) -> None:
     settings.SEARXNG_URL = "http://user:secret@search.home:8888"
     assert check_search().message == "The web is searched with SearXNG at http://search.home:8888."
     settings.SEARXNG_URL = ""
-    assert "SEARXNG_URL" in check_search().hint
+    assert "SEARXNG_URL" in check_search().message
+
+
+@pytest.mark.django_db
+def test_the_instance_page_tries_a_search(admin: User, settings: Any, sign_in: Any) -> None:
+    page = sign_in(admin).post("/settings/instance/test/web%20search/").content.decode()
+    assert "No search engine is configured" in page
+    settings.SEARXNG_URL = "http://127.0.0.1:1"
+    page = sign_in(admin).post("/settings/instance/test/web%20search/").content.decode()
+    assert "SearXNG cannot be reached" in page
+
+
+@pytest.mark.django_db
+def test_a_search_that_works_is_said_to_work(settings: Any) -> None:
+    with SearchServer.in_thread() as server:
+        settings.SEARXNG_URL = server.url("")
+        result = try_search()
+    assert (result.ok, result.message) == (True, "SearXNG answers: 2 pages found.")
 
 
 @pytest.mark.django_db

@@ -1,7 +1,5 @@
 """Searching the web and reading a page, as their cards show it: with a real search server, real pages, and as events."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -20,15 +18,8 @@ from tests.peers.searxng_server import SearchServer
 @pytest.fixture(scope="module")
 def web() -> Iterator[SearchServer]:
     """A search engine that has pages too, in a thread with a loop of its own."""
-    server = SearchServer()
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
-    yield server
-    asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    with SearchServer.in_thread() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

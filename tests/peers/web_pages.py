@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import gzip
 import io
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 ARTICLE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Growing tomatoes &amp; beans</title>
 <script>var secret = "never shown";</script></head><body><nav><a href="/">Home</a> <a href="/shop">Shop</a></nav>
@@ -106,7 +107,22 @@ class WebPages:
         lines = [f"HTTP/1.1 {status} -", *(f"{name}: {value}" for name, value in headers.items())]
         writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
 
-    async def __aenter__(self) -> "WebPages":
+    @classmethod
+    @contextlib.contextmanager
+    def in_thread(cls, *args: Any) -> Iterator[Self]:
+        """Runs the server in a thread with a loop of its own, for synchronous tests."""
+        server, loop = cls(*args), asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+        try:
+            yield server
+        finally:
+            asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result(10)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(5)
+
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         self.page("/article", ARTICLE)

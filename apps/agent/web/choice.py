@@ -55,6 +55,8 @@ def check_search() -> CheckResult:
         return CheckResult(True, "Web search is turned off (IZZY_WEB_SEARCH).")
     engine = engine_for(current_endpoint())
     if engine == Engine.NONE:
-        return CheckResult(True, "No search engine is configured; pages can be opened all the same.", HOW_TO)
+        return CheckResult(
+            True, f"No search engine is configured. {HOW_TO} Pages can be opened all the same."
+        )
     place = f" at {without_user(settings.SEARXNG_URL)}" if engine == Engine.SEARXNG else ""
     return CheckResult(True, f"The web is searched with {LABELS[engine]}{place}.")

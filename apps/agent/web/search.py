@@ -1,15 +1,33 @@
 """The tool `web_search` where Izzy itself asks the engine."""
 
+import asyncio
 from typing import Any
 
 from django.conf import settings
 
+from apps.agent.endpoint import current_endpoint
 from apps.agent.tools.base import ToolContext, ToolFailure
-from apps.agent.web.choice import HOW_TO, LABELS, Engine, own_engine
+from apps.agent.web.choice import HOW_TO, LABELS, Engine, engine_for, own_engine
 from apps.agent.web.engines import Query, brave, searxng
+from apps.core.health import CheckResult
 
 DEFAULT_COUNT = 8
 ENGINES = {Engine.SEARXNG: searxng, Engine.BRAVE: brave}
+
+
+def try_search() -> CheckResult:
+    """Connection test: asks the engine for a word. Anthropic's cannot be asked by itself: the model's test stands for it."""
+    endpoint = current_endpoint()
+    if engine_for(endpoint) == Engine.ANTHROPIC:
+        return CheckResult(True, "Anthropic searches inside its answers; test the model instead.")
+    engine = own_engine()
+    if engine not in ENGINES:
+        return CheckResult(False, "No search engine is configured.", HOW_TO)
+    try:
+        found = asyncio.run(ENGINES[engine](Query(words="weather", count=5)))
+    except ToolFailure as error:
+        return CheckResult(False, str(error))
+    return CheckResult(True, f"{LABELS[engine]} answers: {len(found)} pages found.")
 
 
 async def web_search(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
