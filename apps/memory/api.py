@@ -17,19 +17,16 @@ from apps.core.ids import parse_id
 from apps.core.pagination import Pages
 
 from . import selectors, services
-from .fields import MemoryChanges
-from .inputs import body_object, number_in_url, whole_number
-from .models import Kind, Origin, Status, Tier, Trust
-from .output import edge_json, memory_json, related_json, version_json
+from .fields import MemoryChanges, clean_time
+from .inputs import body_object, whole_number
+from .models import Kind, Memory, Origin, Status, Tier, Trust
+from .output import memory_json, version_json
 from .selectors import ORDERINGS, NoteFilter
 from .serializers import (
     BULK_INPUT,
     BULK_OUTPUT,
-    EdgeInput,
-    EdgeOutput,
     MemoryInput,
     MemoryOutput,
-    RelatedOutput,
     RestoreInput,
     VersionOutput,
     page_of,
@@ -95,6 +92,7 @@ LIST_FILTERS = [
     OpenApiParameter("category", str),
     _choice("status", list(Status.values), "Default: all but deleted."),
     _choice("source", list(Origin.values), "Where notes came from."),
+    OpenApiParameter("as_of", OpenApiTypes.DATETIME, description="What held at this time, as it read then."),
     _choice("ordering", [sign + name for name in ORDERINGS for sign in ("", "-")], "Default: -created_at."),
     OpenApiParameter("page", int),
     OpenApiParameter("page_size", int, description="At most 200."),
@@ -116,7 +114,19 @@ class MemoriesView(NotesView):
             name: request.query_params[name] for name in NoteFilter.__slots__ if name in request.query_params
         }
         given = {name: value for name, value in given.items() if value}
-        return self.page(selectors.memories_list(self.user_id, NoteFilter(**given)), memory_json)
+        wanted = NoteFilter(**given)
+        notes = selectors.memories_list(self.user_id, wanted)
+        return self.pages_of(notes, lambda rows: self._rows(rows, wanted))
+
+    def _rows(self, notes: list[Memory], wanted: NoteFilter) -> list[dict[str, Any]]:
+        """The notes; of another time in the words of then."""
+        rows = list(map(memory_json, notes))
+        if wanted.as_of:
+            moment = clean_time(wanted.as_of, field="as_of")
+            former = selectors.texts_at(self.user_id, [note.pk for note in notes], moment)
+            for note, row in zip(notes, rows, strict=True):
+                row["content"] = former.get(note.pk, note.content)
+        return rows
 
     @extend_schema(operation_id="memories_create", request=MemoryInput, responses={201: MemoryOutput})
     def post(self, request: Request) -> Response:
@@ -203,55 +213,3 @@ class RestoreView(NotesView):
             wanted = whole_number(version, field="version", low=1, high=2**31 - 1)
             services.memory_undo(user_id=self.user_id, memory_id=key, version=wanted, change=self.change)
         return Response(self.note(key))
-
-
-@extend_schema(tags=["memories"])
-class RelatedView(NotesView):
-    """Notes near a note."""
-
-    @extend_schema(
-        operation_id="memories_related",
-        parameters=[
-            OpenApiParameter("depth", OpenApiTypes.INT, description="Links away, 1 to 5, default 2.")
-        ],
-        responses=page_of("RelatedPage", RelatedOutput(many=True)),
-    )
-    def get(self, request: Request, memory_id: str) -> Response:
-        """The notes within some links of a note, in either direction, nearest first."""
-        key = parse_id(memory_id)
-        given = request.query_params.get("depth") or "2"
-        depth = number_in_url(given, field="depth", low=1, high=selectors.MAX_DEPTH)
-        return self.page(selectors.related_notes(self.user_id, key, depth=depth), related_json)
-
-
-@extend_schema(tags=["memories"])
-class LinksView(NotesView):
-    """The links of a note."""
-
-    @extend_schema(operation_id="memories_links_list", responses=page_of("LinkPage", EdgeOutput(many=True)))
-    def get(self, request: Request, memory_id: str) -> Response:
-        """The links that start or end at a note."""
-        return self.page(selectors.links_of(self.user_id, parse_id(memory_id)), edge_json)
-
-    @extend_schema(operation_id="memories_links_create", request=EdgeInput, responses={201: EdgeOutput})
-    def post(self, request: Request, memory_id: str) -> Response:
-        """Link a note to another; the same link again sets its weight."""
-        source_id = parse_id(memory_id)
-        selectors.memory_get(self.user_id, source_id)
-        body = body_object(request.data, {"target", "relation", "weight"})
-        if "target" not in body:
-            raise InvalidInput("target is missing.", field="target")
-        target_id = parse_id(body.pop("target"))
-        edge = services.edge_create(user_id=self.user_id, source_id=source_id, target_id=target_id, **body)
-        return Response(edge_json(edge), status=status.HTTP_201_CREATED)
-
-
-@extend_schema(tags=["memories"])
-class LinkView(NotesView):
-    """One link of a note."""
-
-    @extend_schema(operation_id="memories_links_delete", responses={204: None})
-    def delete(self, request: Request, memory_id: str, edge_id: str) -> Response:
-        """Remove a link."""
-        services.edge_delete(user_id=self.user_id, source_id=parse_id(memory_id), edge_id=parse_id(edge_id))
-        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from . import api, api_changes, api_files, api_review, api_search
+from . import api, api_changes, api_files, api_links, api_review, api_search
 from .purge import api as purge
 
 urlpatterns = [
@@ -22,9 +22,9 @@ urlpatterns = [
     path("memories/<str:memory_id>/accept/", api_review.AcceptView.as_view(), name="memory-accept"),
     path("memories/<str:memory_id>/reject/", api_review.RejectView.as_view(), name="memory-reject"),
     path("memories/<str:memory_id>/merge/", api_review.ReviewMergeView.as_view(), name="memory-merge"),
-    path("memories/<str:memory_id>/related/", api.RelatedView.as_view(), name="memory-related"),
-    path("memories/<str:memory_id>/links/", api.LinksView.as_view(), name="memory-links"),
-    path("memories/<str:memory_id>/links/<str:edge_id>/", api.LinkView.as_view(), name="memory-link"),
+    path("memories/<str:memory_id>/related/", api_links.RelatedView.as_view(), name="memory-related"),
+    path("memories/<str:memory_id>/links/", api_links.LinksView.as_view(), name="memory-links"),
+    path("memories/<str:memory_id>/links/<str:edge_id>/", api_links.LinkView.as_view(), name="memory-link"),
     path("memories/<str:memory_id>/purge/", purge.PurgeView.as_view(), name="memory-purge"),
     path("memory-files/<str:file_id>/purge/", purge.FilePurgeView.as_view(), name="memory-file-purge"),
     path("memory-purges/", purge.ReceiptsView.as_view(), name="memory-purges"),

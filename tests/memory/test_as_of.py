@@ -166,3 +166,19 @@ def test_a_superseded_note_is_found_as_of_its_time(alice: User, note: MakeNote) 
     assert texts_at(alice, "lives", timezone.now() - 40 * DAY) == ["The user lives in Lisbon."]
     assert texts_at(alice, "lives", timezone.now() - 20 * DAY) == ["The user lives in Oslo."]
     assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+
+
+def test_the_list_shows_what_held_then(alice: User, note: MakeNote, client: Client) -> None:
+    moved(alice, note)
+    note(alice, "The user plays chess.")
+    old = aged(note(alice, "The user works in a bakery."), 10)
+    services.memory_supersede(user_id=alice.pk, memory_id=old.pk, content="The user works in a bookshop.")
+    client.force_login(alice)
+
+    def listed(moment: datetime) -> list[str]:
+        answer = client.get("/api/v1/memories/", {"as_of": moment.isoformat(), "ordering": "-created_at"})
+        return sorted(row["content"] for row in answer.json()["results"])
+
+    assert listed(timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon.", "The user works in a bakery."]
+    assert listed(timezone.now() - 20 * DAY) == []
+    assert client.get("/api/v1/memories/", {"as_of": "soon"}).status_code == 400

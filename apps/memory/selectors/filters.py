@@ -1,6 +1,7 @@
 """Lists of notes: which, in what order."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,8 @@ from django.db.models import F, Q, QuerySet
 
 from apps.core.errors import InvalidInput
 from apps.core.text import clean_text
-from apps.memory.fields import clean_category, clean_tag
+from apps.memory.fields import clean_category, clean_tag, clean_time
+from apps.memory.former import SEARCHABLE
 from apps.memory.lookups import has_tag, mentions
 from apps.memory.models import Kind, Memory, Origin, Status, Tier
 
@@ -40,7 +42,8 @@ class NoteFilter:
     """What a list shows. An empty value does not limit; without a status all but deleted notes are shown.
 
     `q` are words that all must occur in the text or the tags; `source` is an `Origin`. `status` `deleted`
-    shows what can still be restored.
+    shows what can still be restored. `as_of` shows the notes that held at that time instead, whatever has become of
+    them but deletion and archiving; what they said then is `history.texts_at`.
     """
 
     q: str = ""
@@ -50,12 +53,13 @@ class NoteFilter:
     category: str = ""
     status: str = ""
     source: str = ""
+    as_of: datetime | str = ""
     ordering: str = "-created_at"
 
 
 def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
     """The notes that fit, each with `present`. Raises InvalidInput for a value that no note can have."""
-    notes = _with_status(user_id, wanted.status)
+    notes = _with_status(user_id, wanted)
     for name, (column, allowed) in _CHOICES.items():
         value = getattr(wanted, name)
         if value and value not in allowed:
@@ -71,10 +75,19 @@ def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
     return _ordered(with_present_priority(user_id, notes), wanted.ordering)
 
 
-def _with_status(user_id: UUID, status: str) -> QuerySet[Memory]:
-    if status == Status.DELETED:
+def _with_status(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
+    if wanted.as_of:
+        return _at(user_id, clean_time(wanted.as_of, field="as_of"))
+    if wanted.status == Status.DELETED:
         return Memory.objects.restorable(user_id)
     return Memory.objects.for_user(user_id)
+
+
+def _at(user_id: UUID, moment: datetime) -> QuerySet[Memory]:
+    """The notes that held at a moment: from their `valid_from`, or else from when they were made."""
+    begun = Q(valid_from__lte=moment) | Q(valid_from=None, created_at__lte=moment)
+    held = Q(valid_to=None) | Q(valid_to__gt=moment)
+    return Memory.objects.for_user(user_id).filter(begun, held, status__in=SEARCHABLE)
 
 
 def _words(query: str) -> list[Q]:
