@@ -1,0 +1,66 @@
+"""Which lines of a requirements.txt are accepted, and what is said about the others."""
+
+import pytest
+
+from apps.capabilities.sandbox.requirements import parse_requirements
+from apps.core.errors import InvalidInput
+
+
+def test_names_extras_versions_and_markers_are_accepted_in_one_spelling() -> None:
+    text = """\ufeff# a comment
+Requests [Socks,security] >= 2.0 , <3   # why
+numpy==2.*
+zope.interface
+my_package~=1.4 ; python_version >= "3.9" and sys_platform == 'linux'
+numpy == 2.*
+"""
+    assert parse_requirements(text) == [
+        "my-package~=1.4 ; python_version >= \"3.9\" and sys_platform == 'linux'",
+        "numpy==2.*",
+        "requests[security,socks]<3,>=2.0",
+        "zope-interface",
+    ]
+
+
+def test_nothing_is_nothing() -> None:
+    assert parse_requirements("\n  \n# only a comment\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("https://example.org/a.whl", "addresses"),
+        ("git+https://example.org/a", "addresses"),
+        ("a @ https://example.org/a.whl", "addresses"),
+        ("a@b", "ADDRESS"),
+        ("-e .", "options"),
+        ("-r other.txt", "options"),
+        ("--index-url=x", "options"),
+        ("--find-links /tmp", "options"),
+        ("./local", "files"),
+        ("/etc/passwd", "files"),
+        ("..", "files"),
+        ("a-1.0-py3-none-any.whl", "files"),
+        ("a.tar.gz", "files"),
+        ("a==1 --hash=sha256:00", "no requirement"),
+        ("a==1 \\", "continued"),
+        ("a b", "no requirement"),
+        ("$(id)", "no requirement"),
+        ("a;`id`", "no requirement"),
+        ("a==1;", "no requirement"),
+        ("ä", "no requirement"),
+        ("a==", "no requirement"),
+        ("a\x00b", "no requirement"),
+    ],
+)
+def test_everything_else_is_refused_with_its_line(line: str, word: str) -> None:
+    with pytest.raises(InvalidInput) as found:
+        parse_requirements(f"six\n{line}\n")
+    assert word in found.value.message
+    assert "line 2" in found.value.message
+
+
+@pytest.mark.parametrize("text", ["a\n" * 6000, "\n".join(f"p{n}" for n in range(51))])
+def test_size_and_number_have_limits(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_requirements(text)
