@@ -348,9 +348,7 @@ IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 IZZY_SEARCH_WEIGHTS: dict[str, float] = {}
 OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_HISTORY_TOKENS = env_int("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
-IZZY_WEB_SEARCH = env_choice(
-    "IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "searxng", "brave", "off")
-)
+IZZY_WEB_SEARCH = env_choice("IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "searxng", "brave", "off"))
 SEARXNG_URL = env_url("SEARXNG_URL")
 BRAVE_API_KEY = env_str("BRAVE_API_KEY")
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
