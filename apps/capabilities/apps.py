@@ -13,7 +13,7 @@ class CapabilitiesConfig(AppConfig):
         from apps.core.registries import exporters, purgers, stats_providers
         from apps.core.sweeps import register_sweep
 
-        from . import services
+        from . import purging, services
         from .cap_tools import tool_of_family
         from .exporting import capabilities_export
         from .names import PREFIX
@@ -33,3 +33,4 @@ class CapabilitiesConfig(AppConfig):
         purgers.register("capabilities", lambda user_id: services.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)
         stats_providers.register("capabilities", capability_stats)
+        purging.register_places()

@@ -62,7 +62,7 @@ def register_places() -> None:
         "chat.titles",
         Place(
             label="Titles of conversations",
-            columns=("chat.conversation.title", "chat.conversation.session"),
+            columns=("chat.conversation.title",),
             why="A title that you gave stays.",
             clear=titles_clear,
         ),
@@ -73,13 +73,23 @@ def register_places() -> None:
             label="Summaries of conversations", columns=("chat.conversation.summary",), clear=summaries_clear
         ),
     )
+    purge_places.register(
+        "chat.names",
+        Place(
+            label="Names of sessions, messages and tools",
+            columns=("chat.conversation.session", "chat.conversation.tools", "chat.message.external_id"),
+            why="Something goes by this name; it goes with its conversation.",
+            keep=True,
+            offered=True,
+        ),
+    )
     busy_checks.register("turns", is_answering)
     purge_sources.register("chat", messages_saying)
 
 
 def messages_saying(trace: Trace) -> list[SourceText]:
-    """The messages in force that quote the note, whoever wrote them, and those it names as its source."""
-    rows = Message.objects.for_user(trace.user_id).filter(superseded_by=None).exclude(text__in=["", MARKER])
+    """The messages that quote the note, whoever wrote them, also ones replaced by an edit; and those it came from."""
+    rows = Message.objects.for_user(trace.user_id).exclude(text__in=["", MARKER])
     found = []
     for message in (
         rows.select_related("conversation").order_by("created_at", "position").iterator(chunk_size=500)

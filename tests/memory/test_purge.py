@@ -19,7 +19,7 @@ from apps.core.errors import Conflict, NotFound
 from apps.core.purging.search import find
 from apps.core.purging.trace import MARKER
 from apps.core.registries import purge_places
-from apps.memory.models import Memory, MemoryFile, PurgeReceipt, PurgeState
+from apps.memory.models import Memory, MemoryFile, Purged, PurgeReceipt, PurgeState
 from apps.memory.purge import file_purge, memory_purge, memory_purge_preview
 from apps.memory.purge.services import _begin
 from apps.memory.purge.sweeps import interrupted_resume
@@ -276,7 +276,7 @@ def test_a_file_goes_with_its_past_and_the_tool_calls_that_wrote_it(alice: User)
 
 def test_a_purge_that_was_interrupted_is_finished_by_the_sweep(alice: User, note: MakeNote) -> None:
     made = note(alice, TEXT)
-    receipt = _begin(trace_of(user_id=alice.pk, source="memory", ids=[made.pk]), [], by_sweep=False)
+    receipt = _begin(trace_of(user_id=alice.pk, source=Purged.NOTE, ids=[made.pk]), [], by_sweep=False)
     assert found(alice, WORD) == []
     PurgeReceipt.objects.for_user(alice).update(started_at=timezone.now() - timedelta(hours=1))
     interrupted_resume()
@@ -294,12 +294,36 @@ def test_a_column_nobody_registered_is_looked_into_and_cleaned(alice: User, note
         error_message=f"Echo: {TEXT}",
     )
     assert "chat.turn.error_message" not in {name for _, entry in purge_places for name in entry.columns}
-    trace = trace_of(user_id=alice.pk, source="memory", ids=[made.pk])
+    trace = trace_of(user_id=alice.pk, source=Purged.NOTE, ids=[made.pk])
     assert find(trace)["chat.turn.error_message"] == [turn.pk]
     receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
     turn.refresh_from_db()
     assert turn.error_message == MARKER
     assert place(receipt, "chat.turn.error_message")["removed"] == 1
+
+
+def test_names_that_something_goes_by_are_not_rewritten(alice: User, note: MakeNote) -> None:
+    made = note(alice, f"The {WORD} is a tool of mine.")
+    tools = json.dumps([{"name": f"cap_{WORD}", "description": "Rolls.", "input_schema": {}}])
+    conversation = Conversation.objects.create(user=alice, tools=tools)
+    use = {"type": "tool_use", "id": "toolu_n", "name": f"cap_{WORD}", "input": {"what": f"the {WORD}"}}
+    message = Message.objects.create(
+        user=alice, conversation=conversation, position=1, role="assistant", blocks=json.dumps([use])
+    )
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+    conversation.refresh_from_db()
+    message.refresh_from_db()
+    assert conversation.tools == tools
+    assert json.loads(message.blocks) == [{**use, "input": {"what": MARKER}}]
+    assert place(receipt, "chat.names")["left"] == 1
+
+
+def test_a_message_that_an_edit_replaced_is_offered_too(
+    alice: User, talk: tuple[Memory, Message, Message]
+) -> None:
+    made, said, _ = talk
+    Message.objects.for_user(alice).filter(pk=said.pk).update(superseded_by=said.turn)
+    assert said.pk in {text.id for text in memory_purge_preview(alice.pk, made.pk).sources}
 
 
 def test_every_registered_column_exists() -> None:

@@ -93,7 +93,7 @@ def _owner_path(model: type[models.Model], seen: tuple[type[models.Model], ...] 
     paths = []
     for field in model._meta.concrete_fields:
         target = field.related_model
-        if not isinstance(field, models.ForeignKey) or target in (*seen, model):
+        if not isinstance(field, models.ForeignKey) or target is None or target in (*seen, model):
             continue
         if target._meta.label == settings.AUTH_USER_MODEL:
             paths.append(f"{field.name}_id")

@@ -1,7 +1,7 @@
 """Looking everywhere: which fragments others share, where something is found, cleaning it, and what is left."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from apps.core.purging.places import Hits, Place
 from apps.core.purging.trace import Trace, redact_text, redact_value
 from apps.core.registries import purge_places
 
-MIN_CLEANED = 64
+MIN_CLEANED = 150
 """A character column of fewer signs holds a name that something goes by: it is reported, not rewritten."""
 
 
@@ -105,37 +105,38 @@ def clear(trace: Trace, hits: Hits) -> dict[str, int]:
         if place.clear is not None:
             with transaction.atomic():
                 removed[key] += place.clear(trace, hits)
-    for name, keys in hits.items():
-        key, place = known.get(name, (name, None))
-        if place is None or (place.clear is None and not place.keep):
-            column = next(column for column in columns() if column.name == name)
-            removed[key] += clean_column(column, keys, trace)
+    for column in columns():
+        if column.name in hits and _is_cleaned_string_by_string(known.get(column.name)):
+            key = known[column.name][0] if column.name in known else column.name
+            removed[key] += clean_column(column, hits[column.name], trace)
     return removed
 
 
-def clean_column(column: Column, keys: list[Any] | Any, trace: Trace) -> int:
+def _is_cleaned_string_by_string(entry: tuple[str, Place] | None) -> bool:
+    return entry is None or (entry[1].clear is None and not entry[1].keep)
+
+
+def clean_column(column: Column, keys: Iterable[Any], trace: Trace) -> int:
     """Take the fragments out of the strings of some rows, leaving everything else as it is."""
     field = column.model._meta.get_field(column.field)
-    if isinstance(field, models.BinaryField | models.FileField):
-        return 0
     limit = field.max_length if isinstance(field, models.CharField) else None
-    if limit is not None and limit < MIN_CLEANED:
+    if isinstance(field, models.BinaryField | models.FileField) or (limit or MIN_CLEANED) < MIN_CLEANED:
         return 0
-    changed = 0
-    rows = column.model._base_manager
-    for pk in keys:
+    return sum(_clean_value(column, pk, limit, trace) for pk in keys)
+
+
+@transaction.atomic
+def _clean_value(column: Column, pk: Any, limit: int | None, trace: Trace) -> int:
+    """Clean one value; 0 where it is clean, or where another row has the cleaned one already and must be alone in it."""
+    row = column.model._base_manager.filter(pk=pk)
+    value = row.values_list(column.field, flat=True).first()
+    cleaned = redact_text(value, trace) if isinstance(value, str) else redact_value(value, trace)
+    if cleaned == value:
+        return 0
+    if isinstance(cleaned, str) and limit:
+        cleaned = cleaned[:limit]
+    try:
         with transaction.atomic():
-            value = rows.filter(pk=pk).values_list(column.field, flat=True).first()
-            if not value:
-                continue
-            cleaned = redact_text(value, trace) if isinstance(value, str) else redact_value(value, trace)
-            if cleaned == value:
-                continue
-            if isinstance(cleaned, str) and limit:
-                cleaned = cleaned[:limit]
-            try:
-                with transaction.atomic():
-                    changed += rows.filter(pk=pk).update(**{column.field: cleaned})
-            except IntegrityError:
-                continue
-    return changed
+            return row.update(**{column.field: cleaned})
+    except IntegrityError:
+        return 0

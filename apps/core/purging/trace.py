@@ -15,6 +15,9 @@ MARKER = "[removed by the user]"
 
 _TEXT_KEYS = frozenset({"text", "content", "excerpt", "summary", "title", "tags", "category"})
 """In an object that names the purged row, these hold words of it, quoted or not."""
+_NAMES = frozenset({"id", "name", "note_id", "role", "tool_use_id", "type"})
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""What something goes by in an object: a tool's name cannot be rewritten without breaking what refers to it."""
 _PIECES = '{"texts"'
 """How a text begins that is kept in pieces, as it was streamed: a word may go from one into the next."""
 _BARE_ID = re.compile(r"(?:note-)?[0-9a-f-]{32,36}", re.IGNORECASE)
@@ -128,6 +131,9 @@ def _object(value: dict[str, Any], trace: Trace, strict: bool) -> dict[str, Any]
     strict = strict or any(trace.names(item) for item in scalars)
     cleaned = {}
     for key, item in value.items():
+        if key in _NAMES and isinstance(item, str) and _NAME.fullmatch(item):
+            cleaned[key] = item
+            continue
         told = (direct and key in _TEXT_KEYS) or (strict and key == "summary")
         if told and item and not _is_json(item):
             cleaned[key] = [] if isinstance(item, list) else MARKER

@@ -31,7 +31,7 @@ class PlaceOutput(serializers.Serializer[Any]):
     """One place that was looked into, counted in rows."""
 
     place = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # the name of one of its own attributes
     why = serializers.CharField(help_text="Why something is left there.")
     found = serializers.IntegerField()
     removed = serializers.IntegerField()
@@ -57,7 +57,7 @@ class ReceiptOutput(serializers.Serializer[Any]):
     """What a purge found, removed and left. Holds no word of what was purged."""
 
     id = serializers.UUIDField()
-    source = serializers.ChoiceField(Purged.choices)
+    source = serializers.ChoiceField(Purged.choices)  # type: ignore[assignment]  # likewise
     memory_id = serializers.UUIDField(help_text="The note, or the file.")
     ids = serializers.ListField(child=serializers.UUIDField())
     state = serializers.ChoiceField(PurgeState.choices)
@@ -95,7 +95,7 @@ class RelatedNoteOutput(serializers.Serializer[Any]):
 class PreviewOutput(serializers.Serializer[Any]):
     """What a purge would touch beside the note itself."""
 
-    source = serializers.ChoiceField(Purged.choices)
+    source = serializers.ChoiceField(Purged.choices)  # type: ignore[assignment]  # likewise
     id = serializers.UUIDField()
     source_messages = SourceOutput(many=True)
     related = RelatedNoteOutput(many=True)
