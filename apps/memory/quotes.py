@@ -3,25 +3,23 @@
 import re
 from collections.abc import Iterable
 
-from apps.search.language.analysis import detect_language, split_words, stems, stop_words
+from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 
-_FENCE = re.compile(r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)")
-_TAGGED = re.compile(
-    r"(?is)<(document|documents|quote|blockquote|page|email|file|context|article)\b[^>]*>.*?(?:</\1\s*>|\Z)"
-)
-_TRIPLE = re.compile(r'(?s)"""(.*?)(?:"""|\Z)')
-_FORWARDED = re.compile(
-    r"(?im)^[ \t]*(?:-{2,}[ \t]*(?:original message|forwarded message|begin forwarded message|ursprüngliche nachricht|"
-    r"weitergeleitete nachricht|message d'origine|mensaje original).*|begin forwarded message:.*|"
-    r"on .{4,80} wrote:[ \t]*|am .{4,80} schrieb .{2,80}:[ \t]*)$"
-)
-_ADDRESS = re.compile(r"[^\s<>()\"',;]*(?:://|@|\w\.\w)[^\s<>()\"',;]*")
+from .capture.quotes import split_quotes
+
+_BETWEEN = re.compile(r"[\s<>()\"',;]+")
+_ADDRESS = re.compile(r"://|@|\w\.\w")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 
 FRAMING = frozenset(
     [
         "user",
         "users",
+        "nutzer",
+        "benutzer",
+        "utilisateur",
+        "usuario",
+        "utente",
         "name",
         "named",
         "names",
@@ -72,19 +70,13 @@ _LIKING = frozenset(
 
 
 def own_words(text: str) -> str:
-    """A message without what it quotes: lines that begin with >, fenced blocks, tagged or triple-quoted documents, and
-    forwarded or answered mail. What is pasted without any mark cannot be told from the speaker's own."""
-    forwarded = _FORWARDED.search(text)
-    if forwarded:
-        text = text[: forwarded.start()]
-    for pattern in (_FENCE, _TAGGED, _TRIPLE):
-        text = pattern.sub("\n", text)
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">")).strip()
+    """A message without what it quotes; what is pasted without any mark cannot be told from the speaker's own."""
+    return "\n".join(part for part, quoted in split_quotes(text) if not quoted)
 
 
 def quotes_others(text: str) -> bool:
     """Whether a message holds something that `own_words` leaves out."""
-    return len("".join(own_words(text).split())) < len("".join(text.split()))
+    return any(quoted for _, quoted in split_quotes(text))
 
 
 def grounded(content: str, said: Iterable[str]) -> bool:
@@ -95,21 +87,20 @@ def grounded(content: str, said: Iterable[str]) -> bool:
     spoken = "\n".join(said)
     if not spoken.strip():
         return False
-    exact = {
-        match.casefold().strip(".") for pattern in (_ADDRESS, _NUMBER) for match in pattern.findall(content)
-    }
-    heard = {
-        match.casefold().strip(".") for pattern in (_ADDRESS, _NUMBER) for match in pattern.findall(spoken)
-    }
-    telling = _telling(content)
-    return (
-        bool(telling or exact) and exact <= heard and telling <= _all_stems(spoken, detect_language(content))
-    )
+    exact, heard = _exact(content), _exact(spoken)
+    language = detect_language(f"{content}\n{spoken}")
+    telling = _telling(content, language)
+    return bool(telling or exact) and exact <= heard and telling <= _all_stems(spoken, language)
 
 
-def _telling(text: str) -> set[str]:
-    language = detect_language(text)
-    stop = stop_words(language)
+def _exact(text: str) -> set[str]:
+    """Addresses of the web and of mail, and numbers, as they are written."""
+    addresses = {word.casefold().strip(".") for word in _BETWEEN.split(text) if _ADDRESS.search(word)}
+    return addresses | set(_NUMBER.findall(text))
+
+
+def _telling(text: str, language: str) -> set[str]:
+    stop = stop_words(language) | stop_words(DEFAULT_LANGUAGE)
     words = [word for word in split_words(text) if word not in stop and word not in FRAMING]
     return set(stems(_alike(words), language))
 

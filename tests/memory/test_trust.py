@@ -11,9 +11,8 @@ from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.runner.registry import registry as runners
 from apps.core.database import in_db
 from apps.memory.models import Memory, MemoryFile, Origin, Status, Trust
-from apps.memory.services import Change, Provenance, memory_create
+from apps.memory.services import Provenance, memory_create
 from apps.memory.services.files import file_write
-from apps.memory.trust import least_trust
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation
 from tests.memory.conftest import found_texts
@@ -205,26 +204,6 @@ def test_no_tool_decides_on_what_waits() -> None:
         assert "review_" not in text.replace("review_reason", ""), module
     names = {known.name for known in registry.all_tools()}
     assert not {name for name in names if "accept" in name or "review" in name or "approve" in name}
-
-
-@pytest.mark.parametrize(
-    ("given", "least"),
-    [
-        ((Trust.USER, Trust.ASSISTANT), Trust.ASSISTANT),
-        ((Trust.UNTRUSTED, Trust.USER), Trust.UNTRUSTED),
-        ((Trust.USER,), Trust.USER),
-        (("assistant", "untrusted", "user"), Trust.UNTRUSTED),
-    ],
-)
-def test_the_least_trust_counts(given: tuple[Trust, ...], least: Trust) -> None:
-    assert least_trust(*given) == least
-
-
-def test_a_change_is_worth_what_its_actors_words_are() -> None:
-    assert Change(actor=Origin.API).by_hand
-    assert Change(actor=Origin.ASSISTANT).words == Trust.ASSISTANT
-    assert not Change(actor=Origin.USER, trust=Trust.UNTRUSTED).by_hand
-    assert Change(actor=Origin.IMPORT).words == Trust.UNTRUSTED
 
 
 async def test_an_answer_to_a_question_is_the_users_own_word(alice: User, model: AnthropicServer) -> None:
