@@ -59,7 +59,7 @@ def run(options: dict[str, Any]) -> Report:
         for size, user in users.items():
             make_capabilities(user, size)
         _prompt_sizes(report, users)
-        _found(report, users[max(sizes)], max(sizes))
+        measure_found(report, users[max(sizes)], max(sizes))
     return report
 
 
@@ -143,7 +143,7 @@ def _answer(request: dict[str, Any]) -> list[Block]:
     return [{"type": "text", "text": "I will see."}]
 
 
-def _found(report: Report, user: User, count: int) -> None:
+def measure_found(report: Report, user: User, count: int) -> None:
     """Asks for each tool in other words; the baseline counts the words of the request in name and description."""
     asked = targets()[:count]
     table = report.section(

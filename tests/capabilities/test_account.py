@@ -1,0 +1,83 @@
+"""What an account's deletion, export, figures, search and the admin do about capabilities."""
+
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.accounts.services import user_delete
+from apps.capabilities import services
+from apps.capabilities.models import Capability, CapabilityVersion
+from apps.core.registries import exporters, stats_providers
+from apps.search.documents import Scope, Source
+from apps.search.selectors import search
+from tests.capabilities.making import GREETING, make
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_deleting_the_account_takes_the_files(alice: User, bob: User, admin: User) -> None:
+    hers, his = make(alice), make(bob)
+    user_delete(user=alice)
+    root = settings.IZZY_DATA_DIR / "capabilities"
+    assert not (root / str(hers.pk)).exists()
+    assert (root / str(his.pk)).exists()
+
+
+def test_the_export_holds_every_version_with_its_files_and_no_secret(alice: User) -> None:
+    services.user_secret_set(user_id=alice.pk, name="GREET_KEY", value="value-of-the-key")
+    made = make(alice, secrets=["GREET_KEY"])
+    services.capability_update(user_id=alice.pk, capability_id=made.pk, description="Second.")
+    rows = list(exporters["capabilities"](alice.pk))
+    assert [row["type"] for row in rows] == ["capability", "capability_version", "capability_version"]
+    assert rows[0]["version"] == 2
+    assert rows[1]["files"]["main.py"] == GREETING
+    assert rows[2]["description"] == "Second."
+    assert "value-of-the-key" not in str(rows)
+
+
+def test_the_figures(alice: User) -> None:
+    make(alice, hosts=["api.example.org"])
+    off = make(alice, "other")
+    services.capability_disable(user_id=alice.pk, capability_id=off.pk)
+    figures = stats_providers["capabilities"](alice.pk)
+    assert (figures["total"], figures["by_status"]["active"], figures["by_status"]["disabled"]) == (2, 1, 1)
+    assert figures["waiting_for_approval"] == 1
+
+
+def test_only_active_ones_are_found_by_search(alice: User, bob: User) -> None:
+    capabilities = Scope(sources=frozenset({Source.CAPABILITY}))
+
+    def found(user: User) -> list[str]:
+        return [hit.text.split("\n")[0] for hit in search(user.pk, "greet somebody", scope=capabilities)]
+
+    made = make(alice)
+    assert found(alice) == ["greeter"]
+    assert found(bob) == []
+    services.capability_disable(user_id=alice.pk, capability_id=made.pk)
+    assert found(alice) == []
+    services.capability_enable(user_id=alice.pk, capability_id=made.pk)
+    services.capability_update(user_id=alice.pk, capability_id=made.pk, description="Salute a person.")
+    assert "Salute a person." in search(alice.pk, "salute", scope=capabilities)[0].text
+    services.capability_delete(user_id=alice.pk, capability_id=made.pk)
+    assert found(alice) == []
+
+
+def test_the_admin_shows_disables_and_deletes(
+    alice: User, admin: User, sign_in: Callable[[User], Client]
+) -> None:
+    made = make(alice)
+    browser = sign_in(admin)
+    for model in ("capability", "capabilityversion", "execution"):
+        assert browser.get(f"/admin/capabilities/{model}/").status_code == 200
+    assert "greeter" in browser.get("/admin/capabilities/capability/?q=greet").content.decode()
+    assert browser.get(f"/admin/capabilities/capability/{made.pk}/change/").status_code == 200
+    chosen = {"action": "disable", "_selected_action": [str(made.pk)]}
+    browser.post("/admin/capabilities/capability/", chosen)
+    assert Capability.objects.for_user(alice).get().status == "disabled"
+    browser.post(f"/admin/capabilities/capability/{made.pk}/delete/", {"post": "yes"})
+    assert not Capability.objects.for_user(alice).exists()
+    assert not CapabilityVersion.objects.for_user(alice).exists()
+    assert not (settings.IZZY_DATA_DIR / "capabilities" / str(made.pk)).exists()

@@ -1,0 +1,98 @@
+"""`manage.py retest`, and what is suggested for retirement."""
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.capabilities import services
+from apps.capabilities.models import Capability, CapabilityVersion
+from apps.capabilities.selectors import capability_get, retire_reason
+from tests.capabilities.making import make
+
+pytestmark = pytest.mark.django_db(transaction=True)
+needs_sandbox = pytest.mark.usefixtures("real_sandbox")
+
+EXAMPLES = [{"input": {"name": "Ada"}, "expect": "Hello, Ada"}, {"input": {"name": "Bo"}}]
+
+
+def retest(*args: str) -> tuple[str, int]:
+    out = StringIO()
+    try:
+        call_command("retest", *args, stdout=out, no_color=True)
+    except SystemExit as end:
+        return out.getvalue(), int(str(end.code))
+    return out.getvalue(), 0
+
+
+@needs_sandbox
+def test_examples_that_pass_and_fail(alice: User, bob: User) -> None:
+    make(alice, "good", examples=EXAMPLES)
+    make(alice, "bad", examples=[*EXAMPLES, {"input": {"name": "Cy"}, "expect": "Goodbye"}])
+    make(
+        bob, "broken", main="def run(args):\n    raise KeyError('x')\n", examples=[{"input": {"name": "Di"}}]
+    )
+    make(bob, "untested")
+    off = make(bob, "off", examples=EXAMPLES)
+    services.capability_disable(user_id=bob.pk, capability_id=off.pk)
+    said, code = retest()
+    assert code == 1
+    assert "alice/good v1: ok (2 examples)" in said
+    assert "alice/bad v1: FAILED (3 examples)" in said
+    assert "Example 3: expected 'Goodbye', got 'Hello, Cy!'" in said
+    assert "bob/broken v1: FAILED" in said
+    assert "KeyError: 'x'" in said
+    assert "bob/untested v1: no examples" in said
+    assert "off" not in said
+    assert "1 pass, 2 fail, 1 have no examples." in said
+    assert retire_reason(capability_get(alice.pk, "bad")) == "Its examples fail."
+    assert retire_reason(capability_get(alice.pk, "good")) == ""
+    tested = CapabilityVersion.objects.for_user(alice).get(capability__name="good")
+    assert tested.tested_at is not None
+    assert capability_get(alice.pk, "good").runs == 0
+
+
+@needs_sandbox
+def test_only_one_or_only_a_users(alice: User, bob: User) -> None:
+    make(alice, "good", examples=EXAMPLES)
+    make(bob, "other", examples=EXAMPLES)
+    said, code = retest("--user", "alice")
+    assert (code, "other" in said) == (0, False)
+    said, code = retest("other")
+    assert (code, "good" in said) == (0, False)
+    for args in (["nonsense"], ["--user", "nobody"]):
+        with pytest.raises(CommandError):
+            call_command("retest", *args)
+
+
+def test_without_a_sandbox_nothing_is_marked(alice: User, settings: Any) -> None:
+    settings.IZZY_SANDBOX = "none"
+    make(alice, examples=EXAMPLES)
+    with pytest.raises(CommandError, match="IZZY_SANDBOX"):
+        call_command("retest")
+    assert CapabilityVersion.objects.for_user(alice).get().tested_at is None
+
+
+@needs_sandbox
+def test_from_its_page(alice: User, sign_in: Any) -> None:
+    make(alice, examples=EXAMPLES)
+    browser: Client = sign_in(alice)
+    assert (
+        "All 2 examples pass." in browser.post("/capabilities/greeter/retest/", follow=True).content.decode()
+    )
+
+
+def test_what_was_not_used_for_long_is_suggested_for_retirement(alice: User, sign_in: Any) -> None:
+    capability = make(alice)
+    assert retire_reason(capability) == ""
+    long_ago = timezone.now() - timedelta(days=100)
+    Capability.objects.for_user(alice).update(created_at=long_ago, updated_at=long_ago, last_run_at=long_ago)
+    assert retire_reason(capability_get(alice.pk, "greeter")) == "Not used for 100 days."
+    page = sign_in(alice).get("/capabilities/").content.decode()
+    assert "Not used for 100 days." in page
