@@ -16,6 +16,7 @@ FRAMING = frozenset(
         "user",
         "users",
         "nutzer",
+        "nutzers",
         "benutzer",
         "utilisateur",
         "usuario",

@@ -15,7 +15,7 @@ from apps.memory.trust import least_trust
         ("The user's sister Anna was born on 3 May 1990.", ["My sister is Anna", "she was born 3 May 1990"]),
         ("The user likes jazz.", ["I love jazz"]),
         ("The user's mail is ana@example.org.", ["my mail is ana@example.org, please"]),
-        ("Der Nutzer wohnt in Bremen.", ["Ich wohne in Bremen und rudere"]),
+        ("Der Hund des Nutzers heißt Bello.", ["Mein Hund heißt Bello und schläft viel"]),
     ],
 )
 def test_what_the_user_said_is_grounded(content: str, said: list[str]) -> None:
