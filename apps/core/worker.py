@@ -25,6 +25,8 @@ HEARTBEAT_EVERY = timedelta(seconds=10)
 HEARTBEAT_MISSED = timedelta(seconds=60)
 TICK_SECONDS = 0.5
 TASK_POLL_SECONDS = 0.5
+NICENESS = 10
+"""Who waits for an answer in the chat goes before everything that is done in the background, sandboxes of builds included."""
 
 
 class SweepThread(threading.Thread):
@@ -56,6 +58,11 @@ class SweepThread(threading.Thread):
     def stop(self, timeout: float = 5.0) -> None:
         self._stopping.set()
         self.join(timeout)
+
+
+def stand_back() -> None:
+    """Has this process, and what it starts, wait for others where the processor is short."""
+    os.nice(max(0, NICENESS - os.nice(0)))
 
 
 def run_worker() -> None:

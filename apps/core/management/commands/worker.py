@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from apps.core.lifeline import hold_lifeline, wait_at_gate
-from apps.core.worker import run_worker
+from apps.core.worker import run_worker, stand_back
 
 
 class Command(BaseCommand):
@@ -15,4 +15,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         hold_lifeline()
         wait_at_gate()
+        stand_back()
         run_worker()
