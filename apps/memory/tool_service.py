@@ -10,44 +10,30 @@ from apps.core.database import in_db
 from apps.core.errors import NotFound
 from apps.core.ids import note_id, parse_id
 from apps.core.text import clean_text
-from apps.search.documents import Hit, Scope, Source
+from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
 from . import services
 from .deep import Asked, deep_memory
 from .fields import clean_category, clean_time
 from .fragments import fragment_json, with_hint
-from .models import Memory, Origin, ReviewReason, Status, Trust
+from .models import Origin, Status, Trust
 from .reading import Reading
 from .searching import NOTES, notes_search
 from .selectors import (
-    PRIORITY_FLOOR,
     NoteFilter,
     RecallFilter,
-    RelatedNote,
     memory_get,
     memory_recall,
     related_notes,
     texts_at,
 )
 from .services import BY_ASSISTANT, Change, Provenance
+from .tool_answers import near_json, note_json, said_json, waits, written
 
 MAX_QUERY_CHARS = 10_000
-WHOLE_TEXT_CHARS = 2000
-"""A longer note is answered by its best passage."""
-
 FOLLOWED = (Status.ACTIVE, Status.SUPERSEDED)
 """The notes that the assistant gets to see by following links: none that wait for review or were put away."""
-
-WAITING = {
-    ReviewReason.UNTRUSTED: "it may repeat what a page, a file or somebody else said",
-    ReviewReason.SENSITIVE: "it is sensitive",
-    ReviewReason.EVERYTHING: "they review everything you remember",
-}
-TO_REVIEW = (
-    "{what} waits for the user's review, because {why}. Until they accept it on the review page it is not remembered, "
-    "and you cannot accept it: tell them that it waits there."
-)
 
 UNKNOWN_NOTE = (
     "There is no note with the id {id!r}. Call memory_search to find the note and use the note_id it gives."
@@ -94,7 +80,7 @@ class NoteTools:
         found = found_notes(self.user_id, query, top_k=top_k, scope=scope, category=category)
         if conversation_id is not None:
             said = Scope(sources=frozenset({Source.CONVERSATION}), conversation_id=conversation_id)
-            found += [_from_conversation(hit) for hit in search(self.user_id, query, top_k=top_k, scope=said)]
+            found += [said_json(hit) for hit in search(self.user_id, query, top_k=top_k, scope=said)]
             found.sort(key=lambda item: -item["score"])
         found = found[:top_k]
         shown = [parse_id(item["note_id"]) for item in found if item["note_id"]]
@@ -117,13 +103,13 @@ class NoteTools:
     def _save(self, content: str, fields: dict[str, Any]) -> dict[str, Any]:
         provenance = Provenance(
             origin=Origin.ASSISTANT,
-            trust=self.reading.trust_of(_written(content, fields)),
+            trust=self.reading.trust_of(written(content, fields)),
             conversation_id=self.conversation_id,
             message_id=self.message_id,
         )
         note = services.memory_submit(user_id=self.user_id, content=content, provenance=provenance, **fields)
         if note.status == Status.PENDING:
-            return _waits(note, "The note")
+            return waits(note, "The note")
         return {"note_id": note.note_id, "message": "Saved."}
 
     async def update(self, note_id: str, content: str) -> dict[str, Any]:
@@ -143,7 +129,7 @@ class NoteTools:
             user_id=self.user_id, memory_id=memory_id, change=change, content=content
         )
         if note.pk != memory_id:
-            return _waits(note, "The change") | {"note_id": present.note_id}
+            return waits(note, "The change") | {"note_id": present.note_id}
         return {"note_id": note.note_id, "message": "Updated; the old text is kept in the note's history."}
 
     async def delete(self, note_id: str) -> dict[str, Any]:
@@ -193,7 +179,7 @@ class NoteTools:
     def _related(self, memory_id: UUID, depth: int, limit: int) -> dict[str, Any]:
         near = related_notes(self.user_id, memory_id, depth=depth, limit=limit, statuses=FOLLOWED)
         services.access_record(user_id=self.user_id, memory_ids=[found.note.pk for found in near])
-        return with_hint({"count": len(near), "memories": [_near(found) for found in near]})
+        return with_hint({"count": len(near), "memories": [near_json(found) for found in near]})
 
     async def deep(self, query: str, *, progress: Progress, turn_id: UUID | None) -> dict[str, Any]:
         """See `apps.memory.deep`. Counts the access."""
@@ -214,30 +200,11 @@ class NoteTools:
             raise NotFound(UNKNOWN_NOTE.format(id=note_id[:60])) from error
 
 
-def _written(content: str, fields: dict[str, Any]) -> str:
-    """What of a new note has to stand in the user's words: the text, and what of its labels says more than one word."""
-    labels = [*fields.get("tags", []), fields.get("category", "")]
-    return "\n".join([content, *(label for label in labels if not label.isalpha() and label)])
-
-
-def _waits(note: Memory, what: str) -> dict[str, Any]:
-    """What the model is told of a note that the user has to see first."""
-    why = WAITING[ReviewReason(note.review_reason)]
-    return {"note_id": note.note_id, "status": note.status, "message": TO_REVIEW.format(what=what, why=why)}
-
-
 def _known_id(value: str) -> UUID:
     try:
         return parse_id(value)
     except NotFound as error:
         raise NotFound(UNKNOWN_NOTE.format(id=value[:60])) from error
-
-
-def _near(found: RelatedNote) -> dict[str, Any]:
-    """A note and the way to it; a superseded one says so."""
-    way = {"depth": found.depth, "relation": found.relation, "weight": found.weight}
-    state = {} if found.note.status == Status.ACTIVE else {"status": found.note.status}
-    return {**fragment_json(found.note), **way, "via": note_id(found.via_id), **state}
 
 
 def found_notes(
@@ -246,30 +213,4 @@ def found_notes(
     """The best notes for a query as `memory_search` answers them."""
     found = notes_search(user_id, query, wanted=NoteFilter(category=category), top_k=top_k, scope=scope)
     former = texts_at(user_id, [note.pk for _, note in found], scope.as_of) if scope.as_of else {}
-    return [_from_note(hit, note, former.get(note.pk, "")) for hit, note in found]
-
-
-def _from_note(hit: Hit, note: Memory, former: str) -> dict[str, Any]:
-    text = former or note.content
-    found: dict[str, Any] = {
-        "note_id": note.note_id,
-        "text": text if len(text) <= WHOLE_TEXT_CHARS else former[:WHOLE_TEXT_CHARS] or hit.text,
-        "score": round(hit.relevance, 3),
-        "source": str(Source.MEMORY),
-        "created_at": note.created_at.isoformat(timespec="seconds"),
-    }
-    if note.present < PRIORITY_FLOOR:
-        found["faded"] = True
-    if note.trust == Trust.UNTRUSTED:
-        found["untrusted"] = True
-    return found
-
-
-def _from_conversation(hit: Hit) -> dict[str, Any]:
-    return {
-        "note_id": None,
-        "text": hit.text,
-        "score": round(hit.relevance, 3),
-        "source": str(Source.CONVERSATION),
-        "created_at": hit.happened_at.isoformat(timespec="seconds"),
-    }
+    return [note_json(hit, note, former.get(note.pk, "")) for hit, note in found]

@@ -1,0 +1,70 @@
+"""What the note tools answer the model."""
+
+from typing import Any
+
+from apps.core.ids import note_id
+from apps.search.documents import Hit, Source
+
+from .fragments import fragment_json
+from .models import Memory, ReviewReason, Status, Trust
+from .selectors import PRIORITY_FLOOR, RelatedNote
+
+WHOLE_TEXT_CHARS = 2000
+"""A longer note is answered by its best passage."""
+
+WAITING = {
+    ReviewReason.UNTRUSTED: "it may repeat what a page, a file or somebody else said",
+    ReviewReason.SENSITIVE: "it is sensitive",
+    ReviewReason.EVERYTHING: "they review everything you remember",
+}
+TO_REVIEW = (
+    "{what} waits for the user's review, because {why}. Until they accept it on the review page it is not remembered, "
+    "and you cannot accept it: tell them that it waits there."
+)
+
+
+def written(content: str, fields: dict[str, Any]) -> str:
+    """What of a new note has to stand in the user's words: the text, and what of its labels says more than one word."""
+    labels = [*fields.get("tags", []), fields.get("category", "")]
+    return "\n".join([content, *(label for label in labels if not label.isalpha() and label)])
+
+
+def waits(note: Memory, what: str) -> dict[str, Any]:
+    """What the model is told of a note that the user has to see first."""
+    why = WAITING[ReviewReason(note.review_reason)]
+    return {"note_id": note.note_id, "status": note.status, "message": TO_REVIEW.format(what=what, why=why)}
+
+
+def near_json(found: RelatedNote) -> dict[str, Any]:
+    """A note and the way to it; a superseded one says so."""
+    way = {"depth": found.depth, "relation": found.relation, "weight": found.weight}
+    state = {} if found.note.status == Status.ACTIVE else {"status": found.note.status}
+    return {**fragment_json(found.note), **way, "via": note_id(found.via_id), **state}
+
+
+def note_json(hit: Hit, note: Memory, former: str) -> dict[str, Any]:
+    """A note that a search found; `former` is its text at another time, where that was asked for and differs."""
+    text = former or note.content
+    found: dict[str, Any] = {
+        "note_id": note.note_id,
+        "text": text if len(text) <= WHOLE_TEXT_CHARS else former[:WHOLE_TEXT_CHARS] or hit.text,
+        "score": round(hit.relevance, 3),
+        "source": str(Source.MEMORY),
+        "created_at": note.created_at.isoformat(timespec="seconds"),
+    }
+    if note.present < PRIORITY_FLOOR:
+        found["faded"] = True
+    if note.trust == Trust.UNTRUSTED:
+        found["untrusted"] = True
+    return found
+
+
+def said_json(hit: Hit) -> dict[str, Any]:
+    """What was said in the conversation."""
+    return {
+        "note_id": None,
+        "text": hit.text,
+        "score": round(hit.relevance, 3),
+        "source": str(Source.CONVERSATION),
+        "created_at": hit.happened_at.isoformat(timespec="seconds"),
+    }
