@@ -185,27 +185,6 @@ async def test_an_untrusted_note_that_is_found_taints_the_conversation(
     assert (await notes(alice))[EVIL] == (Status.PENDING, Trust.UNTRUSTED)
 
 
-def test_no_tool_decides_on_what_waits() -> None:
-    """The words of the queue's services stand in no module that a tool runs."""
-    from pathlib import Path
-
-    import apps.memory
-
-    home = Path(apps.memory.__file__).parent
-    modules = [
-        *home.glob("tool*.py"),
-        home / "file_tool.py",
-        *home.glob("deep/*.py"),
-        *home.glob("files/*.py"),
-    ]
-    assert len(modules) > 8
-    for module in modules:
-        text = module.read_text()
-        assert "review_" not in text.replace("review_reason", ""), module
-    names = {known.name for known in registry.all_tools()}
-    assert not {name for name in names if "accept" in name or "review" in name or "approve" in name}
-
-
 async def test_an_answer_to_a_question_is_the_users_own_word(alice: User, model: AnthropicServer) -> None:
     own = "The user's dentist is Doctor Abendroth."
     place = await conversation(alice)
