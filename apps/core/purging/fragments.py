@@ -10,7 +10,7 @@ RUN = 5
 """So many words of a text in a row are a quotation of it; a shorter text is quoted as a whole."""
 MIN_RUN = 3
 """A text of fewer words is no quotation by itself: only its distinctive words tell it."""
-MAX_NEEDLES = 60
+MAX_NEEDLES = 200
 
 _DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"

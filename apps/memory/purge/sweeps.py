@@ -14,7 +14,7 @@ from .services import purge, purge_resume
 
 logger = logging.getLogger(__name__)
 
-BATCH = 100
+BATCH = 25
 STALE = timedelta(minutes=10)
 
 
