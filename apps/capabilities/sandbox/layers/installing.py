@@ -76,6 +76,7 @@ async def _install(prepared: Prepared, layer: Path, requirements: Sequence[str])
 
 def _put_in_place(made: Path, layer: Path) -> None:
     made.mkdir(exist_ok=True)  # nothing to install: all markers said no
+    (made / ".lock").unlink(missing_ok=True)  # uv's own
     os.utime(made)
     made.rename(layer)
 
