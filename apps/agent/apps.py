@@ -12,6 +12,7 @@ class AgentConfig(AppConfig):
         from apps.agent.web.choice import check_search
         from apps.agent.web.search import try_search
         from apps.agent.web.tools import WEB_TOOLS
+        from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
         from apps.core.registries import banners, choices, connection_tests, warmups
 
@@ -23,6 +24,7 @@ class AgentConfig(AppConfig):
         connection_tests.register("web search", try_search)
         banners.register("model", status.offline_banner)
         warmups.register("model", sdk.warm_up)
+        warmups.register("web", warm_up_web)
         choices.register("tools", status.tool_choices)
         choices.register("toolsets", status.toolset_choices)
         choices.register("models", status.model_choices)

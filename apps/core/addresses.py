@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar
 
-import idna
 from django.conf import settings
 
 from apps.core.errors import IzzyError
@@ -195,6 +194,8 @@ def _ascii(host: str) -> str:
     """As browsers do (UTS 46): full-width digits, other dots and ligatures become what they stand for."""
     if host.isascii():
         return host.lower()
+    import idna  # for the few that are not ASCII: its tables take a while to load
+
     try:
         return idna.encode(host, uts46=True).decode()
     except (idna.IDNAError, UnicodeError) as error:

@@ -8,11 +8,10 @@ from uuid import UUID
 
 from apps.agent.tools.base import ToolContext, ToolFailure
 from apps.agent.web.fetching import fetch_page
+from apps.agent.web.limits import PART_CHARS
 from apps.agent.web.quoting import quoted
 from apps.agent.web.reader.parent import Document, read_page
 
-PART_CHARS = 16_000
-"""Of one answer; a longer page is read in parts."""
 KEPT_SECONDS = 600.0
 KEPT_CHARS = 8_000_000
 

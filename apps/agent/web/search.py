@@ -8,11 +8,17 @@ from django.conf import settings
 from apps.agent.endpoint import current_endpoint
 from apps.agent.tools.base import ToolContext, ToolFailure
 from apps.agent.web.choice import HOW_TO, LABELS, Engine, engine_for, own_engine
-from apps.agent.web.engines import Query, brave, searxng
 from apps.core.health import CheckResult
 
 DEFAULT_COUNT = 8
-ENGINES = {Engine.SEARXNG: searxng, Engine.BRAVE: brave}
+OWN = (Engine.SEARXNG, Engine.BRAVE)
+
+
+async def _found(engine: Engine, words: str, *, count: int, recency: str = "") -> list[dict[str, str]]:
+    from apps.agent.web import engines  # at first use: HTTP takes a while to import
+
+    ask = engines.searxng if engine == Engine.SEARXNG else engines.brave
+    return [hit.to_json() for hit in await ask(engines.Query(words=words, count=count, recency=recency))]
 
 
 def try_search() -> CheckResult:
@@ -21,10 +27,10 @@ def try_search() -> CheckResult:
     if engine_for(endpoint) == Engine.ANTHROPIC:
         return CheckResult(True, "Anthropic searches inside its answers; test the model instead.")
     engine = own_engine()
-    if engine not in ENGINES:
+    if engine not in OWN:
         return CheckResult(False, "No search engine is configured.", HOW_TO)
     try:
-        found = asyncio.run(ENGINES[engine](Query(words="weather", count=5)))
+        found = asyncio.run(_found(engine, "weather", count=5))
     except ToolFailure as error:
         return CheckResult(False, str(error))
     return CheckResult(True, f"{LABELS[engine]} answers: {len(found)} pages found.")
@@ -35,18 +41,16 @@ async def web_search(context: ToolContext, args: dict[str, Any]) -> dict[str, An
     if settings.IZZY_WEB_SEARCH == "off":
         raise ToolFailure("Web search is turned off on this instance. Do without it, and tell the user so.")
     engine = own_engine()
-    if engine not in ENGINES:
+    if engine not in OWN:
         raise ToolFailure(
             f"No search engine is configured. Tell the user: {HOW_TO} Pages whose address is known can be opened."
         )
-    query = Query(
-        words=" ".join(args["query"].split()),
-        count=args.get("count", DEFAULT_COUNT),
-        recency=args.get("recency", ""),
-    )
-    if not query.words:
+    words = " ".join(args["query"].split())
+    if not words:
         raise ToolFailure("The query is empty. Say what to look for.")
-    await context.emit({"status": "searching", "query": query.words, "engine": LABELS[engine]})
-    found = await ENGINES[engine](query)
+    await context.emit({"status": "searching", "query": words, "engine": LABELS[engine]})
+    found = await _found(
+        engine, words, count=args.get("count", DEFAULT_COUNT), recency=args.get("recency", "")
+    )
     await context.emit({"status": "found", "count": len(found)})
-    return {"query": query.words, "engine": LABELS[engine], "results": [hit.to_json() for hit in found]}
+    return {"query": words, "engine": LABELS[engine], "results": found}

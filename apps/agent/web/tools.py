@@ -1,12 +1,31 @@
-"""The tools of the web, as the model sees them."""
+"""The tools of the web, as the model sees them. What they do is loaded at first use: HTTP takes a while to import."""
 
-from apps.agent.tools.base import Tier, Tool
-from apps.agent.web.pages import PART_CHARS, open_page
-from apps.agent.web.search import web_search
-from apps.agent.web.urls import MAX_URL_CHARS
+import importlib
+from typing import Any
 
-MAX_SEARCHES = 5
-"""In one answer, where the endpoint searches itself."""
+from apps.agent.tools.base import Tier, Tool, ToolContext
+from apps.agent.web.limits import MAX_SEARCHES, MAX_URL_CHARS, PART_CHARS
+
+
+def warm_up() -> None:
+    """Imports what the first call would wait for; run in a thread of the web process."""
+    for name in ("pages", "search", "engines"):
+        importlib.import_module(f"apps.agent.web.{name}")
+
+
+async def open_page(context: ToolContext, args: dict[str, Any]) -> str:
+    """See `pages.open_page`."""
+    from apps.agent.web import pages
+
+    return await pages.open_page(context, args)
+
+
+async def web_search(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
+    """See `search.web_search`."""
+    from apps.agent.web import search
+
+    return await search.web_search(context, args)
+
 
 OPEN_PAGE = Tool(
     name="open_page",

@@ -5,9 +5,9 @@ import re
 import httpx
 
 from apps.agent.tools.base import ToolFailure
+from apps.agent.web.limits import MAX_URL_CHARS
 from apps.core.addresses import AddressRefused, canonical_host
 
-MAX_URL_CHARS = 4_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 FIRST_USER_PORT = 1024
 
