@@ -18,10 +18,11 @@ from apps.builder.selectors import build_get, build_seconds, build_usage, builds
 from apps.capabilities.models import Capability, Execution
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.selection import current_backend
-from apps.capabilities.selectors import capability_get, execution_get
+from apps.capabilities.selectors import capability_get
 from apps.core.errors import IzzyError, NotFound
 
 PAGE_SIZE = 30
+LAST = "last"
 CALLS = {
     "write_file": "Wrote a file",
     "run_code": "Tried code",
@@ -112,12 +113,20 @@ def _subject(request: SignedInRequest) -> tuple[Capability | None, Execution | N
         return None, None
     try:
         capability = capability_get(request.user.pk, name)
-        execution = execution_get(request.user.pk, run) if run else None
+        execution = _run(capability, run) if run else None
     except NotFound as error:
         raise Http404 from error
     if execution is not None and execution.capability_id != capability.pk:
         raise Http404
     return capability, execution
+
+
+def _run(capability: Capability, run: str) -> Execution | None:
+    """The run with that id; for `last` the newest, where that one failed."""
+    if run != LAST:
+        return execution_get(capability.user_id, run)
+    newest = executions_of(capability).exclude(state=Execution.State.RUNNING).first()
+    return newest if newest and newest.state == Execution.State.FAILED else None
 
 
 def _form(request: SignedInRequest, capability: Capability | None, execution: Execution | None) -> forms.Form:

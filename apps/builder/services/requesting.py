@@ -17,8 +17,8 @@ from apps.capabilities.names import clean_name
 from apps.capabilities.sandbox.selection import current_backend
 from apps.capabilities.schemas import clean_schema
 from apps.capabilities.selectors import capability_get, execution_get
-from apps.capabilities.services import capability_begin
-from apps.capabilities.services.rows import capability_locked, capability_save
+from apps.capabilities.services import capability_begin, capability_rebuild
+from apps.capabilities.services.rows import capability_locked
 from apps.core.errors import Conflict, NotFound
 from apps.core.text import clean_text
 
@@ -73,10 +73,9 @@ def build_request(
     if found is None:
         found = capability_begin(user_id=user_id, name=clean, description=description, input_schema=schema)
     else:
-        found = capability_locked(user_id, found.pk)
-        if found.current is None:
-            found.description, found.input_schema = description, schema
-            capability_save(found, Status.BUILDING)
+        found = capability_rebuild(
+            user_id=user_id, capability_id=found.pk, description=description, input_schema=schema
+        )
     build = _build(found, Kind.NEW, description, schema, origin or Origin())
     return Requested(status="building", capability=found, build=build)
 

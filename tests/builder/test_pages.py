@@ -1,0 +1,99 @@
+"""The builds pages: the list, a build with its transcript, asking for a new tool, a change, a repair."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.builder.models import Build, Kind, State
+from apps.builder.runner.pool import BuildPool
+from apps.capabilities.drafts import Draft
+from apps.capabilities.models import Capability, Execution
+from apps.capabilities.services import capability_create
+from apps.core.database import in_db
+from tests.builder.scripts import DICE, SCHEMA, register, write
+from tests.builder.test_building import wish
+from tests.peers.anthropic_server import AnthropicServer
+
+SignIn = Callable[[User], Client]
+
+
+@pytest.fixture
+def dice(alice: User) -> Capability:
+    draft = Draft(description="Rolls dice.", input_schema=SCHEMA, main=DICE)
+    return capability_create(user_id=alice.pk, name="dice_roller", draft=draft)
+
+
+def failed_run(capability: Capability) -> Execution:
+    return Execution.objects.create(
+        user_id=capability.user_id, capability=capability, version=1, state="failed", error_code="raised",
+        error_message="Traceback: ZeroDivisionError", input={"count": 3, "sides": 0},
+    )  # fmt: skip
+
+
+async def test_a_build_shows_every_round_with_code_and_output(
+    alice: User, model: AnthropicServer, pool: BuildPool, sign_in: SignIn
+) -> None:
+    build = await in_db(wish, alice)
+    model.add(write(DICE.replace("sum(rolls)", "total")), register(), write(), register())
+    await pool.idle()
+    client = await in_db(sign_in, alice)
+
+    page = (await in_db(lambda: client.get(f"/builds/{build.pk}/"))).content.decode()
+
+    assert "Round 4" in page
+    assert "random.randint" in page
+    assert "NameError" in page
+    assert "Handed it in" in page
+    assert "4 rounds" in page
+    listed = (await in_db(lambda: client.get("/builds/"))).content.decode()
+    assert f"/builds/{build.pk}/" in listed
+    only = (await in_db(lambda: client.get("/builds/?state=failed"))).content.decode()
+    assert f"/builds/{build.pk}/" not in only
+
+
+def test_a_new_tool_is_asked_for_in_words(alice: User, sign_in: SignIn) -> None:
+    client = sign_in(alice)
+    answer = client.post("/builds/new/", {"name": "tip_calculator", "description": "Adds a tip to a bill."})
+    build = Build.objects.for_user(alice).get()
+    assert answer.headers["Location"] == f"/builds/{build.pk}/"
+    assert (build.kind, build.description) == (Kind.NEW, "Adds a tip to a bill.")
+    refused = client.post("/builds/new/", {"name": "Tip!", "description": "x"})
+    assert refused.status_code == 422
+    assert "lower-case letter" in refused.content.decode()
+
+
+def test_a_change_and_a_repair_start_from_the_tools_page(
+    alice: User, dice: Capability, sign_in: SignIn
+) -> None:
+    client = sign_in(alice)
+    form = client.get("/builds/new/?capability=dice_roller").content.decode()
+    assert "Change dice_roller" in form
+    client.post("/builds/new/", {"capability": "dice_roller", "feedback": "Sort the dice."})
+    change = Build.objects.for_user(alice).get()
+    assert (change.kind, change.feedback) == (Kind.CHANGE, "Sort the dice.")
+    again = client.post("/builds/new/", {"capability": "dice_roller", "feedback": "More."})
+    assert again.status_code == 422
+    assert "is being built right now" in again.content.decode()
+    Build.objects.for_user(alice).update(state=State.FAILED)
+
+    run = failed_run(dice)
+    form = client.get("/builds/new/?capability=dice_roller&execution=last").content.decode()
+    assert "ZeroDivisionError" in form
+    client.post("/builds/new/", {"capability": "dice_roller", "execution": str(run.pk)})
+    repair = Build.objects.for_user(alice).exclude(pk=change.pk).get()
+    assert (repair.kind, repair.execution_id) == (Kind.REPAIR, run.pk)
+
+
+def test_where_nothing_can_be_built_the_page_says_what_to_do(
+    alice: User, sign_in: SignIn, settings: object
+) -> None:
+    settings.IZZY_SANDBOX = "none"  # type: ignore[attr-defined]
+    client = sign_in(alice)
+    assert "IZZY_SANDBOX" in client.get("/builds/new/").content.decode()
+    refused = client.post("/builds/new/", {"name": "tip_calculator", "description": "Adds a tip."})
+    assert refused.status_code == 422
+    assert not Capability.objects.for_user(alice).exists()
+    listed = client.get("/builds/").content.decode()
+    assert "Nothing built yet" in listed
