@@ -49,7 +49,7 @@ class ZipParser(BaseParser):
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> bytes:
+    ) -> Any:
         return bytes(stream.read())
 
 

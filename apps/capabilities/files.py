@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -143,6 +143,12 @@ def folder_remove(path: str) -> None:
 
 def _block(value: Any) -> str:
     return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```"
+
+
+def folders_remove(paths: Iterable[str]) -> None:
+    """Removes several folders."""
+    for path in paths:
+        folder_remove(path)
 
 
 def _read(name: str) -> str | None:

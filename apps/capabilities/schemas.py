@@ -181,7 +181,8 @@ def _unique(_: Any, wanted: bool, value: Any, schema: Any) -> Iterator[Validatio
         yield ValidationError("has an item twice")
 
 
-_Validator: Any = extend(Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique})
+_extend: Any = extend  # has no types
+_Validator: Any = _extend(Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique})
 
 
 @lru_cache(maxsize=256)

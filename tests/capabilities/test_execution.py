@@ -177,11 +177,15 @@ async def test_old_runs_go_and_abandoned_ones_are_ended(alice: User, settings: A
     capability = await made(alice, "def run(args):\n    return ''\n")
 
     def rows() -> list[tuple[str, str]]:
-        old = {"user": alice, "capability": capability, "version": 1, "trigger": Trigger.API}
+        def row(state: str, **values: Any) -> Execution:
+            return Execution.objects.create(
+                user=alice, capability=capability, version=1, trigger=Trigger.API, state=state, **values
+            )
+
         long_ago = capability.created_at.replace(year=capability.created_at.year - 1)
-        Execution.objects.create(**old, state="ok", created_at=long_ago)
-        Execution.objects.create(**old, state="running")
-        hung = Execution.objects.create(**old, state="running")
+        row("ok", created_at=long_ago)
+        row("running")
+        hung = row("running")
         Execution.objects.for_user(alice).filter(pk=hung.pk).update(
             created_at=capability.created_at.replace(year=2020)
         )

@@ -115,7 +115,11 @@ async def test_a_yes_to_one_version_allows_no_other(alice: User, model: Anthropi
     async with connected(alice) as page:
         queued = await page.say("Greet Ada", conversation=place)
         asked = (await page.ended())["pending_approval"]
-        change = {"user_id": alice.pk, "capability_id": made.pk, "hosts": ["evil.example.org"]}
+        change: dict[str, Any] = {
+            "user_id": alice.pk,
+            "capability_id": made.pk,
+            "hosts": ["evil.example.org"],
+        }
         await in_db(lambda: services.capability_update(**change))
         await page.send("approve", id=asked["id"], decision="allow")
         await page.ended()

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.capabilities.files import ROOT, files_verified, folder_remove
+from apps.capabilities.files import ROOT, files_verified, folder_remove, folders_remove
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.refusals import refused
 from apps.capabilities.selectors import version_get, versions_of
@@ -100,7 +100,7 @@ def user_forget(*, user_id: UUID) -> int:
     """Removes the files of all capabilities before the account's rows go; returns how many capabilities."""
     ids = list(Capability.objects.for_user(user_id).values_list("pk", flat=True))
     folders = [f"{ROOT}/{each}" for each in ids]
-    transaction.on_commit(lambda: [folder_remove(folder) for folder in folders])
+    transaction.on_commit(lambda: folders_remove(folders))
     return len(ids)
 
 

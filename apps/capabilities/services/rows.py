@@ -10,7 +10,7 @@ from apps.capabilities.files import (
     checksums_of,
     contents_of,
     files_write,
-    folder_remove,
+    folders_remove,
     manifest_of,
     version_path,
 )
@@ -98,7 +98,7 @@ def _next_number(capability: Capability) -> int:
 def _prune(capability: Capability) -> None:
     rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
     kept = rows.order_by("-number").values_list("pk", flat=True)[:MAX_VERSIONS]
-    gone = rows.exclude(pk__in=list(kept)).exclude(pk=capability.current_id)
+    gone = rows.exclude(pk__in=[*kept, *filter(None, [capability.current_id])])
     paths = list(gone.values_list("path", flat=True))
     gone.delete()
-    transaction.on_commit(lambda: [folder_remove(path) for path in paths])
+    transaction.on_commit(lambda: folders_remove(paths))
