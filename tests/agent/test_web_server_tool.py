@@ -85,7 +85,7 @@ async def test_a_search_is_told_while_the_answer_streams(
     await turn.run()
     kinds = [type(event) for event in turn.events if not isinstance(event, TextDelta)]
     assert kinds == [ServerToolStart, ToolProgress, ToolResult, Response]
-    start, progress, result = (turn.of(kind)[0] for kind in (ServerToolStart, ToolProgress, ToolResult))
+    (start,), (progress,), (result,) = turn.of(ServerToolStart), turn.of(ToolProgress), turn.of(ToolResult)
     assert isinstance(start, ToolStart)
     assert (start.name, start.input) == ("web_search", {"query": "tomatoes water"})
     assert progress.data == {"status": "found", "count": 2}

@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 import traceback
+from typing import Any
 
 replies = os.fdopen(os.dup(1), "w")
-jobs: "queue.Queue[dict]" = queue.Queue()
+jobs: "queue.Queue[dict[str, Any]]" = queue.Queue()
 
 
 class Told:
@@ -41,21 +42,21 @@ def listen() -> None:
     os._exit(0)
 
 
-def run(code: str, namespace: dict) -> None:
+def run(code: str, namespace: dict[str, Any]) -> None:
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<cell>", "exec"), namespace)
-    if last is not None:
+    if isinstance(last, ast.Expr):
         value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)
         if value is not None:
             tell(type="result", text=repr(value), is_main_result=True)
 
 
 def main() -> None:
-    namespace: dict = {"__name__": "__main__"}
+    namespace: dict[str, Any] = {"__name__": "__main__"}
     count = 0
     threading.Thread(target=listen, daemon=True).start()
-    sys.stdout, sys.stderr = Told("stdout"), Told("stderr")  # type: ignore[assignment]
+    sys.stdout, sys.stderr = Told("stdout"), Told("stderr")
     while True:
         try:
             job = jobs.get()
