@@ -18,7 +18,7 @@ from apps.builder.selectors import build_get, build_seconds, build_usage, builds
 from apps.capabilities.models import Capability, Execution
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.selection import current_backend
-from apps.capabilities.selectors import capability_get
+from apps.capabilities.selectors import capability_get, execution_get, executions_of
 from apps.core.errors import IzzyError, NotFound
 
 PAGE_SIZE = 30
@@ -40,7 +40,8 @@ CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "comm
 def builds(request: SignedInRequest) -> HttpResponse:
     """The user's builds, newest first."""
     state = request.GET.get("state", "")
-    rows = builds_for(request.user.pk, state=state if state in State.values else "")
+    name = request.GET.get("name", "")[:48]
+    rows = builds_for(request.user.pk, state=state if state in State.values else "", name=name)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "nav": "capabilities",

@@ -43,6 +43,15 @@ export class ToolView {
     this.#renderProgress(call);
     if (this.details.open) this.#renderBody();
     this.#renderAsk(call, turnState);
+    this.#renderRepair(call);
+  }
+
+  /** A tool of the user's own that failed can be given to the builder. */
+  #renderRepair(call) {
+    if (this.repair || call.state !== "error" || !call.name.startsWith("cap_") || !call.result) return;
+    const name = call.name.slice(4);
+    this.repair = h("a", { class: "tool-repair small", href: `/builds/new/?capability=${encodeURIComponent(name)}&execution=last` }, icon("tool"), "Have it fixed");
+    this.element.append(this.repair);
   }
 
   /** Lets the reader decide again after the server refused the decision. */
