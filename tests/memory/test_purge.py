@@ -162,6 +162,7 @@ def test_a_note_that_shares_the_text_stays_whole_and_is_listed(alice: User, note
 def test_notes_that_are_named_go_with_it(alice: User, note: MakeNote) -> None:
     made, same = note(alice, TEXT), note(alice, f"Mother says that {TEXT}")
     receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, also=[same.pk])
+    assert receipt.subject_ids == [str(made.pk), str(same.pk)]
     assert receipt.left == []
     assert not Memory.objects.with_deleted(alice.pk).exists()
     assert rows_with(WORD) == {}
@@ -276,7 +277,9 @@ def test_a_file_goes_with_its_past_and_the_tool_calls_that_wrote_it(alice: User)
 
 def test_a_purge_that_was_interrupted_is_finished_by_the_sweep(alice: User, note: MakeNote) -> None:
     made = note(alice, TEXT)
-    receipt = _begin(trace_of(user_id=alice.pk, source=Purged.NOTE, ids=[made.pk]), [], by_sweep=False)
+    receipt = _begin(
+        trace_of(user_id=alice.pk, source=Purged.NOTE, ids=[made.pk]), [made.pk], [], by_sweep=False
+    )
     assert found(alice, WORD) == []
     PurgeReceipt.objects.for_user(alice).update(started_at=timezone.now() - timedelta(hours=1))
     interrupted_resume()

@@ -68,7 +68,7 @@ def purge(
             "Izzy is answering in a conversation that uses this. Stop the answer or wait for its end.",
             code="turn_running",
         )
-    receipt = _begin(trace, chosen, by_sweep=by_sweep)
+    receipt = _begin(trace, ids, chosen, by_sweep=by_sweep)
     return _carry_out(receipt, trace, hits, sources)
 
 
@@ -119,10 +119,11 @@ def _with_messages(first: Trace, source: Purged, chosen: Sequence[SourceText]) -
 
 
 @transaction.atomic
-def _begin(trace: Trace, chosen: Sequence[SourceText], *, by_sweep: bool) -> PurgeReceipt:
+def _begin(
+    trace: Trace, ids: Sequence[UUID], chosen: Sequence[SourceText], *, by_sweep: bool
+) -> PurgeReceipt:
     """Take the rows out of search and sight, so that nothing brings them up again meanwhile."""
     now = timezone.now()
-    ids = list(trace.ids)
     if trace.source == Purged.NOTE:
         alive = Memory.objects.with_deleted(trace.user_id).filter(pk__in=ids).exclude(status=Status.DELETED)
         alive.update(status=Status.DELETED, deleted_at=now)
