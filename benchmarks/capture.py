@@ -37,6 +37,10 @@ from benchmarks._scratch import make_user, scratch_database
 from benchmarks.report import Report
 
 LINKED = 0.5
+TRIED = (
+    "In Izzy's own development gate and extractor were tried against a loopback server alone, which plays them by rules: "
+    "how well a model judges is what this prints with that model configured."
+)
 NO_MODEL = (
     "No model is connected, so gate and extractor were not measured. Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a "
     "server of your own that speaks the Messages API (IZZY_FAST_MODEL is the gate, IZZY_EXTRACT_MODEL the extractor)."
@@ -71,6 +75,7 @@ def run(options: dict[str, Any]) -> Report:
             "embedder": settings.IZZY_EMBEDDER,
         },
     )
+    report.notes.append(TRIED)
     with scratch_database(), _connected(endpoint.base_url, endpoint.api_key):
         _compare_notes(report)
         if endpoint.is_offline:
