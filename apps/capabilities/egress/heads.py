@@ -30,8 +30,11 @@ class Head:
 
 def parse_head(data: bytes) -> Head:
     """Raises BadRequest. Only `CONNECT host:port` and `METHOD http://host[:port]/path` are understood."""
+    text = data.decode("latin-1")
+    if any(not char.isprintable() and char != "\t" for char in text.replace("\r\n", "")):
+        raise BadRequest("Control characters are not understood.")
     try:
-        first, *rest = data.decode("latin-1").split("\r\n")
+        first, *rest = text.split("\r\n")
         method, target, version = first.split(" ")
     except ValueError:
         raise BadRequest("That is no HTTP request.") from None

@@ -52,7 +52,9 @@ def live_folder(parent: Path, identity: Identity, *, writable: bool = True) -> I
 
     It is locked as long as it is in use: a lock goes with the process that holds it, in whatever container that runs."""
     folder = parent / secrets.token_hex(8)
-    folder.mkdir(mode=0o700 if writable else 0o755)
+    folder.mkdir(mode=0o700)
+    if not writable:
+        folder.chmod(0o755)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -31,12 +33,12 @@ def call(number, *args):
 
 
 @pytest.fixture
-def nothing_left_running() -> "object":
+def nothing_left_running() -> Iterator[None]:
     yield
     assert processes.descendants(os.getpid()) == []
 
 
-async def tried(backend: BubblewrapBackend, body: str, **changed: object) -> Outcome:
+async def tried(backend: BubblewrapBackend, body: str, **changed: Any) -> Outcome:
     """The lines as the body of run(args)."""
     main = "def run(args):\n" + textwrap.indent(textwrap.dedent(body), "    ")
     return await run_main(backend, main, **changed)

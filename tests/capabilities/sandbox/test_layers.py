@@ -211,6 +211,19 @@ def test_folders_of_processes_that_are_gone_are_removed(bubblewrap: BubblewrapBa
     shutil.rmtree(new)
 
 
+async def test_a_strict_umask_of_the_server_changes_nothing(
+    bubblewrap: BubblewrapBackend, user: UUID
+) -> None:
+    kept = os.umask(0o077)
+    try:
+        assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
+        wanted = spec(user_id=user, requirements="six", purpose=Purpose.BUILD, limits=BUILD_LIMITS)
+        async with opened(bubblewrap, wanted) as sandbox:
+            assert (await sandbox.run_code("import six")).ok
+    finally:
+        os.umask(kept)
+
+
 @pytest.fixture
 def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in index.UV_VARIABLES:

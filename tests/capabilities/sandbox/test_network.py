@@ -143,6 +143,7 @@ async def test_an_approved_name_that_is_private_is_refused_all_the_same(
         "SSH-2.0-OpenSSH_9\r\n\r\n",
         "GET http://api.test:{port}/ HTTP/1.1\r\n broken : header\r\n\r\n",
         "CONNECT api.test:99999999 HTTP/1.1\r\n\r\n",
+        "GET http://api.test:{port}/ HTTP/1.1\r\nX: a\nHost: evil.test\r\n\r\n",
     ],
 )
 async def test_malformed_requests_are_refused(bubblewrap: BubblewrapBackend, site: Site, head: str) -> None:

@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 
 from apps.capabilities.sandbox import run_capability
 from apps.capabilities.sandbox.base import SandboxSpec, SandboxUnavailable
-from apps.capabilities.sandbox.bubblewrap import identity, prepared, probing
+from apps.capabilities.sandbox.bubblewrap import identity, prepared, probing, process
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.identity import Identity
 from apps.capabilities.sandbox.bubblewrap.interpreter import find_interpreter
@@ -23,6 +23,8 @@ from apps.capabilities.sandbox.bubblewrap.syscalls import AARCH64, X86_64
 from apps.capabilities.sandbox.health import check_sandbox
 from apps.capabilities.sandbox.selection import current_backend
 from apps.core.health import checks
+
+from .backend_suite import until
 
 TOOL = {"main.py": "def run(args): return 'ran'"}
 
@@ -68,6 +70,11 @@ def kernel(tmp_path: Path, **values: int) -> KernelSettings:
         ("bwrap: Creating new namespace failed: Operation not permitted", {}, ("container", "seccomp")),
         ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", {}, ("/proc", "systempaths")),
         ("bwrap: Unknown option --size", {}, ("too old", "0.8")),
+        (
+            "bwrap: Can't find source path /data/inside/x/etc: Permission denied",
+            {},
+            ("user", "IZZY_SANDBOX_DIR"),
+        ),
         ("bwrap: something new", {}, ("something new", "docs/sandbox.md")),
     ],
 )
@@ -91,12 +98,13 @@ print(found.ok, found.message, found.hint)
 """
 
 
-def probed_under(*command: str) -> str:
-    """What the probe says in a process whose kernel refuses it something for real."""
+def probed_under(folder: Path, *command: str) -> str:
+    """What the probe says in a process whose kernel refuses it something for real. The folder is for its files: they
+    belong to another user than those of the tests."""
     environment = {
         **os.environ,
         "IZZY_DATA_DIR": str(django_settings.IZZY_DATA_DIR),
-        "IZZY_SANDBOX_DIR": str(django_settings.IZZY_SANDBOX_DIR),
+        "IZZY_SANDBOX_DIR": str(folder),
     }
     done = subprocess.run(
         [*command, sys.executable, "-c", PROBE],
@@ -110,11 +118,13 @@ def probed_under(*command: str) -> str:
     return done.stdout
 
 
-def test_the_kernels_limit_of_zero_namespaces_is_recognised(bubblewrap: BubblewrapBackend) -> None:
+def test_the_kernels_limit_of_zero_namespaces_is_recognised(
+    bubblewrap: BubblewrapBackend, tmp_path: Path
+) -> None:
     """In a user namespace of its own, whose limit is its own too."""
     script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     user = ("--user", "--map-user=1000", "--map-group=1000", "--keep-caps")
-    said = probed_under("unshare", *user, "sh", "-c", script, "sh")
+    said = probed_under(tmp_path, "unshare", *user, "sh", "-c", script, "sh")
     assert said.startswith("False The kernel allows no user namespaces")
 
 
@@ -135,6 +145,18 @@ def test_a_broken_bwrap_is_no_sandbox(
     tmp_path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert not probing.look().ok
+
+
+async def test_a_sandbox_that_does_not_start_leaves_nothing_and_says_why(
+    bubblewrap: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(process, "START", "import sys; sys.exit('a broken interpreter')")
+    for hosts in (frozenset[str](), frozenset({"example.org"})):
+        with pytest.raises(SandboxUnavailable) as found:
+            await bubblewrap.create(SandboxSpec(user_id=uuid4(), hosts=hosts))
+        assert "a broken interpreter" in found.value.message
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= before + 1)
 
 
 async def test_without_a_sandbox_nothing_runs(

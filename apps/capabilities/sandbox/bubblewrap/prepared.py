@@ -121,15 +121,15 @@ def _stamp(path: Path) -> list[int]:
 
 
 def _make_inside(folder: Path, sources: dict[str, str], identity: Identity, interpreter: Interpreter) -> None:
-    compiled = _compiled(sources, identity, interpreter)
+    pyc, abi = _compiled(sources, identity, interpreter)
     part = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
     for name, text in ETC.items():
         _write(part / "etc" / name, text.encode())
-    for name, code in compiled["pyc"].items():
+    for name, code in pyc.items():
         _write(part / "izzy" / "inside" / f"{name}.pyc", base64.b64decode(code))
     for name in ("pip", "pip3"):
         _write(part / "izzy" / "bin" / name, f"#!{interpreter.path} -IS\n{PIP_SHIM}".encode(), 0o755)
-    _write(part / "abi", compiled["abi"].encode())
+    _write(part / "abi", abi.encode())
     for place in (part, *(found for found in part.rglob("*") if found.is_dir())):
         place.chmod(0o755)
     try:
@@ -146,8 +146,8 @@ def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 def _compiled(
     sources: dict[str, str], identity: Identity, interpreter: Interpreter
-) -> dict[str, dict[str, str]]:
-    """By the Python that will run it, as the user who will."""
+) -> tuple[dict[str, str], str]:
+    """By the Python that will run it, as the user who will: the modules' bytes in base64, and what it calls its ABI."""
     libraries = {"LD_LIBRARY_PATH": str(interpreter.libraries)} if interpreter.libraries else {}
     run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
         [interpreter.path, "-I", "-S", "-c", COMPILE],
@@ -159,8 +159,8 @@ def _compiled(
         env=libraries,
         **popen_identity(identity),
     )
-    found: dict[str, dict[str, str]] = json.loads(run.stdout)
-    return found
+    found = json.loads(run.stdout)
+    return found["pyc"], found["abi"]
 
 
 def popen_identity(identity: Identity) -> dict[str, Any]:

@@ -90,6 +90,9 @@ def explain(code: int, said: str, kernel: KernelSettings) -> CheckResult:
     """From what bwrap said and how the kernel is set."""
     if "Unknown option" in said:
         return CheckResult(False, f"bubblewrap is too old ({said}).", "Install bubblewrap 0.8 or newer.")
+    if "source path" in said:
+        message = f"The user as whom tools run cannot read what a sandbox needs ({said[:200]})."
+        return CheckResult(False, message, "Set IZZY_SANDBOX_DIR to a folder that this user can enter.")
     if kernel.most == 0:
         hint = "Allow them: sysctl -w user.max_user_namespaces=15000."
         return CheckResult(False, "The kernel allows no user namespaces (user.max_user_namespaces=0).", hint)

@@ -77,17 +77,26 @@ class SandboxProcess:
             outcome.add_done_callback(lambda _: loop.call_soon_threadsafe(self._abandon, outcome))
             raise
         self._listen_to_pipes()
-        started = bytearray()
-        self.on_output = lambda _, data: started.extend(data)
-        async with asyncio.timeout(START_SECONDS):
-            if proxied:
-                self.listener = await self._received_listener()
-            if await self._answers.get() is None:
-                await self.wait()
-                said = started.decode("utf-8", "replace").strip()
-                raise OSError(said or f"bwrap ended with {self._popen.returncode}")
-        self.on_output = None
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._become_ready(proxied)
+        except BaseException:
+            self.release()
+            raise
         self._watched.init = self._init()
+
+    async def _become_ready(self, proxied: bool) -> None:
+        said = bytearray()
+        self.on_output = lambda _, data: said.extend(data)
+        if proxied:
+            self.listener = await self._received_listener()
+        ready = self.listener is not None or not proxied
+        if not ready or await self._answers.get() is None:
+            await self.wait()
+            self.drain()
+            words = said.decode("utf-8", "replace").strip()
+            raise OSError(words or f"bwrap ended with {self._popen.returncode}")
+        self.on_output = None
 
     def _spawn(self, bindings: Sequence[Binding], proxied: bool) -> None:
         """In the watchdog's thread."""
@@ -139,8 +148,8 @@ class SandboxProcess:
             self._readers[descriptor] = name
             loop.add_reader(descriptor, self._read, descriptor)
 
-    async def _received_listener(self) -> socket.socket:
-        """The socket on which the sandbox's port 3128 is accepted; made in its network namespace."""
+    async def _received_listener(self) -> socket.socket | None:
+        """The socket on which the sandbox's port 3128 is accepted, made in its network namespace. None where it ended."""
         readable = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_reader(self._jobs.fileno(), readable.set)
@@ -148,12 +157,9 @@ class SandboxProcess:
             await readable.wait()
         finally:
             loop.remove_reader(self._jobs.fileno())
-        data, descriptors, _, _ = socket.recv_fds(self._jobs, 1, 1)
-        if not data:
-            await self.wait()
-            raise OSError(f"bwrap ended with {self._popen.returncode}")
+        _, descriptors, _, _ = socket.recv_fds(self._jobs, 1, 1)
         if not descriptors:
-            raise OSError("the sandbox handed over no listener")
+            return None
         listener = socket.socket(fileno=descriptors[0])
         listener.setblocking(False)
         return listener

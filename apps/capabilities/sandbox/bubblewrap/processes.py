@@ -51,7 +51,7 @@ def descendants(pid: int) -> list[int]:
 
 def parent_of(pid: int) -> int:
     """0 where it is gone. The name in parentheses may itself hold any character."""
-    return int((_text(f"/proc/{pid}/stat").rpartition(")")[2].split() or [0, 0])[1])
+    return int((_text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["0", "0"])[1])
 
 
 def private_bytes(pid: int) -> int:

@@ -54,7 +54,8 @@ async def ensure_layer(
 @asynccontextmanager
 async def _alone(layer: Path) -> AsyncIterator[None]:
     """Of all processes one installs it, the others wait. A lock goes with the process that holds it."""
-    layer.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    layer.parent.mkdir(exist_ok=True)
+    layer.parent.chmod(0o711)  # whatever the umask says: the sandbox's user must get through
     descriptor = os.open(layer.parent / f".lock-{layer.name}", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         while True:

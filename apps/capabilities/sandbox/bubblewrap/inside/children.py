@@ -47,7 +47,7 @@ def set_limits(limits: dict[str, int]) -> None:
 
 
 def execute(argv: list[str]) -> None:
-    import _signal
+    import _signal  # type: ignore[import-not-found]
 
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them, programs do not expect that
         _signal.signal(number, _signal.SIG_DFL)

@@ -38,7 +38,7 @@ class Kernel:
 
 def serve_code(channel: _socket.socket, value_limit: int) -> None:
     """Until the runner goes. SIGINT ends the code under way, and does nothing between two pieces."""
-    import _signal
+    import _signal  # type: ignore[import-not-found]
 
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     prepare_python()
