@@ -20,9 +20,16 @@ _WHY = "What you and Izzy said stays unless you have these messages redacted too
 
 
 def register_places() -> None:
-    purge_places.register(
-        "chat.messages",
-        Place(
+    for name, place in (_said_places() | _told_places()).items():
+        purge_places.register(name, place)
+    busy_checks.register("turns", is_answering)
+    purge_sources.register("chat", messages_saying)
+
+
+def _said_places() -> dict[str, Place]:
+    """What was said, and what was sent with it."""
+    return {
+        "chat.messages": Place(
             label="Messages, as you and Izzy wrote them",
             columns=("chat.message.text",),
             why=_WHY,
@@ -30,61 +37,49 @@ def register_places() -> None:
             offered=True,
             clear=messages_redact,
         ),
-    )
-    purge_places.register(
-        "chat.blocks",
-        Place(
+        "chat.blocks": Place(
             label="Messages, as the model gets them",
             columns=("chat.message.blocks",),
             why=_WHY,
             clear=blocks_clear,
             busy=is_answering_with,
         ),
-    )
-    purge_places.register(
-        "chat.turns",
-        Place(
-            label="Notes brought up beside messages",
-            columns=("chat.turn.memories", "chat.turn.waiting_for"),
-            clear=turns_clear,
-        ),
-    )
-    purge_places.register(
-        "chat.events",
-        Place(
+        "chat.events": Place(
             label="The stored stream of answers",
             columns=("chat.turnevent.payload",),
             why=_WHY,
             clear=events_clear,
         ),
-    )
-    purge_places.register(
-        "chat.titles",
-        Place(
+    }
+
+
+def _told_places() -> dict[str, Place]:
+    """What is told of conversations. Summaries come last: they are voided after the messages were changed."""
+    return {
+        "chat.turns": Place(
+            label="Notes brought up beside messages",
+            columns=("chat.turn.memories", "chat.turn.waiting_for"),
+            clear=turns_clear,
+        ),
+        "chat.titles": Place(
             label="Titles of conversations",
             columns=("chat.conversation.title",),
             why="A title that you gave stays.",
             clear=titles_clear,
         ),
-    )
-    purge_places.register(
-        "chat.zz_summaries",
-        Place(
-            label="Summaries of conversations", columns=("chat.conversation.summary",), clear=summaries_clear
-        ),
-    )
-    purge_places.register(
-        "chat.names",
-        Place(
+        "chat.names": Place(
             label="Names of sessions, messages and tools",
             columns=("chat.conversation.session", "chat.conversation.tools", "chat.message.external_id"),
             why="Something goes by this name; it goes with its conversation.",
             keep=True,
             offered=True,
         ),
-    )
-    busy_checks.register("turns", is_answering)
-    purge_sources.register("chat", messages_saying)
+        "chat.zz_summaries": Place(
+            label="Summaries of conversations",
+            columns=("chat.conversation.summary",),
+            clear=summaries_clear,
+        ),
+    }
 
 
 def messages_saying(trace: Trace) -> list[SourceText]:
