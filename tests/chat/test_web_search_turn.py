@@ -1,6 +1,7 @@
 """A search that Anthropic's endpoint runs within its answer, in chat: live, after a reload, in the next request, in the list."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -71,4 +72,4 @@ async def test_the_next_request_holds_the_blocks_as_they_came_and_the_conversati
             await registry().idle()
     chats = [sent for sent in model.messages if "sonnet" in sent["model"]]
     assert chats[1]["messages"][1] == {"role": "assistant", "content": blocks}
-    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=place)
+    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=UUID(place))
