@@ -122,9 +122,24 @@ class Trigger(models.TextChoices):
     """What started a run."""
 
     CHAT = "chat", "a conversation"
-    PAGE = "page", "this page"
+    PAGE = "page", "you"
     API = "api", "a program"
     RETEST = "retest", "a test of the examples"
+
+
+ENDINGS = {
+    "raised": "Failed with an error",
+    "install_failed": "Packages could not be installed",
+    "timed_out": "Took too long",
+    "out_of_memory": "Out of memory",
+    "bad_result": "Gave no proper result",
+    "too_much_output": "Printed too much",
+    "limit_exceeded": "Too many processes or files",
+    "cancelled": "Stopped",
+    "interrupted": "Interrupted",
+    "sandbox_failed": "The sandbox failed",
+}
+"""How a failed run ended, in words for people."""
 
 
 class Execution(UserOwned):
@@ -168,3 +183,10 @@ class Execution(UserOwned):
 
     def __str__(self) -> str:
         return f"{self.state} {self.created_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        if self.state != self.State.FAILED:
+            return str(self.get_state_display())
+        return ENDINGS.get(self.error_code, "Failed")

@@ -255,10 +255,15 @@ def test_a_form_for_every_kind_of_input() -> None:
     assert RunForm({"type": "object", "properties": {}, "additionalProperties": False}, {}).is_valid()
 
 
-def test_without_a_sandbox_the_page_says_what_to_do(alice: User, browser: Client, settings: Any) -> None:
+def test_without_a_sandbox_the_page_says_what_to_do(
+    alice: User, browser: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.IZZY_SANDBOX = "none"
     make(alice, input_schema=NAME_SCHEMA)
     answer = browser.post("/capabilities/greeter/run/", {"field-0": "Ada"}, headers={"HX-Request": "true"})
     assert answer.status_code == 422
     assert "IZZY_SANDBOX" in text_of(answer)
     assert not Execution.everything.exists()
+    monkeypatch.setattr("apps.core.health._recent", {})
+    for page in ("/capabilities/", "/capabilities/greeter/"):
+        assert "Nothing can be run at the moment." in text_of(browser.get(page)), page

@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('version', models.PositiveIntegerField()),
                 ('state', models.CharField(choices=[('running', 'Running'), ('ok', 'Done'), ('failed', 'Failed')], default='running', max_length=16)),
-                ('trigger', models.CharField(choices=[('chat', 'a conversation'), ('page', 'this page'), ('api', 'a program'), ('retest', 'a test of the examples')], default='api', max_length=16)),
+                ('trigger', models.CharField(choices=[('chat', 'a conversation'), ('page', 'you'), ('api', 'a program'), ('retest', 'a test of the examples')], default='api', max_length=16)),
                 ('input', models.JSONField(default=dict)),
                 ('result', models.TextField(blank=True, default='')),
                 ('error_code', models.CharField(blank=True, default='', max_length=48)),

@@ -12,7 +12,7 @@ from apps.capabilities.matching import capabilities_matching
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.selectors import capabilities_for, retire_reason
 
-from .shared import percent, standing
+from .shared import percent, sandbox_problem, standing
 
 PAGE_SIZE = 50
 FOUND = 20
@@ -46,6 +46,7 @@ def capabilities(request: SignedInRequest) -> HttpResponse:
         "statuses": Status.choices,
         "page": shown,
         "rows": [_row(row) for row in shown],
+        "sandbox_problem": sandbox_problem(),
         "any": bool(shown.paginator.count) or capabilities_for(request.user.pk).exists(),
     }
     partial = request.headers.get("HX-Request") and request.headers.get("HX-Target", "") in {

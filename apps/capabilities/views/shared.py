@@ -12,6 +12,7 @@ from apps.capabilities.models import Capability, Status
 from apps.capabilities.output import is_tampered
 from apps.capabilities.selectors import capability_get, retire_reason, secrets_missing, success_rate
 from apps.core.errors import NotFound
+from apps.core.health import checks, recent_result
 
 P = ParamSpec("P")
 View = Callable[Concatenate[SignedInRequest, P], HttpResponse]
@@ -47,6 +48,13 @@ def percent(capability: Capability) -> str:
     return "" if rate is None else f"{rate:.0%}"
 
 
+def sandbox_problem() -> str:
+    """Why nothing can be run here at the moment, and what to do about it; "" where it can."""
+    check = next((each for each in checks() if each.name == "sandbox"), None)
+    result = recent_result(check) if check else None
+    return "" if result is None or result.ok else f"{result.message} {result.hint}".strip()
+
+
 def page(
     request: SignedInRequest,
     template: str,
@@ -66,6 +74,7 @@ def page(
         "standing": standing(capability),
         "success": percent(capability),
         "retire": retire_reason(capability),
+        "sandbox_problem": sandbox_problem(),
         "tampered": bool(current and is_tampered(current, capability.name)),
         "missing_secrets": secrets_missing(request.user.pk, current.secrets) if current else [],
     }
