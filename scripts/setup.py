@@ -18,6 +18,7 @@ LOCK = ROOT / "requirements.lock"
 UV_LOCK = ROOT / "requirements-uv.lock"
 STAMP = VENV / "izzy-setup"
 EXTRAS = ROOT / ".tools" / "extras"
+RUN_PACKAGES = {"bubblewrap": ("bwrap",)}
 TEST_PACKAGES = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "redis-server": ("redis-server",),
@@ -27,7 +28,7 @@ TEST_PACKAGES = {
 def main() -> None:
     os.chdir(ROOT)
     if "--tests" in sys.argv[1:]:
-        install_test_packages()
+        install_system_packages(RUN_PACKAGES | TEST_PACKAGES, "the tests that need them are skipped")
     if "--extra" in sys.argv[1:-1]:
         remember_extra(sys.argv[sys.argv.index("--extra") + 1])
     wanted = fingerprint()
@@ -36,6 +37,7 @@ def main() -> None:
     print("Setting up .venv (once, and again when requirements.lock changes) …", flush=True)
     make_venv(VENV)
     install_packages()
+    install_system_packages(RUN_PACKAGES, "tools cannot be run until they are")
     STAMP.write_text(wanted)
 
 
@@ -114,17 +116,15 @@ def apt_install(packages: list[str]) -> bool:
     return False
 
 
-def install_test_packages() -> None:
-    """As root on Debian: what the tests drive. Elsewhere the tests that need it are skipped."""
+def install_system_packages(packages: dict[str, tuple[str, ...]], otherwise: str) -> None:
+    """As root on Debian and Ubuntu; elsewhere it says what is missing, and what follows from that."""
     missing = [
         package
-        for package, commands in TEST_PACKAGES.items()
+        for package, commands in packages.items()
         if not any(shutil.which(command) for command in commands)
     ]
-    if not missing:
-        return
-    if not can_apt() or not apt_install(missing):
-        print("Not installed: " + ", ".join(missing) + "; the tests that need them are skipped.", flush=True)
+    if missing and not (can_apt() and apt_install(missing)):
+        print(f"Not installed: {', '.join(missing)}; {otherwise}.", flush=True)
 
 
 def install_packages() -> None:
