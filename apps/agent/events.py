@@ -114,11 +114,11 @@ class TurnResumed:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A capability is being built for this turn."""
+    """A message of a build that this turn asked for: `{id, number, direction, type, payload, read, created_at}`."""
 
     type: ClassVar[str] = "build"
     build_id: str
-    message: str = ""
+    message: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from uuid import UUID
 
 from apps.builder.models import Build, Kind
 from apps.capabilities.drafts import MAIN, REQUIREMENTS, RUN_MD
@@ -46,7 +47,7 @@ def brief_for(build: Build) -> Brief:
         lines.append(f"What to do differently: <feedback>{build.feedback}</feedback>")
     files = _current_files(build)
     if build.execution_id:
-        lines += _failure(build)
+        lines += _failure(build.user_id, build.execution_id)
     if files:
         lines.append("These files of its present version lie in the sandbox:")
         lines += [f"--- {name}\n{text}" for name, text in files.items() if text.strip()]
@@ -63,8 +64,8 @@ def _current_files(build: Build) -> dict[str, str]:
     return {name: text for name, text in (parts | examples).items() if text.strip()}
 
 
-def _failure(build: Build) -> list[str]:
-    run = Execution.objects.for_user(build.user_id).filter(pk=build.execution_id).first()
+def _failure(user_id: UUID, execution_id: UUID) -> list[str]:
+    run = Execution.objects.for_user(user_id).filter(pk=execution_id).first()
     if run is None:
         return []
     said = [

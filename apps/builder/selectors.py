@@ -105,7 +105,8 @@ def text_of(blocks: Iterable[dict[str, Any]]) -> str:
 def conversations_with_news() -> list[UUID]:
     """Conversations whose log lacks messages of their builds."""
     rows = Build.objects.unscoped().filter(told__lt=F("messages_count"), conversation_id__isnull=False)
-    return list(rows.values_list("conversation_id", flat=True).distinct())
+    ids = rows.values_list("conversation_id", flat=True).distinct()
+    return [conversation_id for conversation_id in ids if conversation_id]
 
 
 def builds_in(user_id: UUID, conversation_id: UUID) -> list[dict[str, str]]:

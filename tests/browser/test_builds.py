@@ -12,6 +12,8 @@ from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE, Watch, set_up
 from tests.browser.server import Server
 from tests.browser.test_conversation import RECONNECTING, rest
+from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
+from tests.peers.anthropic_server import AnthropicServer, reply, tool
 
 SHOTS = os.environ.get("SCREENSHOTS", "")
 
@@ -79,3 +81,67 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     expect(phone.get_by_text("Round 1")).to_be_visible()
     shot(phone, "build-page-phone-dark")
     assert rest(page, "GET", "/capabilities/dice_roller/")["success_rate"] == 1.0
+
+
+@pytest.mark.timeout(600)
+def test_questions_hosts_and_cancelling_on_the_card(
+    tmp_path: Path, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed += RECONNECTING
+    request = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
+    again = {"name": "coin_flipper", "description": "Flips a coin.", "input_schema": SCHEMA}
+    held = write()
+    held.hold_after = 0
+    cast = Cast(
+        chat=[reply(tool("request_capability", request)), reply("On it."), reply(tool("request_capability", again)), reply("Sure.")],
+        builder=[
+            reply(tool("ask_user", {"question": "How many sides at most?"})),
+            reply(tool("request_network", {"hosts": ["dice.example.org"], "why": "Truly random numbers come from there."})),
+            write(),
+            register(),
+            held,
+        ],
+    )  # fmt: skip
+    with AnthropicServer.in_thread(fallback=cast) as model:
+        environment = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "key-for-tests"}
+        server = Server(tmp_path / "data", environment=environment)
+        server.start()
+        try:
+            page = open_page(server.url, state=set_up(server))
+            chat = Chat(page)
+            chat.say("I need to roll dice")
+            card = page.locator(".build").first
+            field = card.get_by_label("How many sides at most?")
+            expect(field).to_be_visible()
+            shot(page, "question")
+            field.fill("a hundred")
+            card.get_by_role("button", name="Answer").click()
+            expect(card.get_by_text("dice.example.org", exact=True)).to_be_visible()
+            expect(card.get_by_text("Truly random numbers come from there.")).to_be_visible()
+            shot(page, "network")
+            late = open_page(page.url, state=page.context.storage_state(), **PHONE, color_scheme="dark")
+            expect(late.locator(".build").get_by_role("button", name="Allow")).to_be_visible()
+            assert late.locator(".build-steps li", has_text="You: a hundred").count() == 1
+            shot(late, "network-phone-dark")
+            card.get_by_role("button", name="Allow").click()
+            for each in (page, late):
+                expect(each.locator(".build .build-title").first).to_have_text(
+                    "dice_roller is ready", timeout=60_000
+                )
+                assert each.locator(".build-steps li", has_text="You allowed it.").count() == 1
+                assert each.locator(".build-steps li", has_text="Writing main.py").count() == 1
+            chat.wait_for(page.locator(".turn").last, "done")
+
+            chat.say("And to flip a coin")
+            second = page.locator(".build").nth(1)
+            expect(second.locator(".build-title")).to_have_text("Building coin_flipper")
+            second.get_by_role("button", name="Cancel").click()
+            expect(second.locator(".build-title")).to_have_text("Building coin_flipper was cancelled")
+            expect(second.get_by_role("button", name="Try again")).to_be_visible()
+            held.release.set()
+            shot(page, "cancelled")
+        finally:
+            held.release.set()
+            server.stop()
+    assert last_result(cast.builder_requests[1])["content"] == "The user answers: a hundred"
+    assert "Allowed by the user" in last_result(cast.builder_requests[2])["content"]

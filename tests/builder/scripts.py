@@ -66,5 +66,6 @@ def last_result(request: dict[str, Any]) -> dict[str, Any]:
     for message in reversed(request["messages"]):
         for block in reversed(message["content"]):
             if block["type"] == "tool_result":
-                return block
+                found: dict[str, Any] = block
+                return found
     raise AssertionError("no tool result")

@@ -106,12 +106,12 @@ async def test_a_model_error_is_retried_then_fails_cleanly(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
     first = await in_db(wish, alice)
-    model.add(write(), *[failure(529, "overloaded_error", headers={"retry-after": "0"})] * 3, register())
+    model.add(write(), *[failure(529, "overloaded_error", retry_after="0")] * 3, register())
     await pool.idle()
     assert (await built(first)).state == State.DONE
 
     second = await in_db(lambda: wish(alice, name="other_dice"))
-    model.fallback = failure(529, "overloaded_error", headers={"retry-after": "0"})
+    model.fallback = failure(529, "overloaded_error", retry_after="0")
     await pool.idle()
     failed = await built(second)
     assert (failed.state, failed.error_code) == (State.FAILED, "overloaded")

@@ -1,5 +1,7 @@
 """Without a model: what the offline model knows by heart is really built, verified and run."""
 
+from typing import Any
+
 import pytest
 from pytest_django import Settings
 
@@ -13,7 +15,7 @@ from apps.capabilities.execution import capability_execute
 from apps.core.database import in_db
 from tests.builder.test_building import built, told
 
-USES = {
+USES: dict[str, tuple[dict[str, Any], str]] = {
     "dice_roller": ({"dice": "2d6+1"}, "2d6+1: "),
     "unit_converter": ({"value": 10, "from": "kg", "to": "lb"}, "22.0462 lb"),
     "text_statistics": ({"text": "Rain, rain, rain. It stops."}, "5 words, 2 sentences"),
@@ -28,7 +30,11 @@ def _offline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
 async def test_what_is_known_by_heart_is_built_and_runs(piece: Piece, alice: User, pool: BuildPool) -> None:
-    wish = {"name": piece.name, "description": piece.description, "input_schema": piece.input_schema}
+    wish: dict[str, Any] = {
+        "name": piece.name,
+        "description": piece.description,
+        "input_schema": piece.input_schema,
+    }
     build = (await in_db(lambda: build_request(user_id=alice.pk, **wish))).build
     assert build is not None
 
@@ -46,7 +52,11 @@ async def test_what_is_known_by_heart_is_built_and_runs(piece: Piece, alice: Use
 
 
 async def test_what_is_not_known_fails_with_a_plain_reason(alice: User, pool: BuildPool) -> None:
-    wish = {"name": "weather", "description": "Tells the weather.", "input_schema": {"type": "object"}}
+    wish: dict[str, Any] = {
+        "name": "weather",
+        "description": "Tells the weather.",
+        "input_schema": {"type": "object"},
+    }
     build = (await in_db(lambda: build_request(user_id=alice.pk, **wish))).build
     assert build is not None
 
@@ -59,7 +69,11 @@ async def test_what_is_not_known_fails_with_a_plain_reason(alice: User, pool: Bu
 
 async def test_a_change_needs_a_model_and_the_old_version_stays(alice: User, pool: BuildPool) -> None:
     piece = PIECES[0]
-    wish = {"name": piece.name, "description": piece.description, "input_schema": piece.input_schema}
+    wish: dict[str, Any] = {
+        "name": piece.name,
+        "description": piece.description,
+        "input_schema": piece.input_schema,
+    }
     await in_db(lambda: build_request(user_id=alice.pk, **wish))
     await pool.idle()
     change = await in_db(

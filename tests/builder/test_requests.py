@@ -48,6 +48,7 @@ async def test_a_failed_and_a_disabled_one_are_built_again(
     assert (await built(first)).state == State.FAILED
 
     second = (await in_db(lambda: build_retry(user_id=alice.pk, build_id=first.pk))).build
+    assert second is not None
     model.add(write(), register())
     await pool.idle()
     done = await built(second)
@@ -72,9 +73,10 @@ async def test_two_users_who_build_the_same_name_do_not_meet(
     for user, build in ((alice, hers), (bob, his)):
         assert (await built(build)).state == State.DONE
         assert await in_db(Capability.objects.for_user(user).count) == 1
-    for action in (build_cancel, build_retry):
-        with pytest.raises(NotFound):
-            await in_db(lambda action=action: action(user_id=bob.pk, build_id=hers.pk))
+    with pytest.raises(NotFound):
+        await in_db(lambda: build_cancel(user_id=bob.pk, build_id=hers.pk))
+    with pytest.raises(NotFound):
+        await in_db(lambda: build_retry(user_id=bob.pk, build_id=hers.pk))
     with pytest.raises(NotFound):
         await in_db(lambda: build_answer(user_id=bob.pk, build_id=hers.pk, text="x"))
 

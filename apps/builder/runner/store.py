@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.agent.loop import TurnState
+from apps.agent.loop import TurnState, TurnTaken
 from apps.builder.models import Build, DialogueMessage
 from apps.builder.services.running import dialogue_add
 from apps.builder.workshop.bench import is_install
@@ -58,7 +58,8 @@ class DialogueStore:
             round=round,
             stop_reason=stop_reason,
         )
-        await in_db(add)
+        if not await in_db(add):
+            raise TurnTaken
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from apps.builder.limits import check_limits
 from apps.builder.models import OPEN_STATES, Build, Kind, MessageType, State
@@ -46,7 +46,6 @@ class Requested:
     joined: bool = False
 
 
-@transaction.atomic
 def build_request(
     *,
     user_id: UUID,
@@ -62,7 +61,18 @@ def build_request(
     SandboxUnavailable, each with what to do.
     """
     clean = clean_name(name)
-    description, schema = clean_description(description), clean_schema(dict(input_schema))
+    wish = clean_description(description), clean_schema(dict(input_schema))
+    try:
+        return _requested(user_id, clean, *wish, origin or Origin())
+    except IntegrityError:
+        # Another process has asked for the same name in this moment: join its build.
+        return _requested(user_id, clean, *wish, origin or Origin())
+
+
+@transaction.atomic
+def _requested(
+    user_id: UUID, clean: str, description: str, schema: dict[str, Any], origin: Origin
+) -> Requested:
     found = Capability.objects.for_user(user_id).select_for_update().filter(name=clean).first()
     if found is not None:
         if (under_way := open_build(found)) is not None:
@@ -76,7 +86,7 @@ def build_request(
         found = capability_rebuild(
             user_id=user_id, capability_id=found.pk, description=description, input_schema=schema
         )
-    build = _build(found, Kind.NEW, description, schema, origin or Origin())
+    build = _build(found, Kind.NEW, description, schema, origin)
     return Requested(status="building", capability=found, build=build)
 
 

@@ -103,9 +103,11 @@ def builds_give_back(*, runner: str) -> None:
 @transaction.atomic
 def dialogue_add(
     *, build_id: UUID, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
-) -> None:
-    """Keeps one message of the talk with the model."""
-    build = Build.objects.unscoped().only("pk", "user_id").get(pk=build_id)
+) -> bool:
+    """Keeps one message of the talk with the model. False where the build is gone."""
+    build = Build.objects.unscoped().only("pk", "user_id").filter(pk=build_id).first()
+    if build is None:
+        return False
     rows = DialogueMessage.objects.unscoped().filter(build_id=build_id)
     DialogueMessage.objects.create(
         user_id=build.user_id,
@@ -116,6 +118,7 @@ def dialogue_add(
         round=round,
         stop_reason=stop_reason[:32],
     )
+    return True
 
 
 @transaction.atomic

@@ -90,7 +90,6 @@ def making_tools(shop: Workshop) -> list[Tool]:
             handler=run_code,
             tier=Tier.SIDE_EFFECTING,
             timeout=MAX_CODE_SECONDS + GRACE_SECONDS,
-            untrusted=False,
         ),
         Tool(
             name="run_command",
