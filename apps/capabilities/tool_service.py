@@ -20,6 +20,7 @@ from .services.runs import Place
 OTHERS = 4
 QUOTED_CHARS = 200
 HOW_TO_CALL = "Call it by execute_capability with this name and an input that fits input_schema."
+UNSEEN = "(from an archive; the user has not approved it yet)"
 WHAT_NEXT = {
     "install_failed": "The capability's requirements have to be corrected; tell the user.",
     "timed_out": "Ask for less, or tell the user.",
@@ -85,7 +86,7 @@ class Catalog:
         if meant is None and hits and hits[0][0].relevance >= ABOUT_THIS:
             meant = hits[0][1]
         others = [found for _, found in hits if meant is None or found.pk != meant.pk][:OTHERS]
-        listed = [{"name": each.name, "description": _short(each.description)} for each in others]
+        listed = [{"name": each.name, "description": told_description(each)} for each in others]
         if meant is None:
             return {"found": False, "others": listed}
         return {"found": True, **entry_json(meant), "how": HOW_TO_CALL, "others": listed}
@@ -100,7 +101,7 @@ class Catalog:
     def _list(self, status: str, limit: int, offset: int) -> dict[str, Any]:
         rows = capabilities_for(self.user_id, status=status)
         entries = [
-            {"name": row.name, "description": _short(row.description), "status": row.status}
+            {"name": row.name, "description": told_description(row), "status": row.status}
             for row in rows[offset : offset + limit]
         ]
         return {"count": rows.count(), "capabilities": entries}
@@ -111,6 +112,8 @@ class Catalog:
             raise self._unknown(name)
         if capability.current is None:
             raise ToolFailure(f"{capability.name} has no version yet, so there is nothing to read.")
+        if is_unseen(capability):
+            raise ToolFailure(f"{capability.name} came from an archive and the user has not approved it yet.")
         return files_verified(capability.current, capability.name)[RUN_MD]
 
     def _approve(self, name: str, permission: dict[str, Any]) -> None:
@@ -131,12 +134,23 @@ class Catalog:
         )
 
 
+def is_unseen(capability: Capability) -> bool:
+    """Whether others wrote it and the user has not said yes: until then the model reads none of its words."""
+    current = capability.current
+    return current is not None and current.untrusted and not current.is_approved
+
+
+def told_description(capability: Capability) -> str:
+    """Its description as lists quote it."""
+    return UNSEEN if is_unseen(capability) else _short(capability.description)
+
+
 def entry_json(capability: Capability) -> dict[str, Any]:
     """What the model is told of one capability."""
     return {
         "id": str(capability.pk),
         "name": capability.name,
-        "description": capability.description,
+        "description": UNSEEN if is_unseen(capability) else capability.description,
         "status": capability.status,
         "approved": bool(capability.current and capability.current.is_approved),
         "input_schema": capability.input_schema,
