@@ -1,78 +1,34 @@
 """REST of capabilities: `/capabilities/` and what hangs on one, addressed by its name (or id)."""
 
-from collections.abc import Mapping
-from typing import IO, Any, cast
-from uuid import UUID
+from typing import Any
 
-from asgiref.sync import async_to_sync
-from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
-from rest_framework.parsers import BaseParser
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.core.errors import InvalidInput
 from apps.core.pagination import Pages
 from apps.core.parsers import StrictJSONParser
 
 from . import services
-from .archives import archive_of, archive_read
+from .api_base import CapabilityView, ZipParser
+from .archives import archive_read
 from .drafts import Draft
-from .execution import capability_execute
 from .inputs import DRAFT_FIELDS, WRITABLE, body_of, draft_parts, optional_version
-from .models import Capability, Origin, Status, Trigger
-from .output import capability_detail_json, capability_json, execution_json, run_json
-from .selectors import capabilities_for, capability_get, executions_of
+from .models import Origin, Status
+from .output import capability_json
+from .selectors import capabilities_for
 from .serializers import (
     CapabilityDetailOutput,
     CapabilityInput,
     CapabilityOutput,
-    ExecutionOutput,
-    RunInput,
-    RunOutput,
     VersionInput,
     page_of,
 )
-from .services.runs import Place
 
 MAX_QUERY_CHARS = 1_000
-
-
-class ZipParser(BaseParser):
-    """A capability as an archive: the bytes themselves."""
-
-    media_type = "application/zip"
-
-    def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> Any:
-        return bytes(stream.read())
-
-
-class CapabilityView(APIView):
-    """What the views share: whose capability it is, and the limits on writing."""
-
-    @property
-    def throttle_scope(self) -> str | None:
-        return None if (self.request.method or "") in SAFE_METHODS else "write"
-
-    @property
-    def user_id(self) -> UUID:
-        return cast("UUID", self.request.user.pk)
-
-    @property
-    def origin(self) -> Origin:
-        return Origin.API if self.request.auth else Origin.USER
-
-    def find(self, name: str) -> Capability:
-        return capability_get(self.user_id, name)
-
-    def detail(self, name: object, code: int = status.HTTP_200_OK) -> Response:
-        return Response(capability_detail_json(capability_get(self.user_id, name)), status=code)
 
 
 FILTERS = [
@@ -163,23 +119,6 @@ class OneCapabilityView(CapabilityView):
 
 
 @extend_schema(tags=["capabilities"])
-class RunView(CapabilityView):
-    """Running one."""
-
-    @extend_schema(operation_id="capabilities_run", request=RunInput, responses=RunOutput)
-    def post(self, request: Request, capability: str) -> Response:
-        """Run a capability in a fresh sandbox. 200 for every run that began, `ok` says how it ended."""
-        found = self.find(capability)
-        args = body_of(request, ("input",)).get("input", {})
-        if not isinstance(args, dict):
-            raise InvalidInput("input must be a JSON object.", code="bad_input", field="input")
-        execution = async_to_sync(capability_execute)(
-            user_id=self.user_id, name=found.name, args=args, place=Place(trigger=Trigger.API)
-        )
-        return Response(run_json(execution))
-
-
-@extend_schema(tags=["capabilities"])
 class EnableView(CapabilityView):
     """Into use."""
 
@@ -231,43 +170,6 @@ class RollbackView(CapabilityView):
         version = optional_version(body_of(request, ("version",)))
         services.capability_rollback(user_id=self.user_id, capability_id=found.pk, number=version)
         return self.detail(found.name)
-
-
-@extend_schema(tags=["capabilities"])
-class ExecutionsView(CapabilityView):
-    """Past runs."""
-
-    @extend_schema(
-        operation_id="capabilities_executions",
-        responses=page_of("ExecutionPage", ExecutionOutput(many=True)),
-    )
-    def get(self, request: Request, capability: str) -> Response:
-        """The runs of a capability, newest first."""
-        pages = Pages()
-        shown: list[Any] = (
-            pages.paginate_queryset(executions_of(self.find(capability)), request, view=self) or []
-        )
-        return pages.get_paginated_response([execution_json(row) for row in shown])
-
-
-@extend_schema(tags=["capabilities"])
-class ArchiveView(CapabilityView):
-    """Taking one out."""
-
-    @extend_schema(
-        operation_id="capabilities_zip",
-        responses={(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The four files.")},
-    )
-    def get(self, request: Request, capability: str) -> HttpResponse:
-        """The four files of the current version as a zip."""
-        return archive_response(self.find(capability))
-
-
-def archive_response(capability: Capability) -> HttpResponse:
-    """A download of a capability."""
-    response = HttpResponse(archive_of(capability), content_type="application/zip")
-    response["Content-Disposition"] = f'attachment; filename="{capability.name}.zip"'
-    return response
 
 
 def _filters(request: Request) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -177,13 +178,18 @@ async def test_old_runs_go_and_abandoned_ones_are_ended(alice: User, settings: A
     capability = await made(alice, "def run(args):\n    return ''\n")
 
     def rows() -> list[tuple[str, str]]:
-        def row(state: str, **values: Any) -> Execution:
+        def row(state: str, created_at: datetime = capability.created_at) -> Execution:
             return Execution.objects.create(
-                user=alice, capability=capability, version=1, trigger=Trigger.API, state=state, **values
+                user=alice,
+                capability=capability,
+                version=1,
+                trigger=Trigger.API,
+                state=state,
+                created_at=created_at,
             )
 
         long_ago = capability.created_at.replace(year=capability.created_at.year - 1)
-        row("ok", created_at=long_ago)
+        row("ok", long_ago)
         row("running")
         hung = row("running")
         Execution.objects.for_user(alice).filter(pk=hung.pk).update(

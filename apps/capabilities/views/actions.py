@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
 from apps.capabilities import services
-from apps.capabilities.api import archive_response
+from apps.capabilities.api_base import archive_response
 from apps.capabilities.examples import capability_retest
 from apps.core.errors import IzzyError, NotFound, Unavailable
 

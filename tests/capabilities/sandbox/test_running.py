@@ -1,0 +1,111 @@
+"""Calls through the queue: how many at once, in which order, and what cancelling does."""
+
+import asyncio
+import os
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.capabilities.sandbox import open_sandbox, run_capability
+from apps.capabilities.sandbox.base import BUILD_LIMITS, ErrorCode, Outcome, Purpose, SandboxSpec
+from apps.capabilities.sandbox.bubblewrap import processes
+from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
+from apps.capabilities.sandbox.running import queue_of
+
+from .backend_suite import code_of, until
+
+TIMES = {
+    "main.py": "import time\ndef run(args):\n a = time.time()\n time.sleep(0.15)\n return f'{a} {time.time()}'"
+}
+SLEEPS = {"main.py": "import time\ndef run(args): time.sleep(60)"}
+ALICE, BOB = uuid4(), uuid4()
+
+
+def call(user: UUID, files: dict[str, str], **options: Any) -> "asyncio.Task[Outcome]":
+    return asyncio.create_task(run_capability(SandboxSpec(user_id=user), files, {}, **options))
+
+
+async def test_no_more_run_at_once_than_allowed(bubblewrap: BubblewrapBackend, settings: Any) -> None:
+    settings.IZZY_SANDBOXES = 2
+    outcomes = await asyncio.gather(*(call(ALICE, TIMES) for _ in range(6)))
+    spans = [tuple(map(float, (outcome.result or "").split())) for outcome in outcomes]
+    assert len(spans) == 6
+    assert max(sum(began <= start < end for began, end in spans) for start, _ in spans) == 2
+
+
+async def test_a_call_of_another_user_comes_before_the_rest_of_a_long_line(
+    bubblewrap: BubblewrapBackend, settings: Any
+) -> None:
+    settings.IZZY_SANDBOXES = 1
+    begun: list[str] = []
+
+    def note(name: str) -> Any:
+        async def listen(event: dict[str, Any]) -> None:
+            if event["status"] == "preparing":
+                begun.append(name)
+
+        return listen
+
+    hello = {"main.py": "def run(args): return ''"}
+    calls = [call(ALICE, hello, progress=note(f"a{number}")) for number in range(4)]
+    calls.append(call(BOB, hello, progress=note("b")))
+    await asyncio.gather(*calls)
+    assert begun == ["a0", "a1", "b", "a2", "a3"]
+
+
+async def test_who_waits_is_told_and_can_be_cancelled(bubblewrap: BubblewrapBackend, settings: Any) -> None:
+    settings.IZZY_SANDBOXES = 1
+    told: list[dict[str, Any]] = []
+
+    async def listen(event: dict[str, Any]) -> None:
+        told.append(event)
+
+    running = call(ALICE, SLEEPS)
+    waiting = call(ALICE, SLEEPS, progress=listen)
+    await until(lambda: bool(told))
+    waiting.cancel()
+    running.cancel()
+    for task in (waiting, running):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert told == [{"status": "queued", "ahead": 0}]
+    assert queue_of(Purpose.RUN).waiting == 0
+
+
+async def test_cancelling_kills_at_once_and_frees_the_place(
+    bubblewrap: BubblewrapBackend, settings: Any
+) -> None:
+    settings.IZZY_SANDBOXES = 1
+    others = processes.descendants(os.getpid())
+    running = call(ALICE, SLEEPS)
+    await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 4)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert set(processes.descendants(os.getpid())) <= set(others)
+    assert (await call(BOB, {"main.py": "def run(args): return 'next'"})).result == "next"
+
+
+async def test_builds_do_not_take_the_places_of_runs(bubblewrap: BubblewrapBackend, settings: Any) -> None:
+    """A build tries its tool while it holds its own sandbox."""
+    settings.IZZY_SANDBOXES = 1
+    spec = SandboxSpec(user_id=ALICE, purpose=Purpose.BUILD, limits=BUILD_LIMITS)
+    async with asyncio.timeout(20), open_sandbox(spec):
+        assert (await call(ALICE, {"main.py": "def run(args): return 'tried'"})).result == "tried"
+
+
+@pytest.mark.parametrize("line", ["-e .", "six @ https://example.org/six.whl", "six=1"])
+async def test_requirements_that_are_refused_are_an_outcome(bubblewrap: BubblewrapBackend, line: str) -> None:
+    outcome = await run_capability(SandboxSpec(user_id=ALICE, requirements=line), SLEEPS, {})
+    assert code_of(outcome) == ErrorCode.INSTALL_FAILED
+    assert outcome.error is not None
+    assert "line 1" in outcome.error.message
+
+
+async def test_a_listener_that_fails_does_not_end_the_run(bubblewrap: BubblewrapBackend) -> None:
+    async def broken(event: dict[str, Any]) -> None:
+        raise RuntimeError("nobody listens")
+
+    outcome = await call(ALICE, {"main.py": "def run(args):\n print('x')\n return 'done'"}, progress=broken)
+    assert outcome.result == "done"
