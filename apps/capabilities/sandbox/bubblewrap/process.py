@@ -27,6 +27,7 @@ PIECE = 65536
 START_SECONDS = 30.0
 END_SECONDS = 10.0
 FRAME_SLACK = 65536
+MOST_ANSWERS = 16
 TOOLS_WORDS = ("result", "value", "code", "message")
 
 
@@ -221,6 +222,9 @@ class SandboxProcess:
                 self.end(RunError(ErrorCode.BAD_RESULT, "The result is too large."))
                 return
             if len(self._buffer) < 4 + size:
+                return
+            if self._answers.qsize() >= MOST_ANSWERS:
+                self.end(RunError(ErrorCode.BAD_RESULT, "It answered what nobody asked."))
                 return
             self._answers.put_nowait(bytes(self._buffer[4 : 4 + size]))
             del self._buffer[: 4 + size]

@@ -76,6 +76,8 @@ async def _install(prepared: Prepared, layer: Path, requirements: Sequence[str])
 
 
 def _put_in_place(made: Path, layer: Path) -> None:
+    if made.is_symlink():
+        raise InstallFailed("The requirements could not be installed: they are a link to elsewhere.")
     made.mkdir(exist_ok=True)  # nothing to install: all markers said no
     (made / ".lock").unlink(missing_ok=True)  # uv's own
     os.utime(made)
