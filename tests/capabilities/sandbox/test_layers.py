@@ -76,7 +76,9 @@ async def test_the_second_call_needs_no_index(
     bubblewrap: BubblewrapBackend, user: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
-    nowhere = index.PackageIndex({"UV_DEFAULT_INDEX": "http://127.0.0.1:9/"}, frozenset({"127.0.0.1:9"}), ())
+    nowhere = index.PackageIndex(
+        {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/", "UV_HTTP_RETRIES": "0"}, frozenset({"127.0.0.1:9"}), ()
+    )
     monkeypatch.setattr(installing, "package_index", lambda: nowhere)
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements=" SIX # again")).ok
     with pytest.raises(InstallFailed):
