@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 
 from .capture.quotes import split_quotes
+from .denial import turns_round
 
 _BETWEEN = re.compile(r"[\s<>()\"',;]+")
 _ADDRESS = re.compile(r"://|@|\w\.\w")
@@ -83,7 +84,8 @@ def quotes_others(text: str) -> bool:
 def grounded(content: str, said: Iterable[str]) -> bool:
     """Whether everything telling in a text stands in what was `said`: addresses and numbers to the letter, words by stem.
 
-    Stop words and the framing of a note ("the user prefers") are not telling. Nothing telling at all is not grounded.
+    Stop words and the framing of a note ("the user prefers") are not telling. Nothing telling at all is not grounded,
+    nor is what denies what was affirmed, or the other way round.
     """
     spoken = "\n".join(said)
     if not spoken.strip():
@@ -91,7 +93,9 @@ def grounded(content: str, said: Iterable[str]) -> bool:
     exact, heard = _exact(content), _exact(spoken)
     language = detect_language(f"{content}\n{spoken}")
     telling = _telling(content, language)
-    return bool(telling or exact) and exact <= heard and telling <= _all_stems(spoken, language)
+    if not (telling or exact) or not exact <= heard or not telling <= _all_stems(spoken, language):
+        return False
+    return not turns_round(content, [spoken])
 
 
 def _exact(text: str) -> set[str]:

@@ -71,3 +71,32 @@ def test_a_change_is_worth_what_its_actors_words_are() -> None:
     assert Change(actor=Origin.ASSISTANT).words == Trust.ASSISTANT
     assert not Change(actor=Origin.USER, trust=Trust.UNTRUSTED).by_hand
     assert Change(actor=Origin.IMPORT).words == Trust.UNTRUSTED
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("The user is not allergic to walnuts.", ["I am allergic to walnuts"]),
+        ("The user is allergic to walnuts.", ["I'm not allergic to walnuts", "I like walnuts"]),
+        ("Der Nutzer ist nicht allergisch gegen Nüsse.", ["Ich bin allergisch gegen Nüsse"]),
+        ("The user does not eat fish.", ["I eat fish. I don't eat meat."]),
+        ("The user is a vegetarian. The user does not eat fish.", ["I'm a vegetarian and eat fish"]),
+    ],
+)
+def test_what_turns_the_users_words_round_is_not_grounded(content: str, said: list[str]) -> None:
+    """A page only has to add a "not" to what they said."""
+    assert not grounded(content, said)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("The user is not allergic to walnuts.", ["I'm not allergic to walnuts"]),
+        ("The user isn't allergic to walnuts.", ["No, I am not allergic to walnuts."]),
+        ("The user eats fish.", ["No, I eat fish"]),
+        ("The user is a vegetarian. The user does not eat fish.", ["I'm a vegetarian, I don't eat fish"]),
+        ("The user is allergic to walnuts.", ["I don't eat cake because I am allergic to walnuts"]),
+    ],
+)
+def test_what_the_user_denied_themselves_is_grounded(content: str, said: list[str]) -> None:
+    assert grounded(content, said)

@@ -16,6 +16,7 @@ from apps.memory.models import CaptureWindow, GateVerdict, Memory, Origin, Relat
 from apps.memory.review.policy import status_for
 from apps.memory.services import Change, Provenance
 from apps.memory.services.superseding import supersede_with
+from apps.memory.tool_answers import written
 
 from .claims import Claimed, usage_count, window_done, window_locked
 from .grounding import is_read_before, trust_of_item
@@ -88,7 +89,9 @@ class _Applying:
         if is_read_before(item.evidence, self.claimed.segments):
             self._skip("read_before")
             return
-        trust = trust_of_item(item.content, item.evidence, self.claimed.segments)
+        trust = trust_of_item(
+            written(item.content, {"tags": item.tags}), item.evidence, self.claimed.segments
+        )
         if item.action != Action.SUPERSEDE and self.known.was_shown(item):
             self.outcome.injected_again += 1
             return

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from apps.memory.denial import turns_round
 from apps.memory.models import Trust
 from apps.memory.trust import least_trust
 from apps.search.language.analysis import detect_language, split_words, stems, stop_words
@@ -125,7 +126,7 @@ def words_of(text: str) -> Words:
 def trust_of_item(content: str, evidence: Sequence[int], segments: Sequence[Segment]) -> Trust:
     """The least trust of the segments an item cites; of the whole window where they do not hold its words.
 
-    They do not where a name, number or address of the item, or half of its other words, is not in them, or where a
+    They do not where it denies what they affirm or the other way round, where a name, number or address of the item, or half of its other words, is not in them, or where a
     word that is missing stands in an untrusted segment. Without evidence the whole window counts.
     """
     everything = least_trust(Trust.USER, *(segment.trust for segment in segments))
@@ -138,7 +139,8 @@ def trust_of_item(content: str, evidence: Sequence[int], segments: Sequence[Segm
     foreign = words_of("\n".join(s.text for s in segments if s.trust == Trust.UNTRUSTED and s not in cited))
     borrowed = any(has_word(foreign, word) for word in {*strict, *plain})
     total = len(words.strict) + len(words.plain)
-    if strict or borrowed or len(plain) > total * GROUNDED_SHARE:
+    reversed_ = turns_round(content, [segment.text for segment in cited])
+    if strict or borrowed or reversed_ or len(plain) > total * GROUNDED_SHARE:
         return everything
     return least_trust(*(segment.trust for segment in cited))
 

@@ -5,6 +5,7 @@ must also agree in names, numbers and in whether it affirms or denies."""
 import re
 from dataclasses import dataclass
 
+from apps.memory.denial import denies
 from apps.search.language.analysis import split_words
 
 from .grounding import Words, words_of
@@ -24,15 +25,6 @@ _NUMBER_WORDS = {
     )
     for number, word in enumerate(words.split())
 }
-_DENIAL = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|without|neither|nor|cannot|stopped|quit|former|formerly|longer|\w+n['’]t|"
-    r"nicht|kein\w*|nie|niemals|ohne|nunca|jamás|sin|pas|jamais|sans|non|mai|senza)\b",
-    re.IGNORECASE,
-)
-_AVERSION = re.compile(
-    r"\b(?:hat(?:e|es|ed|ing)|dislik\w*|avoid\w*|detest\w*|refus\w*|loath\w*|can['’]t stand|hass\w*|meid\w*|odia\w*|déteste\w*)\b",
-    re.IGNORECASE,
-)
 _DATES = re.compile(
     r"\b\d{1,4}(?:[-./:]\d{1,4})+\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tues|wednes|thurs|fri|"
     r"satur|sun)[a-z]*\b",
@@ -74,7 +66,7 @@ def differs(first: str, second: str) -> bool:
     """Whether the texts disagree: in a number, a date, a name of which each has one of its own, or in yes and no."""
     if _figures(first) != _figures(second) and _figures(first) and _figures(second):
         return not (_figures(first) <= _figures(second) or _figures(second) <= _figures(first))
-    if _denies(first) != _denies(second):
+    if denies(first) != denies(second):
         return True
     one, two = words_of(first), words_of(second)
     mine = {w for w in one.strict if w not in two.text}
@@ -111,7 +103,3 @@ def _figures(text: str) -> set[str]:
     return numbers | {
         _NUMBER_WORDS[word] for word in split_words(text) if word in _NUMBER_WORDS and word != "one"
     }
-
-
-def _denies(text: str) -> bool:
-    return (len(_DENIAL.findall(text)) + len(_AVERSION.findall(text))) % 2 == 1
