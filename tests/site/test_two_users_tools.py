@@ -41,6 +41,12 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
         "list_capabilities": {"limit": 100},
         "read_capability_docs": {"name": TOOL},
         "execute_capability": {"name": TOOL, "input": {"count": 1}},
+        "request_capability": {
+            "name": TOOL,
+            "description": "Counts.",
+            "input_schema": {"type": "object"},
+            "feedback": "bob was here",
+        },
         "conversation_list": {"limit": 50},
         "conversation_read": {"conversation_id": conversation},
         "conversation_delete": {"conversation_id": conversation},

@@ -1,5 +1,6 @@
 """The tools with which the builder talks with the user: a question, a line of progress, a wish for hosts."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,22 +24,36 @@ NO_DECISION = (
 NO_ANSWER = "The user has not answered within {seconds:g} seconds. Go on with what seems most sensible, and say in RUN.md what you assumed."
 
 
-def asking_tools(shop: Workshop) -> list[Tool]:
-    """`ask_user`, `report_progress` and `request_network` of one build."""
+ASK_USER = "Ask the user one question, when you cannot choose sensibly yourself. Waits a minute, then goes on without."
+REPORT = "Tell the user in a few plain words what you are doing. Once per larger step is enough."
+REQUEST = (
+    "Ask for the sandbox, and the finished tool, to reach hosts on the internet. Without it nothing but packages can be "
+    "reached. Name hosts such as api.example.org, without scheme or path, and say why in a sentence for the user."
+)
 
-    async def ask_user(context: ToolContext, args: dict[str, Any]) -> str:
-        question = {"kind": "answer", "text": args["question"]}
-        answer = await shop.post.ask(question, seconds=shop.answer_seconds)
+
+@dataclass(frozen=True)
+class Asking:
+    """What one build says to its user, and asks."""
+
+    shop: Workshop
+
+    async def ask_user(self, context: ToolContext, args: dict[str, Any]) -> str:
+        shop = self.shop
+        answer = await shop.post.ask(
+            {"kind": "answer", "text": args["question"]}, seconds=shop.answer_seconds
+        )
         if answer is None:
             await shop.post.progress("No answer came; going on", "working")
             return NO_ANSWER.format(seconds=shop.answer_seconds)
         return await shop.noted(f"The user answers: {answer.get('text', '')}")
 
-    async def report_progress(context: ToolContext, args: dict[str, Any]) -> str:
-        await shop.post.progress(args["text"], "working")
-        return await shop.noted("Told.")
+    async def report_progress(self, context: ToolContext, args: dict[str, Any]) -> str:
+        await self.shop.post.progress(args["text"], "working")
+        return await self.shop.noted("Told.")
 
-    async def request_network(context: ToolContext, args: dict[str, Any]) -> str:
+    async def request_network(self, context: ToolContext, args: dict[str, Any]) -> str:
+        shop = self.shop
         hosts = list(dict.fromkeys(clean_host(host) for host in args["hosts"]))
         missing = [host for host in hosts if host not in shop.bench.hosts]
         if not missing:
@@ -49,11 +64,11 @@ def asking_tools(shop: Workshop) -> list[Tool]:
             raise ToolFailure(DECLINED.format(hosts=", ".join(refused)))
         if shop.network == "any" and not any(is_private(host) for host in missing):
             await in_db(partial(hosts_allow, build_id=shop.build_id, hosts=missing))
-            return await _granted(missing, "by the user's settings")
-        return await _ask(missing, args["why"])
+            return await self._granted(missing, "by the user's settings")
+        return await self._ask(missing, args["why"])
 
-    async def _ask(hosts: list[str], why: str) -> str:
-        named = ", ".join(hosts)
+    async def _ask(self, hosts: list[str], why: str) -> str:
+        shop, named = self.shop, ", ".join(hosts)
         wish = {"kind": "network", "hosts": hosts, "why": why, "text": f"May it reach {named}?"}
         shop.unanswered |= set(hosts)
         answer = await shop.post.ask(wish, seconds=shop.answer_seconds)
@@ -62,69 +77,59 @@ def asking_tools(shop: Workshop) -> list[Tool]:
             return NO_DECISION.format(seconds=shop.answer_seconds)
         shop.unanswered -= set(hosts)
         if answer.get("decision") == "allow":
-            return await _granted(hosts, "by the user")
+            return await self._granted(hosts, "by the user")
         shop.declined |= set(hosts)
         raise ToolFailure(DECLINED.format(hosts=named))
 
-    async def _granted(hosts: list[str], by: str) -> str:
-        await shop.bench.allow_hosts(set(hosts))
-        return await shop.noted(
+    async def _granted(self, hosts: list[str], by: str) -> str:
+        await self.shop.bench.allow_hosts(set(hosts))
+        return await self.shop.noted(
             f"Allowed {by}: {', '.join(hosts)}. Name exactly these hosts when you register."
         )
 
+
+def asking_tools(shop: Workshop) -> list[Tool]:
+    """`ask_user`, `report_progress` and `request_network` of one build."""
+    asking = Asking(shop)
+    hosts = {"type": "array", "items": _text(300), "minItems": 1, "maxItems": MAX_HOSTS}
     return [
         Tool(
             name="ask_user",
-            description=(
-                "Ask the user one question, when you cannot choose sensibly yourself. Waits a minute, then goes on without."
-            ),
-            input_schema={
-                "type": "object",
-                "properties": {"question": {"type": "string", "minLength": 1, "maxLength": 2_000}},
-                "required": ["question"],
-                "additionalProperties": False,
-            },
-            handler=ask_user,
+            description=ASK_USER,
+            input_schema=_object(question=_text(2_000)),
+            handler=asking.ask_user,
             tier=Tier.SIDE_EFFECTING,
             timeout=shop.answer_seconds + GRACE_SECONDS,
         ),
         Tool(
             name="report_progress",
-            description="Tell the user in a few plain words what you are doing. Once per larger step is enough.",
-            input_schema={
-                "type": "object",
-                "properties": {"text": {"type": "string", "minLength": 1, "maxLength": 300}},
-                "required": ["text"],
-                "additionalProperties": False,
-            },
-            handler=report_progress,
+            description=REPORT,
+            input_schema=_object(text=_text(300)),
+            handler=asking.report_progress,
             tier=Tier.SIDE_EFFECTING,
         ),
         Tool(
             name="request_network",
-            description=(
-                "Ask for the sandbox, and the finished tool, to reach hosts on the internet. Without it nothing but packages "
-                "can be reached. Name hosts such as api.example.org, without scheme or path, and say why in a sentence for the user."
-            ),
-            input_schema={
-                "type": "object",
-                "properties": {
-                    "hosts": {
-                        "type": "array",
-                        "items": {"type": "string", "minLength": 1, "maxLength": 300},
-                        "minItems": 1,
-                        "maxItems": MAX_HOSTS,
-                    },
-                    "why": {"type": "string", "minLength": 1, "maxLength": 500},
-                },
-                "required": ["hosts", "why"],
-                "additionalProperties": False,
-            },
-            handler=request_network,
+            description=REQUEST,
+            input_schema=_object(hosts=hosts, why=_text(500)),
+            handler=asking.request_network,
             tier=Tier.SIDE_EFFECTING,
             timeout=shop.answer_seconds + GRACE_SECONDS,
         ),
     ]
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _text(most: int) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": most}
 
 
 def is_private(host: str) -> bool:

@@ -1,5 +1,6 @@
 """The tool with which the builder hands in its work: checked, tried by Izzy itself, and only then a capability."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,26 +29,36 @@ NOT_ASKED = (
 )
 
 
-def registering_tool(shop: Workshop) -> Tool:
-    """`register_capability` of one build."""
+DESCRIPTION = (
+    "Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare; if one fails you "
+    f"get the reason and can correct it. Files you do not give are taken from the sandbox ({MAIN}, {REQUIREMENTS}, {RUN_MD})."
+)
 
-    async def register_capability(context: ToolContext, args: dict[str, Any]) -> str:
+
+@dataclass(frozen=True)
+class Registering:
+    """Taking in what one build has made."""
+
+    shop: Workshop
+
+    async def register_capability(self, context: ToolContext, args: dict[str, Any]) -> str:
         try:
-            return await _registered(args)
+            return await self._registered(args)
         except (IzzyError, ToolFailure) as error:
             if isinstance(error, SandboxUnavailable):
-                shop.bench.unavailable = error.message
+                self.shop.bench.unavailable = error.message
             reason = error.message if isinstance(error, IzzyError) else str(error)
-            text = await shop.noted(REFUSED.format(reason=reason))
-            await shop.failed(text)
-            await shop.post.progress("The check found a mistake; correcting it", "testing")
+            text = await self.shop.noted(REFUSED.format(reason=reason))
+            await self.shop.failed(text)
+            await self.shop.post.progress("The check found a mistake; correcting it", "testing")
             raise ToolFailure(text) from error
 
-    async def _registered(args: dict[str, Any]) -> str:
+    async def _registered(self, args: dict[str, Any]) -> str:
+        shop = self.shop
         if args.get("name", shop.name) != shop.name:
             raise ToolFailure(f"This build is for {shop.name}; it can register nothing else.")
-        draft = await _draft(args)
-        _check_hosts(draft)
+        draft = await self._draft(args)
+        self._check_hosts(draft)
         await shop.post.progress("Checking it in a fresh sandbox", "verifying")
         hosts = frozenset(shop.bench.hosts)
         if problem := await failed_example(user_id=shop.user_id, draft=draft, hosts=hosts):
@@ -61,22 +72,21 @@ def registering_tool(shop: Workshop) -> Tool:
         )
         return f"Registered {shop.name} in version {version.number}.{waits} The build is done."
 
-    async def _draft(args: dict[str, Any]) -> Draft:
-        files = args.get("files") or {}
+    async def _draft(self, args: dict[str, Any]) -> Draft:
+        files, permissions = args.get("files") or {}, args.get("permissions") or {}
         if not (examples := args.get("examples")):
             raise ToolFailure(NO_EXAMPLE)
-        build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
-        main = files.get(MAIN) or await _written(MAIN)
+        build = await in_db(lambda: Build.objects.unscoped().get(pk=self.shop.build_id))
+        main = files.get(MAIN) or await self._written(MAIN)
         if not main:
             raise ToolFailure(f"There is no {MAIN}. Write it first.")
-        permissions = args.get("permissions") or {}
         draft = Draft(
             description=args.get("description") or build.description,
             input_schema=args.get("input_schema") or build.input_schema,
             output_schema=args.get("output_schema") or {},
             main=main,
-            requirements=files.get(REQUIREMENTS) or await _written(REQUIREMENTS),
-            run_md=files.get(RUN_MD) or await _written(RUN_MD),
+            requirements=files.get(REQUIREMENTS) or await self._written(REQUIREMENTS),
+            run_md=files.get(RUN_MD) or await self._written(RUN_MD),
             tags=args.get("tags") or (),
             hosts=permissions.get("hosts") or (),
             secrets=permissions.get("secrets") or (),
@@ -84,14 +94,16 @@ def registering_tool(shop: Workshop) -> Tool:
         )
         return clean_draft(draft)
 
-    async def _written(name: str) -> str:
+    async def _written(self, name: str) -> str:
         """The file as it is in the sandbox now: a command may have changed what was written."""
-        if name not in shop.bench.files:
+        bench = self.shop.bench
+        if name not in bench.files:
             return ""
-        result = await shop.bench.run_command(f"cat {name}", seconds=20)
-        return result.stdout if result.ok and result.stdout.strip() else shop.bench.files[name]
+        result = await bench.run_command(f"cat {name}", seconds=20)
+        return result.stdout if result.ok and result.stdout.strip() else bench.files[name]
 
-    def _check_hosts(draft: Draft) -> None:
+    def _check_hosts(self, draft: Draft) -> None:
+        shop = self.shop
         missing = set(draft.hosts) - shop.bench.hosts
         if refused := sorted(missing & shop.declined):
             raise ToolFailure(f"The user declined {', '.join(refused)}. Build it without.")
@@ -100,15 +112,14 @@ def registering_tool(shop: Workshop) -> Tool:
         if unasked := sorted(missing - shop.unanswered):
             raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
 
+
+def registering_tool(shop: Workshop) -> Tool:
+    """`register_capability` of one build."""
     return Tool(
         name="register_capability",
-        description=(
-            "Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare; if "
-            "one fails you get the reason and can correct it. Files you do not give are taken from the sandbox "
-            f"({MAIN}, {REQUIREMENTS}, {RUN_MD})."
-        ),
+        description=DESCRIPTION,
         input_schema=SCHEMA,
-        handler=register_capability,
+        handler=Registering(shop).register_capability,
         tier=Tier.SIDE_EFFECTING,
         timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS),
     )
