@@ -226,6 +226,22 @@ async def test_a_strict_umask_of_the_server_changes_nothing(
         os.umask(kept)
 
 
+async def test_files_of_earlier_versions_are_removed_and_present_ones_stay(
+    bubblewrap: BubblewrapBackend,
+) -> None:
+    inside = prepare().inside
+    old, new = inside.parent / "old", inside.parent / "new"
+    long_ago = time.time() - (django_settings.IZZY_LAYER_DAYS + 1) * 86_400
+    for folder in (old, new):
+        folder.mkdir()
+    for folder in (old, inside):
+        os.utime(folder, (long_ago, long_ago))
+    sweeping.sweep()
+    assert not old.exists()
+    assert new.exists()
+    assert (await run_main(bubblewrap, "def run(args): return 'still there'")).ok
+
+
 @pytest.fixture
 def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in index.UV_VARIABLES:

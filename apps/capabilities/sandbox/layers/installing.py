@@ -90,7 +90,7 @@ async def _run_uv(prepared: Prepared, stage: Path, requirements: Sequence[str]) 
     limits = _limits()
     proxy = EgressProxy(index.hosts, transfer_bytes=limits.transfer_bytes, private=private)
     folders = [Binding(folder, str(folder)) for folder in index.folders if prepared.identity.may_read(folder)]
-    uv = await asyncio.to_thread(_readable_uv, prepared)
+    uv = await asyncio.to_thread(readable_uv, prepared)
     bindings = [*folders, Binding(uv, UV), Binding(stage, STAGE, writable=True)]
     process = SandboxProcess(prepared, limits)
     try:
@@ -203,7 +203,7 @@ def _shown(said: bytes | bytearray) -> str:
 
 
 @cache
-def _readable_uv(prepared: Prepared) -> Path:
+def readable_uv(prepared: Prepared) -> Path:
     """uv's program; a copy where the sandbox's user cannot get to it."""
     uv = Path(find_uv_bin()).resolve()
     if prepared.identity.may_read(uv):

@@ -51,3 +51,18 @@ def _remove(layer: Path) -> None:
     doomed = layer.with_name(f".{layer.name}-{os.getpid()}")
     layer.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
+
+
+def remove_outdated(prepared: Prepared, *, keep: Path, days: float) -> int:
+    """Remove what earlier versions bound into sandboxes, once it is so old that none of them still runs."""
+    oldest = time.time() - days * DAY_SECONDS
+    removed = 0
+    for found in prepared.inside.parent.iterdir():
+        if found in {prepared.inside, keep} or found.stat().st_mtime >= oldest:
+            continue
+        if found.is_dir():
+            shutil.rmtree(found, ignore_errors=True)
+        else:
+            found.unlink()
+        removed += 1
+    return removed
