@@ -1,0 +1,127 @@
+"""What a built tool may reach: allowed on the card, by preference, later by the user, or not at all."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.accounts.services import preferences_update
+from apps.builder.models import Build, State
+from apps.builder.runner.pool import BuildPool
+from apps.builder.selectors import messages_after
+from apps.builder.services import build_answer, build_change
+from apps.capabilities.execution import capability_execute
+from apps.capabilities.models import Capability
+from apps.capabilities.refusals import CapabilityRefused
+from apps.capabilities.services import capability_approve
+from apps.core.database import in_db
+from tests.builder.scripts import EXAMPLES, last_result, register, write
+from tests.builder.test_building import built, wish
+from tests.builder.waiting import until
+from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
+
+HOST = "dice.example.org"
+ASK = reply(tool("request_network", {"hosts": [HOST], "why": "Random numbers."}))
+ROLL: dict[str, Any] = {"count": 1, "sides": 6}
+
+
+def hand_in(**permissions: list[str]) -> Reply:
+    return register(permissions=permissions)
+
+
+async def the_tool(user: User) -> Capability:
+    return await in_db(lambda: Capability.objects.for_user(user).select_related("current").get())
+
+
+async def completion(build: Build) -> dict[str, Any]:
+    rows = await in_db(messages_after, build)
+    return dict(rows[-1].payload)
+
+
+async def test_hosts_nobody_decided_on_wait_for_the_user(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
+    build = await in_db(wish, alice)
+    model.add(ASK, write(), hand_in(hosts=[HOST]))
+    await pool.idle()
+
+    assert (await completion(build))["waits_for_approval"] is True
+    made = await the_tool(alice)
+    assert made.current is not None
+    assert not made.current.is_approved
+    with pytest.raises(CapabilityRefused):
+        await capability_execute(user_id=alice.pk, name="dice_roller", args=ROLL)
+    await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=made.pk))
+    run = await capability_execute(user_id=alice.pk, name="dice_roller", args=ROLL)
+    assert run.state == "ok"
+
+
+async def test_hosts_that_the_user_declines_cannot_be_registered(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    model.add(ASK, write(), hand_in(hosts=[HOST]), register())
+    running = asyncio.ensure_future(pool.idle())
+    await until(lambda: in_db(lambda: build.messages.filter(type="question").exists()))
+    await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, decision="deny"))
+    await running
+
+    assert "declined" in last_result(model.messages[1])["content"]
+    refused = last_result(model.messages[3])
+    assert refused["is_error"]
+    assert f"declined {HOST}" in refused["content"]
+    made = await the_tool(alice)
+    assert made.current is not None
+    assert made.current.hosts == []
+    assert (await built(build)).hosts == []
+
+
+async def test_by_preference_any_public_host_is_allowed_without_a_word(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    await in_db(lambda: preferences_update(user_id=alice.pk, build_network="any"))
+    build = await in_db(wish, alice)
+    model.add(ASK, write(), hand_in(hosts=[HOST]))
+    await pool.idle()
+
+    assert "Allowed by the user's settings" in last_result(model.messages[1])["content"]
+    made = await the_tool(alice)
+    assert made.current is not None
+    assert made.current.is_approved
+    types = [row.type for row in await in_db(messages_after, build)]
+    assert "question" not in types
+
+
+async def test_secrets_always_wait_for_the_user(alice: User, model: AnthropicServer, pool: BuildPool) -> None:
+    await in_db(lambda: preferences_update(user_id=alice.pk, build_network="any"))
+    build = await in_db(wish, alice)
+    model.add(ASK, write(), hand_in(hosts=[HOST], secrets=["DICE_KEY"]))
+    await pool.idle()
+
+    done = await completion(build)
+    assert done["secrets"] == ["DICE_KEY"]
+    assert done["waits_for_approval"] is True
+    made = await the_tool(alice)
+    assert made.current is not None
+    assert not made.current.is_approved
+
+
+async def test_more_hosts_in_a_change_ask_again(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
+) -> None:
+    """What an earlier version was allowed does not carry a later one that was not asked about."""
+    await in_db(lambda: preferences_update(user_id=alice.pk, build_network="any"))
+    await in_db(wish, alice)
+    model.add(ASK, write(), hand_in(hosts=[HOST]))
+    await pool.idle()
+    change = await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="More."))
+    model.add(register(permissions={"hosts": [HOST]}, examples=EXAMPLES), ASK, hand_in(hosts=[HOST]))
+    await pool.idle()
+
+    refused = last_result(model.messages[4])
+    assert refused["is_error"]
+    assert "request_network" in refused["content"]
+    assert (await built(change)).state == State.DONE
