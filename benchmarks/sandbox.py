@@ -111,6 +111,12 @@ def _table(report: Report, times: dict[str, list[float]]) -> None:
     report.aims[f"without dependencies at most {MOST_ALONE:g} × bare ({hello:.1f} ×)"] = hello <= MOST_ALONE
     wording = f"with requests as a layer at most {MOST_WITH_REQUESTS:g} × bare ({requests:.1f} ×)"
     report.aims[wording] = requests <= MOST_WITH_REQUESTS
+    imported = medians["bare, import requests"]
+    sandboxed = medians["fresh sandbox with requests as a layer, imported"]
+    report.notes.append(
+        f"A bare Python that imports requests takes {imported / bare:.1f} × a bare start; "
+        f"the sandbox takes {sandboxed / imported:.2f} × that."
+    )
 
 
 async def _in_a_build(report: Report, user: UUID, rounds: int) -> None:
