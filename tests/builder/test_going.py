@@ -1,0 +1,74 @@
+"""What is left of builds when a note is purged, a capability or an account deleted, and what an export holds."""
+
+import asyncio
+import json
+
+import pytest
+
+from apps.accounts.models import User
+from apps.accounts.services import user_delete
+from apps.builder.exporting import builds_export
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
+from apps.builder.runner.pool import BuildPool
+from apps.builder.selectors import builder_stats
+from apps.builder.services.ending import build_end
+from apps.builder.services.queue import message_add
+from apps.capabilities.services import capability_delete
+from apps.core.database import in_db
+from apps.memory.purge import memory_purge
+from apps.memory.services import memory_create
+from tests.builder.scripts import code, write
+from tests.builder.test_building import wish
+from tests.builder.waiting import until
+from tests.peers.anthropic_server import AnthropicServer
+
+NOTE = "The locker at the swimming pool opens with xanthophyll 4711"
+
+
+def test_a_purged_note_is_taken_out_of_builds(alice: User) -> None:
+    note = memory_create(user_id=alice.pk, content=NOTE)
+    build = wish(alice)
+    Build.objects.for_user(alice).filter(pk=build.pk).update(request=NOTE, last_error=f"KeyError: {NOTE}")
+    message_add(build=build, type=MessageType.PROGRESS, payload={"text": NOTE})
+    blocks = json.dumps([{"type": "text", "text": NOTE}])
+    DialogueMessage.objects.create(user=alice, build=build, position=0, role="user", blocks=blocks)
+
+    memory_purge(user_id=alice.pk, memory_id=note.pk)
+
+    for rows in (Build, BuilderMessage, DialogueMessage):
+        assert "xanthophyll" not in json.dumps(list(rows.objects.for_user(alice).values()), default=str)
+    text = json.loads(DialogueMessage.objects.for_user(alice).get().blocks)[0]["text"]
+    assert text
+
+
+def test_an_account_goes_with_its_builds(alice: User, bob: User) -> None:
+    wish(alice)
+    kept = wish(bob)
+    user_delete(user=alice)
+    assert list(Build.objects.unscoped()) == [kept]
+
+
+async def test_a_build_whose_capability_is_deleted_stops(
+    alice: User, model: AnthropicServer, pool: BuildPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    build = await in_db(wish, alice)
+    model.add(write())
+    model.fallback = code("import time; time.sleep(60)")
+    running = asyncio.ensure_future(pool.run())
+    await until(lambda: len(model.messages) >= 2)
+    await in_db(lambda: capability_delete(user_id=alice.pk, capability_id=build.capability_id))
+    await until(lambda: not pool.jobs)
+    pool.stop()
+    await running
+    assert not await in_db(Build.objects.unscoped().exists)
+    assert "failed" not in caplog.text
+
+
+def test_an_export_and_the_statistics_know_of_builds(alice: User, bob: User) -> None:
+    build = wish(alice)
+    build_end(build=build, state=State.FAILED, code="gave_up", reason="It needs a paid service.")
+    rows = list(builds_export(alice.pk))
+    assert [(row["type"], row["name"], row["state"]) for row in rows] == [("build", "dice_roller", "failed")]
+    assert rows[0]["messages"][-1]["payload"]["text"] == "It needs a paid service."
+    assert builder_stats(alice.pk) == {"total": 1, "done": 0, "failed": 1, "cancelled": 0, "open": 0}
+    assert builder_stats(bob.pk)["total"] == 0
