@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,7 +117,7 @@ def apt_install(packages: list[str]) -> bool:
     return False
 
 
-def install_system_packages(packages: dict[str, tuple[str, ...]], otherwise: str) -> None:
+def install_system_packages(packages: Mapping[str, tuple[str, ...]], otherwise: str) -> None:
     """As root on Debian and Ubuntu; elsewhere it says what is missing, and what follows from that."""
     missing = [
         package
