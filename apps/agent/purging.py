@@ -6,7 +6,12 @@ from apps.core.purging.trace import Trace, redact_text, redact_value
 from apps.core.registries import purge_places
 
 PLACE = "agent.tool_calls"
-_COLUMNS = ("agent.toolcall.input", "agent.toolcall.result", "agent.toolcall.answer")
+_COLUMNS = (
+    "agent.toolcall.input",
+    "agent.toolcall.result",
+    "agent.toolcall.answer",
+    "agent.toolcall.tool_use_id",
+)
 
 
 def register_places() -> None:

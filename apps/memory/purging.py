@@ -21,7 +21,8 @@ _FILES_PAST = (
     "memory.memoryfilerevision.reason",
 )
 _WINDOWS = tuple(
-    f"memory.capturewindow.{name}" for name in ("segments", "shown", "gate_reason", "dropped", "error")
+    f"memory.capturewindow.{name}"
+    for name in ("segments", "shown", "gate_reason", "dropped", "error", "message_ids", "memory_ids")
 )
 
 

@@ -8,13 +8,15 @@ from apps.search.index import cache
 from apps.search.models import IndexOwner, Passage
 from apps.search.spaces import forget_queries
 
+_PASSAGE = ("text", "terms", "session", "speaker", "external_id")
+
 
 def register_places() -> None:
     purge_places.register(
         "search.passages",
         Place(
             label="The search index",
-            columns=("search.passage.text", "search.passage.terms", "search.passage.external_id"),
+            columns=tuple(f"search.passage.{name}" for name in _PASSAGE),
             why="Passages of messages, notes or files that stay.",
             clear=lambda trace, hits: 0,
         ),

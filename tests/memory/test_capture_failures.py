@@ -153,7 +153,6 @@ async def test_a_gate_that_answers_oddly_is_understood_or_passes(
         (items(item("The user lives in Linz.", importance=99, tags=[1, "x" * 90, "home"], evidence=[0, 7, -1, "x", True])), 1),
         (items(item("The user lives in Linz.", valid_from="whenever", valid_to=12, sensitive="no")), 1),
         (items(item("The user lives in Linz.", action="supersede", target="note-123"), item("The user plays chess.", action="destroy")), 1),
-        (items(item("The user lives in Linz.", action="update", target="note-00000000-0000-4000-8000-000000000000")), 0),
         (items(*(item(f"The user owns item number {n}.") for n in range(50))), 10),
         (items(), 0),
     ],
@@ -175,9 +174,19 @@ async def test_of_odd_items_the_good_ones_are_kept(
 
 @pytest.mark.parametrize(
     "answer",
-    [reply("I cannot do that."), reply(tool("save_items", {"items": 5})), reply(tool("save_items", {}))],
+    [
+        reply("I cannot do that."),
+        reply(tool("save_items", {"items": 5})),
+        reply(tool("save_items", {})),
+        items("text", 7, item(""), item("x" * 1001)),
+        items(
+            item(
+                "The user lives in Linz.", action="update", target="note-00000000-0000-4000-8000-000000000000"
+            )
+        ),
+    ],
 )
-async def test_an_extractor_that_hands_over_nothing_readable_is_tried_again(
+async def test_an_extractor_that_hands_over_nothing_usable_is_tried_again(
     alice: User, peer: AnthropicServer, answer: Reply
 ) -> None:
     peer.add(reply(tool("judge", YES)), answer)

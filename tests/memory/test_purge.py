@@ -426,3 +426,31 @@ class TestPages:
         answer = sign_in(alice).post(f"/memory/{made.pk}/purge/")
         assert answer.status_code == 409
         assert "Stop the answer" in answer.content.decode()
+
+
+def test_a_call_with_an_invented_id_loses_the_word_in_it(alice: User, note: MakeNote) -> None:
+    """Only what can be an id is left as one."""
+    made = note(alice, f"The {WORD} is a tool of mine.")
+    given = {"note_id": f"the-{WORD}", "content": "x"}
+    call = ToolCall.objects.create(
+        user=alice, turn_id=made.pk, round=1, position=0, tool_use_id="toolu_i", name="memory_update",
+        state="done", input=given,
+    )  # fmt: skip
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    call.refresh_from_db()
+    assert call.input == {"note_id": MARKER, "content": "x"}
+    assert receipt.left == []
+
+
+def test_a_receipt_names_places_in_plain_words(
+    alice: User, talk: tuple[Memory, Message, Message], note: MakeNote
+) -> None:
+    """Also those that nobody registered; and what only goes by an id is not counted as a place of its own."""
+    made, _, _ = talk
+    turn = Turn.objects.for_user(alice).first()
+    assert turn is not None
+    Turn.objects.for_user(alice).filter(pk=turn.pk).update(error_message=made.content)
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+    assert place(receipt, "chat.turn.error_message")["label"] == "Turns"
+    found = {entry["place"] for entry in receipt.places if entry["found"]}
+    assert not {name for name in found if name.startswith(("agent.toolcall", "search.passage."))}

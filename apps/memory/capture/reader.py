@@ -181,6 +181,10 @@ class _Reading:
         )
         for reason in dropped:
             logger.info("window %s: an item was dropped: %s %s", self.window.id, reason.code, reason.detail)
+        if dropped and not items:  # an answer of which nothing can be used is no answer: the words are kept
+            await in_db(claims.usage_add, self.window, self.holder, usage)
+            await self._failed("bad_items", "The model handed over no items that can be used.")
+            return
         outcome = await in_db(_apply, self.window, self.holder, items, dropped, usage)
         if outcome is not None:
             self.tally.count(outcome)

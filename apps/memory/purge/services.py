@@ -9,8 +9,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.apps import apps
 from django.db import transaction
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from apps.core.errors import Conflict, NotFound
 from apps.core.purging.disk import scrub_request
@@ -194,12 +196,19 @@ def _tallies(hits: Hits, left: Hits, before: dict[str, int], after: dict[str, in
     }
     found_rows, left_rows = _rows(hits), _rows(left)
     for name in tallies.keys() | found_rows.keys() | left_rows.keys():
-        tally = tallies.setdefault(name, Tally(name, f"Other data ({name})"))
+        tally = tallies[name] if name in tallies else Tally(name, _label_of(name))
+        tallies[name] = tally
         tally.left = max(len(left_rows[name]), after.get(name, 0))
         tally.found = max(len(found_rows[name] | left_rows[name]), before.get(name, 0), tally.left)
         tally.removed = tally.found - tally.left
         tally.why = tally.why if tally.left else ""
     return [tallies[name] for name in sorted(tallies)]
+
+
+def _label_of(name: str) -> str:
+    """What people call the rows of a column that no place answers for."""
+    app, model, _ = name.split(".")
+    return capfirst(str(apps.get_model(app, model)._meta.verbose_name_plural))
 
 
 def _rows(hits: Hits) -> dict[str, set[Any]]:
