@@ -7,7 +7,6 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.validators import RegexValidator, URLValidator
 from django.utils import timezone
-from django.utils.html import format_html
 
 from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
 from apps.accounts.models import BuildNetwork, Preferences, Review, Scope, User
@@ -84,6 +83,18 @@ class SetupForm(PlainForm):
     )
 
 
+SECTIONS = (
+    ("You", "How Izzy treats you.", ("display_name", "instructions", "time_zone", "language", "model")),
+    ("Memory", "What Izzy remembers, and what it asks you about first.", ("use_memory", "capture", "review")),
+    (
+        "Capabilities and tools",
+        "What Izzy may use and build for you.",
+        ("toolsets", "build_network", "build_continue"),
+    ),
+)
+"""The preferences as the page groups them: title, what it is about, names of the fields."""
+
+
 class PreferencesForm(PlainForm):
     display_name = forms.CharField(
         label="What should Izzy call you?",
@@ -106,7 +117,7 @@ class PreferencesForm(PlainForm):
         help_text="Used to find words in all their forms.",
     )
     model = forms.CharField(
-        label="Model", max_length=120, required=False, help_text="Empty: the instance's choice."
+        label="Model", max_length=120, required=False, help_text="Empty: what the instance uses."
     )
     use_memory = forms.BooleanField(
         label="Use memory in new conversations",
@@ -120,14 +131,14 @@ class PreferencesForm(PlainForm):
         "during the conversation is kept, and what still waits to be read is dropped.",
     )
     build_network = forms.ChoiceField(
-        label="Network while a tool is built",
+        label="Network while a capability is built",
         choices=BuildNetwork.choices,
-        help_text="Which hosts Izzy's builder may reach, and the finished tool with it. Packages can be installed in any case.",
+        help_text="Which hosts Izzy may reach while building, and the finished capability with it. Packages can be installed in any case.",
     )
     build_continue = forms.BooleanField(
         label="Go on by itself after building",
         required=False,
-        help_text="When a tool that you needed is ready, Izzy uses it for what you had asked, without another word from you.",
+        help_text="When a capability that you needed is ready, Izzy uses it for what you had asked, without another word from you.",
     )
     review = forms.ChoiceField(
         label="What waits for your review",
@@ -136,7 +147,7 @@ class PreferencesForm(PlainForm):
         help_text="Before Izzy remembers it. What comes from pages, files or other people always waits.",
     )
     toolsets = forms.MultipleChoiceField(
-        label="Toolsets offered to the model", required=False, widget=forms.CheckboxSelectMultiple
+        label="Tools at hand", required=False, widget=forms.CheckboxSelectMultiple
     )
 
     def __init__(self, *args: Any, preferences: Preferences, **kwargs: Any) -> None:
@@ -155,7 +166,7 @@ class PreferencesForm(PlainForm):
         toolsets.choices = self.toolset_names
         for name, label in self.tools:
             self.fields[f"approval_{name}"] = forms.ChoiceField(
-                label=format_html('{} <code class="tool-id">{}</code>', label, name),
+                label=label,
                 choices=[("", "Default"), *APPROVALS],
                 required=False,
                 initial=preferences.tool_approval.get(name, ""),
@@ -173,8 +184,20 @@ class PreferencesForm(PlainForm):
     def general_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.base_fields if name != "toolsets" or self.toolset_names]
 
+    def sections(self) -> list[tuple[str, str, list[forms.BoundField]]]:
+        """The fields as the page groups them: title, what it is about, fields."""
+        shown = {field.name: field for field in self.general_fields()}
+        return [
+            (title, about, [shown[name] for name in names if name in shown])
+            for title, about, names in SECTIONS
+        ]
+
     def approval_fields(self) -> list[forms.BoundField]:
         return [self[f"approval_{name}"] for name, _ in self.tools]
+
+    def has_approvals(self) -> bool:
+        """Whether anything differs from the default, or was refused: then the list is shown open."""
+        return any(field.value() or field.errors for field in self.approval_fields())
 
 
 class PasswordForm(PlainForm):

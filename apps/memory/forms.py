@@ -11,6 +11,10 @@ from .models import Kind, Memory, Origin, Status, Tier
 
 IMPORTANCE = [(1, "1 · trivial"), (2, "2 · minor"), (3, "3 · normal"), (4, "4 · important"), (5, "5 · vital")]
 
+SOURCES = [
+    (value, "Noticed by Izzy" if value == Origin.EXTRACTION else label) for value, label in Origin.choices
+]
+
 
 class NoteForm(forms.Form):
     """A note's text and what sorts it; `tags` are separated by commas."""
@@ -70,7 +74,7 @@ class FilterForm(forms.Form):
     )
     kind = forms.ChoiceField(required=False, choices=[("", "All kinds"), *Kind.choices])
     tier = forms.ChoiceField(required=False, choices=[("", "Long and short term"), *Tier.choices])
-    source = forms.ChoiceField(required=False, choices=[("", "Any source"), *Origin.choices])
+    source = forms.ChoiceField(required=False, choices=[("", "Any source"), *SOURCES])
     tag = forms.CharField(required=False, max_length=50)
     category = forms.CharField(required=False, max_length=MAX_CATEGORY_CHARS)
     ordering = forms.ChoiceField(
@@ -85,3 +89,8 @@ class FilterForm(forms.Form):
             ("priority", "Weakest"),
         ],
     )
+
+    def narrowed(self) -> int:
+        """How many of the lists are set to something of their own, the order among them."""
+        lists = ("status", "kind", "tier", "source", "ordering")
+        return sum(bool(self[name].value()) and self[name].value() != "-created_at" for name in lists)

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -120,8 +121,8 @@ def test_pages_show_times_where_their_reader_is_and_the_interface_in_utc(
         token_create(user=owner, name="x", scopes=["read"])
         moment = datetime(2026, 3, 1, 20, 30, tzinfo=UTC)
         APIToken.objects.for_user(owner).update(created_at=moment, last_used_at=moment)
-    assert "2026-03-02 05:30" in sign_in(alice).get("/settings/tokens/").content.decode()
-    assert "2026-03-01 20:30" in sign_in(bob).get("/settings/tokens/").content.decode()
+    assert re.search(r"2 March(?: 2026)?, 05:30", sign_in(alice).get("/settings/tokens/").content.decode())
+    assert re.search(r"1 March(?: 2026)?, 20:30", sign_in(bob).get("/settings/tokens/").content.decode())
     note = (
         api(alice).post("/api/v1/memories/", {"content": "Likes tea"}, content_type="application/json").json()
     )

@@ -178,6 +178,27 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
     assert note_ids(page, "favourite colour") == [note["id"]]
 
 
+def test_the_memories_of_one_turn_do_not_cover_those_of_the_next(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page(server.url, state=someone, viewport={"width": 1500, "height": 900})
+    chat = Chat(page)
+    for topic in ("favourite colour", "bicycle"):
+        for number in range(4):
+            rest(page, "POST", "/memories/", {"content": f"My {topic} is green, reason {number}."})
+    chat.say("what do you know about my favourite colour?")
+    chat.say("what do you know about my bicycle?")
+    lists = page.locator(".surfaced-list")
+    expect(lists.nth(0)).to_be_hidden()
+    expect(lists.nth(1)).to_be_visible()
+    chat.turns.first.locator(".surfaced summary").click()
+    expect(lists.nth(0)).to_be_visible()
+    expect(lists.nth(1)).to_be_hidden()
+    page.reload()
+    expect(lists.nth(1)).to_be_visible()
+    expect(lists.nth(0)).to_be_hidden()
+
+
 def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brought_back(
     server: Server, open_page: Callable[..., Page], someone: StorageState
 ) -> None:

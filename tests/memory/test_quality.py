@@ -117,7 +117,8 @@ def test_every_number_of_the_page_leads_to_its_notes(
     edge_create(user_id=alice.pk, source_id=first.pk, target_id=second.pk, relation="contradicts")
     browser = sign_in(alice)
     page = browser.get("/memory/quality/").content.decode()
-    assert "said twice" in page
+    assert "Said twice" in page
+    assert "Tokens per memory" not in page, "nothing has been read yet"
     for show in ("duplicates", "contradictions", "unused", "untrusted"):
         assert "allergic to shellfish" in browser.get(f"/memory/quality/?show={show}").content.decode(), show
     shown = browser.get("/memory/quality/?show=duplicates").content.decode()

@@ -8,7 +8,7 @@ from apps.agent.offline.dialogue import Dialogue
 from apps.agent.offline.intents import Intent
 from apps.agent.offline.matching import Note, best_matches, sharing
 from apps.agent.offline.speech import Blocks, bullets, call, say, search, short, use
-from apps.agent.offline.wording import note_text, to_you
+from apps.agent.offline.wording import echoed, note_text, to_you
 
 LISTED = 20
 CERTAIN = 0.45
@@ -37,7 +37,7 @@ def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
     found = _relevant(dialogue.notes, intent.topic)
     if not found:
         return say(_nothing_found(dialogue, intent.topic))
-    return say(f"This is what I know about {short(intent.topic)}:\n\n{bullets(found)}")
+    return say(f"This is what I know about {short(echoed(intent.topic))}:\n\n{bullets(found)}")
 
 
 def deep(dialogue: Dialogue, intent: Intent) -> Blocks:

@@ -7,6 +7,7 @@ from apps.agent.offline.wordlists import ADVERBS, UNCHANGED
 PIECES = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
 SUBJECTS = {"i'm": "the user is", "i've": "the user has", "i'd": "the user would", "i'll": "the user will"}
 OTHERS = {"my": "the user's", "mine": "the user's", "me": "the user", "myself": "the user"}
+BACK = {"my": "your", "mine": "yours", "me": "you", "myself": "yourself"}
 THIRD = {
     "am": "is",
     "have": "has",
@@ -41,6 +42,16 @@ def note_text(said: str) -> str:
         else:
             out.append(piece)
     return _sentence("".join(out))
+
+
+def echoed(said: str) -> str:
+    """Words of the user as Izzy says them back: `my coffee` becomes `your coffee`."""
+    return re.sub(
+        r"(?<![\w'’])(?:my|mine|me|myself)(?![\w'’])",
+        lambda word: BACK[word[0].lower()],
+        said,
+        flags=re.IGNORECASE,
+    )
 
 
 def to_you(note: str) -> str:

@@ -1,6 +1,7 @@
 """Reads: what waits, why, and what reading has brought and cost."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from apps.agent.models import ModelCall
 from apps.memory.models import CaptureWindow, GateVerdict, WindowState
 
 from .budget import PURPOSES, spent_today
+from .said import Segment
 
 NO_MODEL, SPENT, RETRYING, OFF = "no_model", "budget_spent", "retrying", "off"
 
@@ -37,9 +39,11 @@ class CaptureStatus:
     @property
     def sentence(self) -> str:
         """What the memories page says; "" when there is nothing the user would want to know."""
-        return " ".join(part for part in (self._waiting_sentence(), self._given_up_sentence()) if part)
+        return " ".join(part for part in (self.waiting_sentence, self.given_up_sentence) if part)
 
-    def _waiting_sentence(self) -> str:
+    @property
+    def waiting_sentence(self) -> str:
+        """Why passages wait; "" when none do, or when they are read shortly."""
         if self.reason not in {NO_MODEL, SPENT, RETRYING}:
             return ""
         wait = f"{_passages(self.waiting)} of your conversations {'waits' if self.waiting == 1 else 'wait'} to be read: "
@@ -49,7 +53,9 @@ class CaptureStatus:
             return f"{wait}today's tokens for it are spent. It goes on tomorrow."
         return f"{wait}{self.problem}"
 
-    def _given_up_sentence(self) -> str:
+    @property
+    def given_up_sentence(self) -> str:
+        """How many passages were given up; "" for none."""
         if not self.gave_up:
             return ""
         return f"{_passages(self.gave_up)} could not be read."
@@ -57,6 +63,27 @@ class CaptureStatus:
 
 def _passages(count: int) -> str:
     return "1 passage" if count == 1 else f"{count:,} passages"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A passage that could not be read: its new words, when it was said, what went wrong."""
+
+    conversation: UUID
+    words: str
+    when: datetime
+    problem: str
+
+
+def given_up(user_id: UUID, limit: int = 20) -> list[GivenUp]:
+    """The newest passages that were given up."""
+    rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.GAVE_UP).order_by("-id")[:limit]
+    return [GivenUp(row.conversation_id, _new_words(row), row.created_at, row.error) for row in rows]
+
+
+def _new_words(window: CaptureWindow) -> str:
+    segments = [Segment.from_json(value) for value in window.segments]
+    return " ".join(segment.text for segment in segments if not segment.seen)
 
 
 def capture_status(user_id: UUID) -> CaptureStatus:

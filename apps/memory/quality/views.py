@@ -9,6 +9,7 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
@@ -49,9 +50,11 @@ def quality(request: SignedInRequest) -> HttpResponse:
     """The figures; `?show=` lists the notes behind one of them."""
     user_id = request.user.pk
     shown = request.GET.get("show", "")
+    values = memory_quality(user_id)
     context: dict[str, Any] = {
         "nav": "memory",
-        "figures": figures(user_id, memory_quality(user_id)),
+        "figures": figures(user_id, values),
+        "reading": reading_figures(values),
         "shown": shown,
     }
     if shown == "duplicates":
@@ -66,43 +69,60 @@ def quality(request: SignedInRequest) -> HttpResponse:
 
 
 def figures(user_id: UUID, values: dict[str, Any]) -> list[Figure]:
-    """What the page shows, most worth looking at first."""
+    """What may want tidying up, most worth looking at first."""
     here, notes = reverse("memory:quality"), reverse("memory:list")
     return [
         Figure(
-            _count(values["duplicates"]), "said twice", "pairs of notes", f"{here}?show=duplicates", warn=True
+            _count(values["duplicates"]),
+            "Said twice",
+            "pairs that could be one",
+            f"{here}?show=duplicates",
+            warn=True,
         ),
         Figure(
             _count(values["contradictions_open"]),
-            "contradictions",
-            "pairs of notes that cannot both be true",
+            "Contradictions",
+            "pairs that cannot both be true",
             f"{here}?show=contradictions",
             warn=True,
         ),
         Figure(
-            _count(values["pending_review"]), "waiting for review", "", reverse("memory:review"), warn=True
+            _count(values["pending_review"]),
+            "Waiting for review",
+            "not used without your yes",
+            reverse("memory:review"),
+            warn=True,
         ),
         Figure(
-            _count(values["never_retrieved"]), "never brought up", "older than a week", f"{here}?show=unused"
+            _count(values["never_retrieved"]),
+            "Never brought up",
+            "though older than a week",
+            f"{here}?show=unused",
         ),
-        Figure(_count(values["faded"]), "faded", "no longer brought up by themselves", f"{here}?show=faded"),
+        Figure(_count(values["faded"]), "Faded", "found by a search alone", f"{here}?show=faded"),
         Figure(
             _count(values["untrusted"]),
-            "untrusted",
-            "from pages, files and imports",
+            "Untrusted",
+            "repeat pages, files or others",
             f"{here}?show=untrusted",
         ),
-        Figure(_count(values["archived"]), "archived", "", f"{notes}?status=archived"),
-        Figure(_percent(values["gated_out"]), "passed over", "of what was said held nothing to keep"),
+        Figure(_count(values["archived"]), "Archived", "put aside", f"{notes}?status=archived"),
+        Figure(_count(values["files"]), "Files", _size(values["file_bytes"]), reverse("memory:files")),
+    ]
+
+
+def reading_figures(values: dict[str, Any]) -> list[Figure]:
+    """What remembering by itself brought and cost; empty until it has read something."""
+    if values["gated_out"] is None and not values["tokens_per_memory"]:
+        return []
+    return [
+        Figure(_percent(values["gated_out"]), "Passed over", "of what was said held nothing to keep"),
         Figure(
-            _count(values["tokens_per_memory"]), "tokens per memory", _cost(values["cost_per_memory_usd"])
+            _count(values["tokens_per_memory"]), "Tokens per memory", _cost(values["cost_per_memory_usd"])
         ),
         Figure(
-            _count(values["injected_again"]),
-            "heard from itself",
-            "own notes found again, and not saved twice",
+            _count(values["injected_again"]), "Not saved twice", "memories of its own that Izzy heard again"
         ),
-        Figure(_count(values["files"]), "files", "", reverse("memory:files")),
     ]
 
 
@@ -116,3 +136,7 @@ def _percent(share: float | None) -> str:
 
 def _cost(dollars: float | None) -> str:
     return "" if dollars is None else f"${dollars:.4f} each"
+
+
+def _size(count: int) -> str:
+    return filesizeformat(count) if count else ""

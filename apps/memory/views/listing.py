@@ -13,12 +13,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import IzzyError
 from apps.memory import selectors, services
-from apps.memory.capture.selectors import capture_status
 from apps.memory.forms import FilterForm, NoteForm
 from apps.memory.models import Memory, MemoryEdge, Origin, Status
 from apps.memory.searching import notes_search
 from apps.memory.selectors import NoteFilter
 from apps.memory.services import Provenance
+from apps.memory.views.passages import capture_context
 from apps.search.documents import Hit
 
 PAGE_SIZE = 30
@@ -51,14 +51,19 @@ def memories(request: SignedInRequest) -> HttpResponse:
     """The page, or for HTMX its list alone."""
     filters = FilterForm(request.GET)
     wanted = _wanted(filters)
-    context: dict[str, Any] = {"filters": filters, "nav": "memory", "form": NoteForm(prefix="new")}
+    context: dict[str, Any] = {
+        "filters": filters,
+        "narrowed": filters.narrowed(),
+        "nav": "memory",
+        "form": NoteForm(prefix="new"),
+    }
     try:
         context |= _list(request, wanted)
     except IzzyError as error:
         context["problem"] = error.message
     if request.headers.get("HX-Request"):
         return render(request, "memory/_list.html", context)
-    context["capture"] = capture_status(request.user.pk).sentence
+    context |= capture_context(request.user.pk)
     context["empty"] = not Memory.objects.for_user(request.user).exists()
     return render(request, "memory/list.html", context)
 

@@ -4,26 +4,40 @@ import { MemoryCard } from "./memory-card.js";
 
 const wide = window.matchMedia("(min-width: 87.5rem)");
 
+/** On a wide page the list hangs in the margin, where a longer one would cover its neighbours: one is open at a time. */
 export class SurfacedView {
   #shown = "";
+  #last = false;
 
   constructor() {
     this.count = h("span");
     this.list = h("ul", { class: "surfaced-list" });
     this.details = h("details", { class: "surfaced-box" }, h("summary", {}, icon("memory"), this.count, h("span", { class: "tool-chevron" }, icon("down"))), this.list);
-    this.details.open = wide.matches;
+    this.details.addEventListener("toggle", () => this.#closeOthers());
     wide.addEventListener("change", () => {
-      this.details.open = wide.matches;
+      this.details.open = wide.matches && this.#last;
     });
     this.element = h("aside", { class: "surfaced", "aria-label": "Memories used for this answer", hidden: true }, this.details);
   }
 
-  update(items) {
+  /** isLast: the newest turn's list is open where there is room for it, the ones before are a click away. */
+  update(items, isLast) {
+    if (isLast !== this.#last) {
+      this.#last = isLast;
+      this.details.open = isLast && wide.matches;
+    }
     const signature = items.map((item) => item.id ?? item.note_id).join();
     if (signature === this.#shown) return;
     this.#shown = signature;
     this.element.hidden = items.length === 0;
     this.count.textContent = items.length === 1 ? "1 memory used" : `${items.length} memories used`;
     this.list.replaceChildren(...items.map((item) => new MemoryCard(item).element));
+  }
+
+  #closeOthers() {
+    if (!this.details.open || !wide.matches) return;
+    for (const other of document.querySelectorAll(".surfaced-box[open]")) {
+      if (other !== this.details) other.open = false;
+    }
   }
 }

@@ -35,7 +35,7 @@ export class TurnView {
     if (turn.id) this.element.dataset.id = turn.id;
     this.#updateSummary();
     this.#updateUser(busy);
-    this.surfaced.update(turn.memories);
+    this.surfaced.update(turn.memories, isLast);
     this.#updateFlow();
     this.#updateStatus();
     this.#updateFoot(isLast, busy);

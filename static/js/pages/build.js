@@ -5,7 +5,6 @@ const PAUSE = 1500;
 const TYPES = ["question", "answer", "progress", "complete", "error"];
 
 const place = document.querySelector("[data-build-card]");
-if (place) start(place.dataset.buildCard, place.dataset.open !== undefined);
 
 function start(id, open) {
   const card = new BuildCard(id, {}, { details: false });
@@ -44,3 +43,5 @@ class Transcript {
     });
   }
 }
+
+if (place) start(place.dataset.buildCard, place.dataset.open !== undefined);

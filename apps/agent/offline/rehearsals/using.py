@@ -21,7 +21,10 @@ CANNOT = (
     "Offline I only know a few tools by heart: {titles}. Say for example *build me a dice roller*, or connect a language model to "
     "have anything else built."
 )
-MISSING = "I have no {title} yet. Say *build me a {title}* and I will make one."
+MISSING = (
+    "I have no {title} yet. If it is being built, its card says when it is ready; if not, say *build me a {title}* and I "
+    "will make one."
+)
 SWITCHED_OFF = "Capabilities are turned off in your preferences, so I can neither build nor use tools here."
 GO_ON = "The tool is ready. Say for example *{usage}*."
 
