@@ -114,6 +114,9 @@ def test_questions_hosts_and_cancelling_on_the_card(
             field = card.get_by_label("How many sides at most?")
             expect(field).to_be_visible()
             shot(page, "question")
+            beside = open_page(f"{server.url}/builds/", state=page.context.storage_state())
+            beside.get_by_role("link", name="dice_roller").click()
+            expect(beside.get_by_label("How many sides at most?")).to_be_visible()
             field.fill("a hundred")
             card.get_by_role("button", name="Answer").click()
             expect(card.get_by_text("dice.example.org", exact=True)).to_be_visible()
@@ -124,7 +127,8 @@ def test_questions_hosts_and_cancelling_on_the_card(
             assert late.locator(".build-steps li", has_text="You: a hundred").count() == 1
             shot(late, "network-phone-dark")
             card.get_by_role("button", name="Allow").click()
-            for each in (page, late):
+            expect(beside.get_by_text("Round 4")).to_be_visible(timeout=60_000)
+            for each in (page, late, beside):
                 expect(each.locator(".build .build-title").first).to_have_text(
                     "dice_roller is ready", timeout=60_000
                 )
