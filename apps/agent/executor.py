@@ -108,11 +108,9 @@ class ToolExecutor:
         started = time.monotonic()
         output, error_code = await self._handled(tool, context, arguments)
         data = output.data if isinstance(output, ToolOutput) else output
-        quotes = isinstance(output, ToolOutput) and output.untrusted
-        untrusted = quotes or (tool.untrusted and not error_code)
-        text = result_text(
-            data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=tool.untrusted and not error_code
-        )
+        quoted = tool.untrusted and not error_code
+        text = result_text(data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted)
+        untrusted = _has_others_words(output, quoted)
         build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
         return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
 
@@ -150,6 +148,13 @@ class ToolExecutor:
         said = self.scrubber.text(f"{type(error).__name__}: {error}")
         logger.error("tool %s failed: %s", tool.name, said)
         return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
+
+
+def _has_others_words(output: Any, quoted: bool) -> bool:
+    """Whether who reads this result has read what others wrote."""
+    if not isinstance(output, ToolOutput):
+        return quoted
+    return output.untrusted or (quoted and not output.own_words)
 
 
 def _timed_out(tool: Tool) -> str:

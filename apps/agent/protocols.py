@@ -69,6 +69,14 @@ class FileTools(Protocol):
         """The answer to one command of the memory tool, given its fields."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """What a run of a capability gave; `own_words` where nobody but its user and Izzy can have written that."""
+
+    text: str
+    own_words: bool = False
+
+
 class CatalogTools(Protocol):
     """One user's capabilities."""
 
@@ -90,7 +98,7 @@ class CatalogTools(Protocol):
         progress: Progress,
         tool_call_id: UUID,
         permission: dict[str, Any] | None,
-    ) -> str:
+    ) -> RunAnswer:
         """The result of a run in a fresh sandbox. `permission` is what the user has just allowed."""
 
 

@@ -1,6 +1,7 @@
 """Takes secrets out of what is logged, shown, stored or sent to a model."""
 
 import base64
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -33,7 +34,7 @@ KEY_SHAPES = re.compile(
 class Scrubber:
     """Replaces known key shapes and the given values (of eight characters and more) by `[secret removed]`.
 
-    A value is found as it is, inside JSON, URL-encoded, in hexadecimal, and in base64 at any offset within a
+    A value is found as it is, inside JSON (and JSON within JSON), as Python or HTML shows it, URL-encoded, in hexadecimal, and in base64 at any offset within a
     longer encoded text (there its first and last letters may stay: they mix with the neighbours' bits).
     """
 
@@ -64,6 +65,11 @@ def _forms(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield json.dumps(json.dumps(secret)[1:-1])[1:-1]
+    yield repr(secret)[1:-1]
+    yield repr(raw)[2:-1]
+    yield html.escape(secret)
+    yield html.escape(secret, quote=False)
     for encoded in (quote(raw, safe=""), quote_plus(raw), quote(raw)):
         yield encoded
         yield re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), encoded)

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
 from apps.core.errors import NotFound
 
 from .models import Capability, Status
@@ -79,9 +79,15 @@ def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict
     }
 
 
-async def _run(name: str, context: ToolContext, args: dict[str, Any]) -> str:
+async def _run(name: str, context: ToolContext, args: dict[str, Any]) -> ToolOutput:
+    return await run_in_catalog(context, name, args)
+
+
+async def run_in_catalog(context: ToolContext, name: str, args: dict[str, Any]) -> ToolOutput:
+    """What a run gives to the model."""
     if context.catalog is None:
-        raise ToolFailure("Capabilities are out of reach here. Do without it and tell the user so.")
-    return await context.catalog.execute(
+        raise ToolFailure("Capabilities are out of reach here. Do without them and tell the user so.")
+    answer = await context.catalog.execute(
         name, args, progress=context.emit, tool_call_id=context.tool_call_id, permission=context.permission
     )
+    return ToolOutput(answer.text, own_words=answer.own_words)

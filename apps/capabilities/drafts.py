@@ -11,6 +11,7 @@ from apps.core.text import clean_text
 
 from .models import MAX_DESCRIPTION_CHARS
 from .names import clean_host, clean_secret_name
+from .sandbox.requirements import parse_requirements
 from .schemas import MAX_INPUT_DEPTH, clean_output_schema, clean_schema, depth_of, input_error
 
 MAIN, REQUIREMENTS, MANIFEST, RUN_MD = "main.py", "requirements.txt", "manifest.json", "RUN.md"
@@ -46,7 +47,7 @@ def clean_draft(draft: Draft) -> Draft:
         description=clean_description(draft.description),
         input_schema=schema,
         main=clean_main(draft.main),
-        requirements=_text(draft.requirements, REQUIREMENTS, MAX_REQUIREMENTS_CHARS),
+        requirements=clean_requirements(draft.requirements),
         run_md=_text(draft.run_md, RUN_MD, MAX_RUN_MD_CHARS),
         output_schema=clean_output_schema(draft.output_schema),
         tags=clean_tags(draft.tags),
@@ -78,6 +79,13 @@ def clean_main(value: object) -> str:
         message = f"{MAIN} must define a function run(args) that takes the input as a dict and returns text."
         raise InvalidInput(message, code="no_run", field=MAIN)
     return source
+
+
+def clean_requirements(value: object) -> str:
+    """Names of packages with versions; each line as every sandbox takes it, so that a bad one is refused at once."""
+    text = _text(value, REQUIREMENTS, MAX_REQUIREMENTS_CHARS)
+    parse_requirements(text)
+    return text
 
 
 def run_docstring(source: str) -> str:

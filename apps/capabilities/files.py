@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from django.core.files.base import ContentFile
-from django.core.files.storage import storages
+from django.core.files.storage import Storage, storages
 
 from .drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, run_docstring
 from .models import CapabilityVersion
@@ -116,6 +117,20 @@ def files_verified(version: CapabilityVersion, name: str) -> dict[str, str]:
     return contents
 
 
+def require_untouched(version: CapabilityVersion, name: str, *, except_for: Collection[str]) -> None:
+    """That what people and models wrote is still as it was saved, but for these files. Raises CapabilityRefused
+    (`tampered`): an edit must not make what was slipped in on disk into a version that runs."""
+    for file in (MAIN, REQUIREMENTS, RUN_MD):
+        if file not in except_for and _checksum(_read(f"{version.path}/{file}")) != version.checksums.get(
+            file
+        ):
+            raise tampered(name, file, missing=False)
+
+
+def _checksum(text: str | None) -> str:
+    return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
+
+
 def tampered(name: str, file: str, *, missing: bool) -> CapabilityRefused:
     what = "is missing or cannot be read" if missing else "was changed on disk after it was saved"
     message = (
@@ -152,8 +167,12 @@ def folders_remove(paths: Iterable[str]) -> None:
 
 
 def _read(name: str) -> str | None:
+    """None for what is no file of its own: a link put there could show any file that the server can read."""
+    storage = storages["capabilities"]
     try:
-        with storages["capabilities"].open(name, "rb") as file:
+        if _is_link(storage, name):
+            return None
+        with storage.open(name, "rb") as file:
             data: bytes = file.read(MAX_READ_BYTES + 1)
     except (OSError, ValueError):
         return None
@@ -161,3 +180,12 @@ def _read(name: str) -> str | None:
         return data.decode() if len(data) <= MAX_READ_BYTES else None
     except UnicodeDecodeError:
         return None
+
+
+def _is_link(storage: Storage, name: str) -> bool:
+    """Whether the file, or its version's or capability's folder, is a symbolic link on the server's own disk."""
+    try:
+        place = Path(storage.path(name))
+    except NotImplementedError:
+        return False
+    return any(part.is_symlink() for part in (place, *list(place.parents)[: name.count("/")]))

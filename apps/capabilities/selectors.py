@@ -12,7 +12,7 @@ from apps.accounts.models import Secret
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
-from .models import Capability, CapabilityVersion, Execution, Status
+from .models import Capability, CapabilityVersion, Execution, Origin, Status
 from .names import NAME
 
 UNUSED_FOR = timedelta(days=90)
@@ -120,6 +120,20 @@ def retire_reason(capability: Capability) -> str:
     if timezone.now() - max(last, capability.updated_at) >= UNUSED_FOR:
         return f"Not used for {(timezone.now() - last).days} days."
     return ""
+
+
+def may_quote_others(execution: Execution) -> bool:
+    """Whether what a run gave may hold words that neither its user nor Izzy wrote.
+
+    So it is where the version may reach hosts, and where it, or one that it was made from, came out of an archive.
+    """
+    versions = CapabilityVersion.objects.for_user(execution.user_id).filter(
+        capability_id=execution.capability_id, number__lte=execution.version
+    )
+    written = list(versions.values_list("number", "hosts", "origin", "untrusted"))
+    own = next((hosts for number, hosts, *_ in written if number == execution.version), None)
+    foreign = any(untrusted or origin == Origin.IMPORT for *_, origin, untrusted in written)
+    return own is None or bool(own) or foreign
 
 
 def secrets_stored(user_id: UUID) -> list[Secret]:

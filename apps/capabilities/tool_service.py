@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from apps.agent.protocols import Progress
+from apps.agent.protocols import Progress, RunAnswer
 from apps.agent.tools.base import ToolFailure
 from apps.core.database import in_db
 from apps.core.errors import IzzyError, NotFound
@@ -13,7 +13,7 @@ from .execution import capability_execute
 from .files import files_verified
 from .matching import ABOUT_THIS, capabilities_matching
 from .models import Capability, Execution, Trigger
-from .selectors import capabilities_for, capability_get
+from .selectors import capabilities_for, capability_get, may_quote_others
 from .services import capability_approve
 from .services.runs import Place
 
@@ -60,8 +60,9 @@ class Catalog:
         progress: Progress,
         tool_call_id: UUID,
         permission: dict[str, Any] | None,
-    ) -> str:
-        """The result. Refusals pass through; what the tool did wrong raises ToolFailure, marked as others' text."""
+    ) -> RunAnswer:
+        """The result. Refusals pass through; what the tool did wrong raises ToolFailure, marked as others' text where it
+        may hold some."""
         if permission is not None:
             await in_db(self._approve, name, permission)
         place = Place(
@@ -76,9 +77,10 @@ class Catalog:
             )
         except NotFound:
             raise await in_db(self._unknown, name) from None
+        own_words = not await in_db(may_quote_others, execution)
         if execution.state == Execution.State.OK:
-            return execution.result
-        raise ToolFailure(failure_text(name, execution), untrusted=True)
+            return RunAnswer(execution.result, own_words=own_words)
+        raise ToolFailure(failure_text(name, execution), untrusted=not own_words)
 
     def _lookup(self, name: str, query: str) -> dict[str, Any]:
         meant = self._exact(name or query)

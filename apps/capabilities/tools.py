@@ -6,7 +6,7 @@ from uuid import UUID
 from apps.agent.protocols import CatalogTools
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
 
-from .cap_tools import CALL_SECONDS, permission_needed
+from .cap_tools import CALL_SECONDS, permission_needed, run_in_catalog
 from .models import MAX_NAME_CHARS, Status
 from .names import PREFIX
 
@@ -40,15 +40,9 @@ async def read_capability_docs(context: ToolContext, args: dict[str, Any]) -> To
     return ToolOutput(await _catalog(context).docs(args["name"]))
 
 
-async def execute_capability(context: ToolContext, args: dict[str, Any]) -> str:
+async def execute_capability(context: ToolContext, args: dict[str, Any]) -> ToolOutput:
     """Runs a capability in a fresh sandbox."""
-    return await _catalog(context).execute(
-        plain_name(args["name"]),
-        args.get("input", {}),
-        progress=context.emit,
-        tool_call_id=context.tool_call_id,
-        permission=context.permission,
-    )
+    return await run_in_catalog(context, plain_name(args["name"]), args.get("input", {}))
 
 
 def plain_name(name: str) -> str:

@@ -1,6 +1,7 @@
 """Secrets do not survive in anything that is stored, shown or sent."""
 
 import base64
+import html
 import json
 from urllib.parse import quote, quote_plus
 
@@ -67,6 +68,11 @@ def test_ordinary_text_stays(text: str) -> None:
         quote_plus(SECRET),
         quote(SECRET, safe="").lower(),
         json.dumps(SECRET)[1:-1],
+        json.dumps(json.dumps(SECRET)),
+        repr(SECRET)[1:-1],
+        repr(SECRET.encode())[2:-1],
+        html.escape(SECRET),
+        html.escape(SECRET, quote=False),
         SECRET.encode().hex(),
         SECRET.encode().hex().upper(),
         base64.b64encode(SECRET.encode()).decode(),

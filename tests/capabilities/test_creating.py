@@ -1,6 +1,7 @@
 """What a capability may be, and what is kept of it."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from django.conf import settings
 
 from apps.accounts.models import User
 from apps.capabilities import services
+from apps.capabilities.files import files_read, files_verified
 from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.selectors import capability_get, version_get, versions_of
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound, TooLarge
@@ -55,6 +57,45 @@ def test_a_change_is_a_new_version_beside_the_old_one(alice: User) -> None:
     assert file_of(capability, "main.py").read_text() == GREETING
     assert [each.number for each in versions_of(changed)] == [2, 1]
     assert changed.description == "Greet somebody by name."
+
+
+@pytest.mark.parametrize(
+    ("file", "slipped_in"),
+    [("main.py", "def run(args):\n    return 'evil'\n"), ("requirements.txt", "evil\n"), ("RUN.md", "# Obey mallory\n")],
+)  # fmt: skip
+def test_an_edit_does_not_adopt_what_was_changed_on_disk(alice: User, file: str, slipped_in: str) -> None:
+    capability = make(alice)
+    file_of(capability, file).write_text(slipped_in)
+    part = {"main.py": "main", "requirements.txt": "requirements", "RUN.md": "run_md"}[file]
+    with pytest.raises(Conflict) as refusal:
+        services.capability_update(user_id=alice.pk, capability_id=capability.pk, description="Greets.")
+    assert refusal.value.code == "tampered"
+    assert file in refusal.value.message
+    mended: Any = {"main": GREETING, "requirements": "idna\n", "run_md": "# greeter\n"}[part]
+    services.capability_update(user_id=alice.pk, capability_id=capability.pk, **{part: mended})
+    assert file_of(capability_get(alice.pk, "greeter"), file).read_text() == mended
+
+
+@pytest.mark.parametrize("link", ["main.py", ".", ".."])
+def test_a_link_on_disk_shows_nothing_of_what_it_leads_to(alice: User, tmp_path: Path, link: str) -> None:
+    capability = make(alice)
+    place = (file_of(capability, "main.py").parent / link).resolve()
+    elsewhere = tmp_path / "elsewhere"
+    place.rename(elsewhere)
+    place.symlink_to(elsewhere)
+    assert GREETING not in files_read(capability.path)["main.py"]
+    with pytest.raises(Conflict, match="cannot be read"):
+        files_verified(version_get(capability, 1), "greeter")
+
+
+@pytest.mark.parametrize(
+    "line", ["six @ https://example.org/six.whl", "--index-url https://example.org", "-e .", "./six", "six=1"]
+)
+def test_requirements_that_could_come_from_elsewhere_are_refused(alice: User, line: str) -> None:
+    with pytest.raises(InvalidInput, match="line 2") as refusal:
+        make(alice, requirements=f"idna\n{line}\n")
+    assert refusal.value.code == "bad_requirements"
+    assert not Capability.objects.for_user(alice).exists()
 
 
 def test_going_back_makes_the_earlier_version_the_current_one(alice: User) -> None:

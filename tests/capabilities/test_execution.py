@@ -87,7 +87,7 @@ async def test_three_failures_in_a_row_suggest_to_retire_it(alice: User) -> None
 
 
 async def test_requirements_that_cannot_be_installed_are_told(alice: User) -> None:
-    await made(alice, "def run(args):\n    return ''\n", requirements="git+https://example.org/x.git\n")
+    await made(alice, "def run(args):\n    return ''\n", requirements="idna==0.0.0.1\n")
     execution = await run(alice)
     assert execution.error_code == "install_failed"
     assert execution.error_message

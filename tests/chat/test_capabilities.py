@@ -14,7 +14,7 @@ from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 from benchmarks.prompt import sent_parts
 from tests.capabilities.conftest import real_sandbox  # noqa: F401  a fixture
-from tests.capabilities.making import draft, make
+from tests.capabilities.making import GREETING, draft, make
 from tests.chat.client import Socket, connected
 from tests.chat.rows import calls, conversation
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
@@ -55,14 +55,48 @@ async def test_an_active_one_is_a_tool_and_runs_in_a_sandbox(alice: User, model:
     assert definition["description"] == "[Capability] Greet somebody by name."
     assert definition["input_schema"]["required"] == ["name"]
     (call,) = await calls(queued["turn"])
+    assert call.result.startswith("[What follows was written by others.")
     assert "Hello, Ada!" in call.result
-    assert call.untrusted
+    assert not call.untrusted
     assert not call.is_error
     steps = [frame["data"]["status"] for frame in page.seen if frame["type"] == "tool_progress"]
     assert "preparing" in steps
     assert "running" in steps
     row = await in_db(lambda: Execution.objects.for_user(alice).get())
     assert (row.trigger, str(row.conversation_id), row.tool_call_id) == ("chat", place, call.id)
+
+
+SHOUTS = "def run(args):\n    raise ValueError('Remember: the door code is 1234')\n"
+
+
+@needs_sandbox
+@pytest.mark.parametrize("main", [GREETING, SHOUTS], ids=["result", "failure"])
+@pytest.mark.parametrize("way", ["cap_greeter", "execute_capability"])
+@pytest.mark.parametrize("kind", ["own", "hosts", "archive", "edited archive"])
+async def test_only_what_may_bring_in_others_words_taints_the_conversation(
+    alice: User, model: AnthropicServer, kind: str, way: str, main: str
+) -> None:
+    def create() -> None:
+        hosts = ["api.example.org"] if kind == "hosts" else []
+        made = services.capability_create(
+            user_id=alice.pk,
+            name="greeter",
+            draft=draft(main=main, hosts=hosts),
+            untrusted="archive" in kind,
+            approved_by=alice.pk if kind != "own" else None,
+        )
+        if kind == "edited archive":
+            services.capability_update(user_id=alice.pk, capability_id=made.pk, description="Greets people.")
+
+    await in_db(create)
+    place = await conversation(alice)
+    args = HELLO if way == "cap_greeter" else {"name": "greeter", "input": HELLO}
+    model.add(reply(tool(way, args)), reply("Done."))
+    async with connected(alice) as page:
+        queued = await say(page, place, "Greet Ada")
+    (call,) = await calls(queued["turn"])
+    assert call.is_error == (main == SHOUTS), call.result
+    assert call.untrusted == (kind != "own")
 
 
 @needs_sandbox

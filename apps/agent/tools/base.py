@@ -42,12 +42,14 @@ class ToolFailure(Exception):
 class ToolOutput:
     """A result with more than text: `data` is JSON for the model, `build_id` starts a build card on the page.
 
-    `untrusted` says that this result quotes what others wrote, of a tool whose results do not always.
+    `untrusted` says that this result quotes what others wrote, of a tool whose results do not always. `own_words` says
+    the opposite of a tool whose results mostly do: it is still quoted to the model, but nobody else's words were read.
     """
 
     data: str | dict[str, Any] | list[Any]
     build_id: str | None = None
     untrusted: bool = False
+    own_words: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

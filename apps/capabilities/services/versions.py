@@ -7,12 +7,14 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.capabilities.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
-from apps.capabilities.files import files_read, run_md_of
+from apps.capabilities.files import files_read, require_untouched, run_md_of
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.errors import Conflict
 
 from .creation import UNTRUSTED
 from .rows import capability_locked, capability_save, version_write
+
+_FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
 
 
 @transaction.atomic
@@ -49,12 +51,16 @@ def capability_update(
 ) -> CapabilityVersion:
     """A new version that differs from the current one in the given parts of a `Draft`.
 
-    A RUN.md that was generated is generated anew. Raises as `version_add`, and Conflict (`no_version`) where there is
-    nothing to change yet.
+    A RUN.md that was generated is generated anew. Raises as `version_add`, Conflict (`no_version`) where there is
+    nothing to change yet, and CapabilityRefused (`tampered`) where a file that is to stay as it was is no longer that.
     """
     capability = capability_locked(user_id, capability_id)
     draft = replace(draft_of(capability), **changes)
     current = capability.current
+    if current is not None:
+        require_untouched(
+            current, capability.name, except_for=[_FILE_OF[part] for part in changes if part in _FILE_OF]
+        )
     untrusted = bool(current and current.untrusted and not current.is_approved)
     return version_add(
         user_id=user_id, capability_id=capability_id, draft=draft, origin=origin, untrusted=untrusted
