@@ -3,11 +3,19 @@
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
+from django.utils.deprecation import MiddlewareMixin
 
 from apps.core.errors import Forbidden, InvalidInput, IzzyError, NotFound, TooLarge
 
-TITLES = {400: "That request is malformed", 403: "Not for you", 404: "Nothing here", 413: "Too large"}
+TITLES = {
+    400: "That request is malformed",
+    403: "Not for you",
+    404: "Nothing here",
+    405: "Nothing to open here",
+    413: "Too large",
+}
 
 
 SERVER_ERROR_PAGE = """<!doctype html>
@@ -36,6 +44,23 @@ def error_response(request: HttpRequest, error: IzzyError) -> HttpResponse:
         return JsonResponse(error.to_json(), status=error.status)
     context = {"title": TITLES.get(error.status, "Something went wrong"), "message": error.message}
     return HttpResponse(render_to_string("error.html", context), status=error.status)
+
+
+class WrongMethodPageMiddleware(MiddlewareMixin):
+    """A page where Django sends an empty 405: somebody opened an address that only takes forms."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if (
+            response.status_code != 405
+            or not request.accepts("text/html")
+            or getattr(response, "content", b"x")
+        ):
+            return response
+        error = IzzyError("This address takes what a form on another page sends.", code="method_not_allowed")
+        error.status = 405
+        page = error_response(request, error)
+        page.headers["Allow"] = response.headers.get("Allow", "")
+        return page
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -79,6 +79,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "izzysite.error_views.WrongMethodPageMiddleware",
 ]
 
 ROOT_URLCONF = "izzysite.urls"

@@ -308,3 +308,11 @@ async def test_no_file_outside_is_served(path: str) -> None:
     status, _, body = await http(path, [], [])
     assert status in {400, 404}
     assert b"DJANGO" not in body
+
+
+def test_a_form_address_opened_by_hand_has_a_page_that_leads_back(alice: User) -> None:
+    browser = Client()
+    browser.force_login(alice)
+    response = browser.get("/memory/passages/retry/", headers={"Accept": "text/html"})
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+    assert "Back to Izzy" in response.content.decode()

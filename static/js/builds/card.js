@@ -19,7 +19,7 @@ export class BuildCard {
     this.id = id;
     this.actions = actions;
     this.icon = h("span", { class: "tool-icon" }, icon("tool"));
-    this.title = h("h3", { class: "build-title" }, "Building a tool");
+    this.title = h("h3", { class: "build-title" }, "Building a capability");
     this.status = h("span", { class: "tool-status" });
     this.now = h("p", { class: "build-now" });
     this.steps = h("ol", { class: "build-steps" });
@@ -29,7 +29,7 @@ export class BuildCard {
     this.link = details ? h("a", { class: "small", href: `/builds/${id}/` }, "Details") : null;
     this.element = h(
       "section",
-      { class: "build", dataset: { build: id }, "aria-label": "A tool is being built" },
+      { class: "build", dataset: { build: id }, "aria-label": "A capability is being built" },
       h("div", { class: "build-head" }, this.icon, this.title, this.status),
       this.now,
       this.asks,
@@ -79,7 +79,7 @@ export class BuildCard {
   }
 
   #name() {
-    return this.#build?.name ?? "a tool";
+    return this.#build?.name ?? "a capability";
   }
 
   #draw() {
@@ -124,7 +124,7 @@ export class BuildCard {
     if (state === "approval") parts.push(this.#button("Approve", "btn btn-small btn-primary", () => this.#approve()));
     if (state === "done" && this.actions.say && this.#build?.request) parts.push(this.#button("Use it for what I asked", "btn btn-small", () => this.actions.say(`Use ${this.#name()} for what I asked.`)));
     if ((state === "failed" || state === "cancelled") && this.#build) parts.push(this.#button("Try again", "btn btn-small", () => this.#again()));
-    if (state === "done" || state === "approval") parts.push(h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open the tool"));
+    if (state === "done" || state === "approval") parts.push(h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open it"));
     this.foot.replaceChildren(...parts, h("span", { class: "grow" }), ...(this.link ? [this.link] : []));
   }
 
@@ -155,7 +155,7 @@ export class BuildCard {
   async #approve() {
     try {
       await api("POST", `/api/v1/capabilities/${this.#name()}/approve/`, { version: this.#build?.version });
-      this.foot.replaceChildren(h("span", { class: "badge badge-ok" }, icon("check"), "Approved"), h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open the tool"));
+      this.foot.replaceChildren(h("span", { class: "badge badge-ok" }, icon("check"), "Approved"), h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open it"));
     } catch (error) {
       toastError(error);
       throw error;

@@ -30,7 +30,7 @@ const WORDS = {
   read_capability_docs: (call) => [ing(call, "Reading instructions", "Read instructions"), call.input.name],
   execute_capability: (call) => [ing(call, `Running ${plainName(call.input.name)}`, `Ran ${plainName(call.input.name)}`), firstText(call.input.input)],
   think: (call) => [ing(call, "Thinking", "Thought"), call.input.thought ?? call.input.text],
-  request_capability: (call) => [ing(call, "Asking for a tool", "Asked for a tool"), call.input.name],
+  request_capability: (call) => [ing(call, "Asking for a capability", "Asked for a capability"), call.input.name],
   ask_user: (call) => ["Asked you", call.question || call.input.question],
 };
 
