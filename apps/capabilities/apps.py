@@ -27,7 +27,7 @@ class CapabilitiesConfig(AppConfig):
         register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))
-        register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(hours=1))
+        register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
         purgers.register("capabilities: requirements", sweeping.user_forget)
         purgers.register("capabilities", lambda user_id: services.user_forget(user_id=user_id))

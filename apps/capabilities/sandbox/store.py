@@ -22,7 +22,7 @@ from django.conf import settings
 from .bubblewrap.identity import Identity
 
 CACHE_FOLDER = Path("/var/cache/izzy")
-YOUNG_SECONDS = 60
+YOUNG_SECONDS = 10
 LIVE_FOLDERS = ("staging", "views")
 
 

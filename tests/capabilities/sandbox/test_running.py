@@ -1,6 +1,7 @@
 """Calls through the queue: how many at once, in which order, and what cancelling does."""
 
 import asyncio
+import ctypes
 import os
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,6 +20,8 @@ TIMES = {
     "main.py": "import time\ndef run(args):\n a = time.time()\n time.sleep(0.15)\n return f'{a} {time.time()}'"
 }
 SLEEPS = {"main.py": "import time\ndef run(args): time.sleep(60)"}
+FLOODS = {"main.py": "import os\ndef run(args):\n while True: os.write(1, bytes(65536))"}
+SET_CHILD_SUBREAPER = 36
 ALICE, BOB = uuid4(), uuid4()
 
 
@@ -85,6 +88,26 @@ async def test_cancelling_kills_at_once_and_frees_the_place(
         await running
     assert set(processes.descendants(os.getpid())) <= set(others)
     assert (await call(BOB, {"main.py": "def run(args): return 'next'"})).result == "next"
+
+
+async def test_what_is_ended_leaves_no_zombies_where_the_first_process_waits_for_nobody(
+    bubblewrap: BubblewrapBackend, settings: Any
+) -> None:
+    """As in a container: this process takes the place of the first one and waits for nobody."""
+    settings.IZZY_SANDBOXES = 1
+    prctl = ctypes.CDLL(None).prctl
+    assert prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    try:
+        others = processes.descendants(os.getpid())
+        for files in (SLEEPS, FLOODS, SLEEPS):
+            running = call(ALICE, files)
+            await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 4)
+            if files is SLEEPS:
+                running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert set(processes.descendants(os.getpid())) <= set(others)
+    finally:
+        prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 async def test_builds_do_not_take_the_places_of_runs(bubblewrap: BubblewrapBackend, settings: Any) -> None:

@@ -232,16 +232,19 @@ class SandboxProcess:
     # --- its end ---
 
     def end(self, reason: RunError) -> None:
-        """Kill everything in it, from any thread. The first reason stays."""
+        """Kill everything in it, from any thread. The first reason stays.
+
+        bwrap itself ends after the namespace's first process, for which it waits: killed together with it, it would leave
+        a zombie to this machine's first process, and that of a container often waits for nobody.
+        """
         if self.reason is None:
             self.reason = reason
         if self._popen.returncode is not None:
             return
         first = self._watched.init
-        for pid in [first] if first else processes.descendants(self._popen.pid):
+        for pid in [first] if first else [*processes.descendants(self._popen.pid), self._popen.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._popen.send_signal(signal.SIGKILL)
 
     async def wait(self) -> None:
         """Until it has ended. It is ended if that takes long after its last answer."""
@@ -250,6 +253,7 @@ class SandboxProcess:
                 await self._exited.wait()
         except TimeoutError:
             self.end(RunError(ErrorCode.SANDBOX_FAILED, "The sandbox did not end by itself."))
+            self._popen.send_signal(signal.SIGKILL)
             await self._exited.wait()
 
     def exit_code(self) -> int | None:
