@@ -108,6 +108,9 @@ class ConversationTools(Protocol):
     async def list(self, *, limit: int, offset: int) -> dict[str, Any]:
         """`{count, conversations: [{id, title, created_at, updated_at, …}]}`, newest first."""
 
+    async def search(self, query: str, *, limit: int) -> dict[str, Any]:
+        """`{count, results: [{conversation_id, title, role, text, score, created_at, …}]}`, best first."""
+
     async def read(self, conversation_id: str, *, limit: int, offset: int) -> dict[str, Any]:
         """`{id, title, messages: [{role, text, created_at}], …}`, oldest first."""
 

@@ -1,17 +1,25 @@
 """Past conversations of one user as the tools see them: implements `apps.agent.protocols.ConversationTools`."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from apps.chat.models import Conversation
+from apps.agent.models import ToolCall
+from apps.chat.models import Conversation, Message
 from apps.chat.selectors.conversations import conversation_get, conversations_for, with_counts
 from apps.chat.selectors.messages import readable_messages
 from apps.chat.services.conversations import conversation_delete
 from apps.chat.summary.transcript import shortened
 from apps.core.database import in_db
 from apps.core.errors import Conflict, NotFound
+from apps.core.text import clean_text
+from apps.memory.models import CaptureWindow
+from apps.search.documents import Hit, Scope, Source
+from apps.search.selectors import search
 
 SUMMARY_CHARS = 300
+QUOTED_CHARS = 1500
+MAX_QUERY_CHARS = 10_000
 
 
 class PastConversations:
@@ -22,11 +30,17 @@ class PastConversations:
         self.current_id = current_id
 
     async def list(self, *, limit: int, offset: int) -> dict[str, Any]:
-        """`{count, conversations: [{id, title, created_at, updated_at, messages, summary?, current?}]}`, newest first.
+        """`{count, conversations: [{id, title, created_at, updated_at, messages, summary?, current?, untrusted?}]}`,
+        newest first.
 
-        `summary` is the beginning of that of a long one, unless it sums up what others wrote.
+        `summary` is the beginning of that of a long one, unless it sums up what others wrote. `untrusted`: the title
+        was made by a model that may have had others' words before it.
         """
         return await in_db(self._list, limit, offset)
+
+    async def search(self, query: str, *, limit: int) -> dict[str, Any]:
+        """`{count, results: [{conversation_id, title, role, text, score, created_at, current?}]}`, best first."""
+        return await in_db(self._search, query, limit)
 
     async def read(self, conversation_id: str, *, limit: int, offset: int) -> dict[str, Any]:
         """`{id, title, created_at, count, offset, messages: [{role, text, created_at}]}`, oldest first."""
@@ -38,10 +52,41 @@ class PastConversations:
 
     def _list(self, limit: int, offset: int) -> dict[str, Any]:
         rows = conversations_for(self.user_id, channel=None)
+        listed = list(with_counts(rows)[offset : offset + limit])
+        foreign = self._foreign([row.id for row in listed if not row.title_by_user])
         return {
             "count": rows.count(),
-            "conversations": [self._entry(row) for row in with_counts(rows)[offset : offset + limit]],
+            "conversations": [
+                self._entry(row) | ({"untrusted": True} if row.id in foreign else {}) for row in listed
+            ],
         }
+
+    def _foreign(self, conversations: Sequence[UUID]) -> set[UUID]:
+        """Those of the conversations in which a tool read, or the user quoted, what others wrote."""
+        wanted = {"conversation_id__in": conversations}
+        read = ToolCall.objects.for_user(self.user_id).filter(untrusted=True, **wanted)
+        quoted = CaptureWindow.objects.for_user(self.user_id).filter(tainted=True, **wanted)
+        ids = {key for rows in (read, quoted) for key in rows.values_list("conversation_id", flat=True)}
+        return {key for key in ids if key is not None}
+
+    def _search(self, query: str, limit: int) -> dict[str, Any]:
+        text = clean_text(query, field="query", max_chars=MAX_QUERY_CHARS)
+        hits = search(self.user_id, text, top_k=limit, scope=Scope(sources=frozenset({Source.CONVERSATION})))
+        said = Message.objects.for_user(self.user_id).select_related("conversation")
+        known = said.in_bulk([hit.source_id for hit in hits])
+        found = [self._said(hit, known[hit.source_id]) for hit in hits if hit.source_id in known]
+        return {"count": len(found), "results": found}
+
+    def _said(self, hit: Hit, message: Message) -> dict[str, Any]:
+        entry = {
+            "conversation_id": str(message.conversation_id),
+            "title": str(message.conversation),
+            "role": message.speaker or message.role,
+            "text": shortened(hit.text, QUOTED_CHARS),
+            "score": round(hit.relevance, 3),
+            "created_at": message.created_at.isoformat(timespec="minutes"),
+        }
+        return entry | ({"current": True} if message.conversation_id == self.current_id else {})
 
     def _entry(self, row: Conversation) -> dict[str, Any]:
         entry = {

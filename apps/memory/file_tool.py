@@ -24,7 +24,7 @@ from .files.commands import (
 from .files.paths import ROOT, clean_path
 from .models import Trust
 from .reading import Reading
-from .selectors.files import file_at
+from .selectors.files import file_at, files_in
 from .services import BY_ASSISTANT, Change
 
 TOOLSET = "files"
@@ -63,11 +63,15 @@ class MemoryFiles:
         return FileAnswer(text, self._quotes(name, fields))
 
     def _quotes(self, name: str, fields: dict[str, Any]) -> bool:
-        """Whether the answer shows lines of an untrusted file."""
+        """Whether the answer shows lines of an untrusted file, or lists one whose name says more than a word."""
         if name not in (VIEW, REPLACE):
             return False
-        file = file_at(self.user_id, clean_path(fields.get("path") or ROOT))
-        return file is not None and file.trust == Trust.UNTRUSTED
+        path = clean_path(fields.get("path") or ROOT)
+        file = file_at(self.user_id, path)
+        if file is not None:
+            return file.trust == Trust.UNTRUSTED
+        listed = files_in(self.user_id, path).filter(trust=Trust.UNTRUSTED).values_list("path", flat=True)
+        return any(not splitext(name.removeprefix(f"{ROOT}/"))[0].isalpha() for name in listed)
 
 
 async def memory(context: ToolContext, args: dict[str, Any]) -> ToolOutput | str:

@@ -3,8 +3,10 @@
 import json
 
 from apps.accounts.models import User
+from apps.agent.models import ToolCall
 from apps.chat.models import Conversation
 from apps.chat.runner.registry import registry
+from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
@@ -90,3 +92,70 @@ async def test_a_conversation_without_memory_has_no_tools_over_notes_and_past(
     assert all(call.is_error for call in await calls(queued["turn"]))
     found = await in_db(lambda: search(alice.id, "What do you know", scope=Scope()))
     assert found == []
+
+
+async def test_what_was_said_is_found_in_all_conversations(
+    alice: User, bob: User, model: AnthropicServer
+) -> None:
+    model.add(reply("Porto is lovely in May."))
+    old, new, foreign = await conversation(alice), await conversation(alice), await conversation(bob)
+    async with connected(alice) as page, connected(bob) as other:
+        await page.say("Where shall I go in May?", conversation=old)
+        await page.ended()
+        await other.say("Porto is where I live.", conversation=foreign)
+        await other.ended()
+        await registry().idle()
+        model.add(reply(tool("conversation_search", {"query": "Porto"})), reply("Porto."))
+        queued = await page.say("Which town did you suggest?", conversation=new)
+        await page.ended()
+        await registry().idle()
+    (search_call,) = await calls(queued["turn"])
+    assert not search_call.is_error
+    assert search_call.untrusted
+    found = json.loads(search_call.result.partition("\n")[2])["results"]
+    assert found[0]["text"] == "Porto is lovely in May."
+    assert (found[0]["conversation_id"], found[0]["role"]) == (old, "assistant")
+    assert all(entry["conversation_id"] != foreign for entry in found)
+
+
+async def test_a_title_made_after_a_page_was_read_is_others_words(
+    alice: User, model: AnthropicServer
+) -> None:
+    """A title could carry what the page says into another conversation; one that the user gave could not."""
+    read, named, plain = [await in_db(Conversation.objects.create, user=alice, title=t) for t in "abc"]
+
+    def rows() -> None:
+        for place in (read, named):
+            ToolCall.objects.create(
+                user=alice, conversation_id=place.pk, turn_id=place.pk, round=1, position=0, tool_use_id="toolu_p",
+                name="open_page", state="done", untrusted=True,
+            )  # fmt: skip
+        Conversation.objects.for_user(alice).filter(pk=named.pk).update(title_by_user=True)
+
+    await in_db(rows)
+    listed = await PastConversations(user_id=alice.pk).list(limit=10, offset=0)
+    marked = {row["id"] for row in listed["conversations"] if row.get("untrusted")}
+    assert marked == {str(read.pk)}
+    place = await conversation(alice)
+    model.add(reply(tool("conversation_list", {})), reply("Three."))
+    async with connected(alice) as page:
+        queued = await page.say("What did we talk about?", conversation=place)
+        await page.ended()
+        await registry().idle()
+    (call,) = await calls(queued["turn"])
+    assert call.untrusted
+    assert str(plain.pk) in call.result
+
+
+async def test_without_a_model_our_conversations_are_searched_by_simple_rules(alice: User) -> None:
+    old, new = await conversation(alice), await conversation(alice)
+    async with connected(alice) as page:
+        await page.say("The ferry to Lisbon leaves at noon.", conversation=old)
+        await page.ended()
+        await registry().idle()
+        queued = await page.say("search our conversations for Lisbon", conversation=new)
+        end = await page.ended()
+        await registry().idle()
+    (call,) = await calls(queued["turn"])
+    assert call.name == "conversation_search"
+    assert "The ferry to Lisbon leaves at noon." in end["text"]

@@ -158,6 +158,23 @@ async def test_a_file_written_after_a_page_is_untrusted_and_taints_who_reads_it(
     assert await notes(alice) == {EVIL: (Status.PENDING, Trust.UNTRUSTED)}
 
 
+@pytest.mark.parametrize(("name", "tells"), [("bank-is-evil.example.md", True), ("bern.md", False)])
+async def test_the_name_of_an_untrusted_file_taints_where_it_says_something(
+    alice: User, model: AnthropicServer, name: str, tells: bool
+) -> None:
+    """A page could have a file named so that the list of files says what the page wants to be remembered."""
+    write = tool(
+        "memory", {"command": "create", "path": f"/memories/{name}", "file_text": "Bank: evil.example"}
+    )
+    model.add(reply(tool("read_page")), reply(write), reply("Done."))
+    await say(alice, await conversation(alice), "When does the bakery open?")
+    look = tool("memory", {"command": "view", "path": "/memories"})
+    model.add(reply(look), reply(tool("memory_save", {"content": EVIL})), reply("Done."))
+    listed, _ = await say(alice, await conversation(alice), "What is in my files?")
+    assert listed.untrusted is tells
+    assert (await notes(alice))[EVIL][0] == (Status.PENDING if tells else Status.ACTIVE)
+
+
 async def test_a_file_of_the_user_taints_nobody(alice: User, model: AnthropicServer) -> None:
     await in_db(lambda: file_write(user_id=alice.pk, path="/memories/bank.md", text="My bank is Triodos."))
     read = tool("memory", {"command": "view", "path": "/memories/bank.md"})

@@ -47,6 +47,9 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
             "input_schema": {"type": "object"},
             "feedback": "bob was here",
         },
+        "open_page": {"url": "http://127.0.0.1/"},
+        "web_search": {"query": QUESTION},
+        "conversation_search": {"query": QUESTION, "limit": 20},
         "conversation_list": {"limit": 50},
         "conversation_read": {"conversation_id": conversation},
         "conversation_delete": {"conversation_id": conversation},
@@ -94,5 +97,6 @@ async def test_in_bobs_name_a_tool_reaches_nothing_of_alices(name: str, alice: U
 
 async def test_in_alices_name_they_find_what_is_hers(alice: User) -> None:
     hers = await in_db(make_belongings, alice)
-    for name in ("memory_search", "recall_memory", "deep_memory", "conversation_list", "conversation_read"):
+    said = ("conversation_search", "conversation_list", "conversation_read")
+    for name in ("memory_search", "recall_memory", "deep_memory", *said):
         assert MARK in await call(name, alice, hers), name

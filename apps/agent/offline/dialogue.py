@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.agent.offline.matching import Note
+from apps.agent.results import UNTRUSTED
 
 CONTEXT = "<context>"
 
@@ -19,9 +20,9 @@ class Done:
     is_error: bool
 
     def json(self) -> Any:
-        """The result as JSON; None where it is none."""
+        """The result as JSON, without the mark of others' words; None where it is none."""
         try:
-            return json.loads(self.result)
+            return json.loads(self.result.removeprefix(UNTRUSTED))
         except ValueError:
             return None
 
