@@ -13,6 +13,7 @@ from django.test import Client
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
+from apps.core.database import connections_renew
 from apps.search.index import cache
 
 
@@ -24,6 +25,7 @@ def scratch_database() -> Iterator[Path]:
     kept, throttled = connection.settings_dict["NAME"], settings.IZZY_THROTTLE
     connections.close_all()
     connection.settings_dict["NAME"] = folder / "izzy.sqlite3"
+    connections_renew()
     settings.IZZY_THROTTLE = False
     cache.forget()
     try:
@@ -32,6 +34,7 @@ def scratch_database() -> Iterator[Path]:
     finally:
         connections.close_all()
         connection.settings_dict["NAME"] = kept
+        connections_renew()
         settings.IZZY_THROTTLE = throttled
         cache.forget()
         shutil.rmtree(folder, ignore_errors=True)

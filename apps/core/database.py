@@ -18,6 +18,7 @@ CONNECTION_SECONDS = 60.0
 """A pool thread's connection is closed after this time, so that a replaced database is noticed."""
 
 _local = threading.local()
+_generation = 0
 
 
 async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -46,9 +47,16 @@ def _with_connection(function: Callable[[], T]) -> T:
                 connection.close()
 
 
+def connections_renew() -> None:
+    """Have every thread of the pool open its connection anew at its next use: the database is another one now."""
+    global _generation
+    _generation += 1
+
+
 def _recycle() -> None:
     now = time.monotonic()
-    if now - getattr(_local, "opened", now) > CONNECTION_SECONDS or not hasattr(_local, "opened"):
+    opened, generation = getattr(_local, "opened", (0.0, -1))
+    if generation != _generation or now - opened > CONNECTION_SECONDS:
         for connection in connections.all(initialized_only=True):
             connection.close()
-        _local.opened = now
+        _local.opened = (now, _generation)
