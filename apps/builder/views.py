@@ -158,7 +158,7 @@ def _request(
         input_schema={"type": "object", "properties": {}},
     )
     if requested.status == "active":
-        form.add_error("name", "There is a tool of this name already. Open it to have it changed.")
+        form.add_error("name", "There is a capability of this name already. Open it to have it changed.")
         raise IzzyError("Choose another name.", field="name")
     return requested.build
 

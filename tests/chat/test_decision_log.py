@@ -13,9 +13,10 @@ from apps.chat.decision_log.recovery import recoveries
 from apps.chat.decision_log.selectors import decision_log
 from apps.chat.models import Conversation
 from apps.chat.runner.registry import registry
+from apps.chat.templatetags.log_figures import unmarked
 from apps.core.database import in_db
-from apps.memory.models import Memory, MemoryFile
-from apps.memory.services import memory_create
+from apps.memory.models import Memory, MemoryFile, Origin, Trust
+from apps.memory.services import Change, memory_create
 from apps.memory.services.files import file_write
 from tests.chat.client import Program, connected, program_of
 from tests.chat.rows import conversation
@@ -265,3 +266,26 @@ def test_an_empty_log_and_a_foreign_one(alice: User, bob: User, sign_in: Callabl
     for path in (f"/c/{mine.id}/log/", f"/c/{mine.id}/log.json", f"/api/v1/conversations/{mine.id}/log/"):
         assert sign_in(bob).get(path).status_code == 404
         assert sign_in(alice).get(path.replace(str(mine.id), "no-id")).status_code == 404
+
+
+async def test_what_an_untrusted_file_holds_is_counted_without_the_mark(
+    alice: User, model: AnthropicServer
+) -> None:
+    by_page = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+    await in_db(
+        lambda: file_write(user_id=alice.pk, path="/memories/a page.md", text="One\nTwo", change=by_page)
+    )
+    looks = [command("view", path=path) for path in ("/memories", "/memories/a page.md")]
+    model.add(reply(looks[0]), reply(looks[1]), reply("Two lines."))
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await say(page, place, "What is in it?")
+    log = await in_db(lambda: decision_log(Conversation.objects.for_user(alice).get(pk=place)))
+    assert [step["outcome"] for step in log["turns"][0]["steps"]] == ["1 item found", "2 lines read"]
+
+
+def test_answers_are_read_without_the_signs_of_markdown() -> None:
+    assert unmarked("## Plan\n**dice_roller** is ready: say *roll 3d6* or `x`.") == (
+        "Plan\ndice_roller is ready: say roll 3d6 or x."
+    )
+    assert unmarked("2 * 3 * 4 and a*b*c, snake_case_name") == "2 * 3 * 4 and a*b*c, snake_case_name"

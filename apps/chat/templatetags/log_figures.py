@@ -1,5 +1,7 @@
 """Figures of the decision log for people."""
 
+import re
+
 from django import template
 
 register = template.Library()
@@ -22,3 +24,14 @@ def duration(milliseconds: int | None) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{int(seconds // 60):,} min {int(seconds % 60):02d} s"
+
+
+@register.filter
+def unmarked(text: str) -> str:
+    """Markdown as it is read: without the signs for bold, italics, code and headings."""
+    plain = re.sub(r"\*\*(.+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|`([^`\n]+)`", _inside, text)
+    return re.sub(r"^#{1,6} +", "", plain, flags=re.MULTILINE)
+
+
+def _inside(mark: re.Match[str]) -> str:
+    return next(group for group in mark.groups() if group is not None)
