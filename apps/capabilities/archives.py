@@ -1,7 +1,6 @@
 """Capabilities as zip files: taken out with their four files, brought in with the care that others' files need."""
 
 import io
-import json
 import stat
 import zipfile
 import zlib
@@ -9,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from apps.core.errors import InvalidInput, TooLarge
+from apps.core.parsers import parse_json
 
 from .drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, clean_permissions
 from .files import FILES, files_read
@@ -85,6 +85,8 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         raise _wrong(f"{name[:100]!r} is a link or another special file.")
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _wrong(f"{name[:100]!r} is packed in an unusual way.")
     if entry.flag_bits & 0x1:
         raise _wrong(f"{name[:100]!r} is encrypted.")
 
@@ -112,9 +114,9 @@ def _draft(texts: dict[str, str]) -> tuple[str, Draft]:
 def manifest_read(text: str) -> dict[str, Any]:
     """The object in a manifest.json. Raises InvalidInput (`invalid_manifest`)."""
     try:
-        manifest = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        message = f"{MANIFEST} is not valid JSON: {str(error)[:200]}"
+        manifest = parse_json(text.encode())
+    except InvalidInput as error:
+        message = f"{MANIFEST} cannot be used: {error.message[:200]}"
         raise InvalidInput(message, code="invalid_manifest", field=MANIFEST) from error
     if not isinstance(manifest, dict) or depth_of(manifest) > MAX_MANIFEST_DEPTH:
         raise InvalidInput(f"{MANIFEST} must hold one JSON object.", code="invalid_manifest", field=MANIFEST)

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from apps.core.errors import InvalidInput, IzzyError
+from apps.core.parsers import parse_json
 
 from .drafts import (
     MAIN,
@@ -214,11 +215,10 @@ def _json(text: str, field: str, empty: Any) -> Any:
     if not text.strip():
         return empty
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"This is not valid JSON: {str(error)[:200]}", code="malformed_json", field=field
-        ) from error
+        return parse_json(text.encode("utf-8", "surrogatepass"))
+    except InvalidInput as error:
+        message = error.message.replace("The body", "This").replace("The JSON", "This")
+        raise InvalidInput(message[:250], code=error.code, field=field) from error
 
 
 def _lines(text: str) -> list[str]:

@@ -6,6 +6,9 @@ from typing import Any
 from django import forms
 from django.utils.html import escape
 
+from apps.core.errors import InvalidInput
+from apps.core.parsers import parse_json
+
 from .schemas import depth_of
 
 MAX_FIELD_CHARS = 100_000
@@ -59,8 +62,8 @@ class _JSONField(forms.CharField):
         if not text.strip():
             return None
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            found = parse_json(text.encode("utf-8", "surrogatepass"))
+        except InvalidInput as error:
             raise forms.ValidationError("This is not valid JSON.") from error
         if depth_of(found) > 100:
             raise forms.ValidationError("This is nested too deeply.")

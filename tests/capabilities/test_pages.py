@@ -75,6 +75,10 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(alice: User, bro
         ({"main": "def run(:"}, "no valid Python: line 1"),
         ({"input_schema": "{"}, "This is not valid JSON"),
         ({"input_schema": '{"type": "array"}'}, "&quot;type&quot;: &quot;object&quot;"),
+        ({"input_schema": '{"type": "object", "minProperties": NaN}'}, "This is not valid JSON"),
+        ({"examples": '[{"input": {"name": 1e999}}]'}, "This is not valid JSON"),
+        ({"examples": '[{"input": {"name": "\\ud800"}}]'}, "This contains lone surrogates"),
+        ({"requirements": "-r other.txt"}, "options are not allowed"),
         ({"hosts": "https://x.org"}, "is no host"),
         ({"secrets": "lower"}, "is no name for a secret"),
     ]:
@@ -251,7 +255,8 @@ def test_a_form_for_every_kind_of_input() -> None:
     whole = RunForm({"type": "object"}, {"input": '{"a": 1}'})
     assert whole.is_valid()
     assert whole.args() == {"a": 1}
-    assert not RunForm({"type": "object"}, {"input": "[1]"}).is_valid()
+    for text in ("[1]", '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}'):
+        assert not RunForm({"type": "object"}, {"input": text}).is_valid(), text
     assert RunForm({"type": "object", "properties": {}, "additionalProperties": False}, {}).is_valid()
 
 

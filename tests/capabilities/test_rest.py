@@ -216,9 +216,9 @@ def test_an_archive_goes_out_and_comes_in_disabled(
     assert post(other, f"{URL}greeter/approve/").json()["status"] == "active"
 
 
-def archive_with(*entries: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:
+def archive_with(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, data in entries:
             archive.writestr(name, data)
     return buffer.getvalue()
@@ -252,6 +252,18 @@ BAD_ARCHIVES: dict[str, bytes] = {
     "a bad schema": archive_with(
         ("main.py", MAIN), ("manifest.json", MANIFEST.replace(b'"object"', b'"array"'))
     ),
+    "a manifest with a number that is none": archive_with(
+        ("main.py", MAIN), ("manifest.json", MANIFEST[:-1] + b', "examples": [{"input": {"name": NaN}}]}')
+    ),
+    "a manifest with a number beyond all": archive_with(
+        ("main.py", MAIN),
+        ("manifest.json", MANIFEST.replace(b'"object"', b'"object", "maxProperties": 1e999')),
+    ),
+    "a manifest with half a character": archive_with(
+        ("main.py", MAIN),
+        ("manifest.json", MANIFEST[:-1] + b', "examples": [{"input": {"name": "\\ud800"}}]}'),
+    ),
+    "an unusual method": archive_with(*GOOD, method=zipfile.ZIP_LZMA),
     "many files": archive_with(*GOOD, *((f"g/x{n}", b"") for n in range(60))),
 }
 BIG_ARCHIVES = {
