@@ -131,7 +131,7 @@ def _object(value: dict[str, Any], trace: Trace, strict: bool) -> dict[str, Any]
     strict = strict or any(trace.names(item) for item in scalars)
     cleaned = {}
     for key, item in value.items():
-        if isinstance(item, str) and _is_name(key, item):
+        if _is_name(key, item):
             cleaned[key] = item
             continue
         told = (direct and key in _TEXT_KEYS) or (strict and key == "summary")
@@ -142,9 +142,10 @@ def _object(value: dict[str, Any], trace: Trace, strict: bool) -> dict[str, Any]
     return cleaned
 
 
-def _is_name(key: str, value: str) -> bool:
+def _is_name(key: str, value: Any) -> bool:
     """Whether a value is what something goes by; a note's id is one only where it can be an id at all."""
-    return key in _NAMES and bool((_BARE_ID if key == "note_id" else _NAME).fullmatch(value))
+    shape = _BARE_ID if key == "note_id" else _NAME
+    return key in _NAMES and isinstance(value, str) and shape.fullmatch(value) is not None
 
 
 def _is_json(item: Any) -> bool:
