@@ -1,13 +1,14 @@
 """The messages of a build as server-sent events, from wherever the reader had got to."""
 
-import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator
 from uuid import UUID
 
 from apps.core.database import in_db
 
 from .models import Build, BuilderMessage
+from .nudges import Bell
 from .selectors import message_json, messages_after
 
 POLL_SECONDS = 0.3
@@ -19,22 +20,27 @@ async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None
 
     `id` is a message's number, so that a reader that comes again with `Last-Event-ID` misses nothing and gets nothing twice.
     """
-    silent = 0.0
-    while True:
-        found = await in_db(_news, build_id, after)
-        if found is None:
-            return
-        messages, over = found
-        for message in messages:
-            after = message.number
-            yield _event(message)
-        if over:
-            return
-        silent = 0.0 if messages else silent + POLL_SECONDS
-        if silent >= KEEP_ALIVE_SECONDS:
-            silent = 0.0
-            yield b": still here\n\n"
-        await asyncio.sleep(POLL_SECONDS)
+    bell = Bell(build_id)
+    sent_at = time.monotonic()
+    try:
+        while True:
+            found = await in_db(_news, build_id, after)
+            if found is None:
+                return
+            messages, over = found
+            for message in messages:
+                after = message.number
+                yield _event(message)
+            if over:
+                return
+            if messages:
+                sent_at = time.monotonic()
+            elif time.monotonic() - sent_at >= KEEP_ALIVE_SECONDS:
+                sent_at = time.monotonic()
+                yield b": still here\n\n"
+            await bell.wait(POLL_SECONDS)
+    finally:
+        bell.close()
 
 
 def _news(build_id: UUID, after: int) -> tuple[list[BuilderMessage], bool] | None:

@@ -11,6 +11,7 @@ from django.db import DatabaseError
 
 from apps.agent.client import ModelClient
 from apps.builder.models import Build, State
+from apps.builder.nudges import Bell
 from apps.builder.runner.job import Job
 from apps.builder.selectors import builds_waiting
 from apps.builder.services.ending import build_end
@@ -34,25 +35,26 @@ class BuildPool:
         self.jobs: dict[UUID, Job] = {}
         self._client = client
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
-        self._stopping = asyncio.Event()
-        self._closing = False
+        self._bell: Bell | None = None
+        self._stopping = self._closing = False
         self._beaten = self._claimed = 0.0
 
     async def run(self) -> None:
         """Until `stop`; then its builds are given back for another process to go on with."""
+        self._bell = Bell()
         try:
-            while not self._stopping.is_set():
+            while not self._stopping:
                 await self.look()
-                try:
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self._stopping.wait()
-                except TimeoutError:
-                    continue
+                if not self._stopping and await self._bell.wait(LOOK_SECONDS):
+                    self._claimed = 0.0
         finally:
+            self._bell.close()
             await self._close()
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._stopping = True
+        if self._bell is not None:
+            self._bell.ring()
 
     async def idle(self) -> None:
         """Works until nothing waits or runs any more."""

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db.models import F
 
 from apps.agent.results import storable
+from apps.builder import nudges
 from apps.builder.models import Build, BuilderMessage, Direction, MessageType
 
 
@@ -14,12 +15,14 @@ def message_add(
 ) -> BuilderMessage:
     """Adds a message. Call it inside a transaction: numbers become visible in their order.
 
-    Its own number is taken by an update of the build's row, which the transaction then holds.
+    Its own number is taken by an update of the build's row, which the transaction then holds. Other processes are
+    nudged when it is committed.
     """
     row = Build.objects.unscoped().filter(pk=build.pk)
     row.update(messages_count=F("messages_count") + 1)
     number = row.values_list("messages_count", flat=True).get()
     build.messages_count = number
+    nudges.nudge(build_id=build.pk, conversation_id=build.conversation_id)
     return BuilderMessage.objects.create(
         user_id=build.user_id,
         build=build,

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from apps.builder import nudges
 from apps.builder.models import Build, BuilderMessage, Direction, MessageType, State
 from apps.builder.selectors import build_get
 from apps.builder.services.ending import build_end
@@ -61,6 +62,7 @@ def build_cancel(*, user_id: UUID, build_id: object) -> Build:
     elif not build.cancel_requested:
         build.cancel_requested = True
         build.save(update_fields=["cancel_requested"])
+        nudges.nudge(build_id=build.pk, conversation_id=build.conversation_id)
     return build
 
 

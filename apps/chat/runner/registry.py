@@ -6,8 +6,9 @@ Everything here belongs to one event loop. From synchronous code (a REST view in
 import asyncio
 import contextvars
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -17,6 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
+from apps.builder.nudges import call_in, listen
 from apps.chat.builds import conversations_to_tell
 from apps.chat.live.hub import Hub
 from apps.chat.models import Turn, TurnState
@@ -43,6 +45,7 @@ class Registry:
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting: dict[UUID, asyncio.Task[None]] = {}
         self._upkeep: asyncio.Task[None] | None = None
+        self._unlisten: Callable[[], object] | None = None
         self._closed = False
         if self.hub.relay is not None:
             self.hub.relay.nudged = self.wake
@@ -51,6 +54,8 @@ class Registry:
         """Begins the upkeep; harmless when it runs already."""
         if self._upkeep is None or self._upkeep.done():
             self._upkeep = _detached(self._keep_up())
+            if self._unlisten is None:
+                self._unlisten = listen(partial(self._hear, asyncio.get_running_loop()))
 
     def wake(self, conversation_id: UUID) -> None:
         if (actor := self.actors.get(conversation_id)) is not None:
@@ -82,12 +87,23 @@ class Registry:
             await asyncio.wait(self._tasks, timeout=patience)
         if self._upkeep is not None:
             self._upkeep.cancel()
+        if self._unlisten is not None:
+            self._unlisten()
         await self.hub.close()
 
     async def idle(self) -> None:
         """Waits until no conversation is run here."""
         while self._tasks or self._starting:
             await asyncio.wait([*self._tasks, *self._starting.values()])
+
+    def _hear(self, loop: asyncio.AbstractEventLoop, build_id: UUID, conversation_id: UUID | None) -> None:
+        """A build has something to tell its conversation. Called in another thread."""
+        if conversation_id is not None:
+            call_in(loop, partial(self._kick_soon, conversation_id))
+
+    def _kick_soon(self, conversation_id: UUID) -> None:
+        if not self._closed:
+            self._background(self.kick(conversation_id))
 
     async def _take_up(self, conversation_id: UUID) -> None:
         numbers = await in_db(lease_take, conversation_id, PROCESS)
