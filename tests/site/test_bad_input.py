@@ -418,5 +418,11 @@ def test_what_is_tried_is_everything() -> None:
         for method, operation in operations.items()
         if method in {"post", "patch", "put"} and "requestBody" not in operation
     ]
-    assert undescribed == ["post /api/v1/conversations/{conversation_id}/retry/",
-                           "post /api/v1/conversations/{conversation_id}/stop/"]  # fmt: skip
+    assert undescribed == [
+        "post /api/v1/builds/{build_id}/cancel/",
+        "post /api/v1/builds/{build_id}/retry/",
+        "post /api/v1/capabilities/{capability}/disable/",
+        "post /api/v1/capabilities/{capability}/enable/",
+        "post /api/v1/conversations/{conversation_id}/retry/",
+        "post /api/v1/conversations/{conversation_id}/stop/",
+    ]
