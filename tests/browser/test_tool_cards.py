@@ -7,6 +7,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, StorageState, expect
 
 from apps.agent import services
+from apps.agent.results import UNTRUSTED
 from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE
 from tests.browser.recorded import CONVERSATION, Recording
@@ -17,8 +18,13 @@ FILE = "/memories/plan.txt"
 
 
 def card(
-    stage: Stage, given: dict[str, Any], result: str, *, name: str = "memory", is_error: bool = False
-) -> Locator:  # noqa: F811
+    stage: Stage,  # noqa: F811
+    given: dict[str, Any],
+    result: str,
+    *,
+    name: str = "memory",
+    is_error: bool = False,
+) -> Locator:
     """The opened card of a call that has ended."""
     record = Recording()
     stage.begin(record)
@@ -52,6 +58,15 @@ def test_a_file_that_was_read_shows_without_the_words_for_the_model(stage: Stage
     said = f"Here's the content of {FILE} with line numbers:\n     1\tone"
     opened = card(stage, {"command": "view", "path": FILE}, said)
     expect(opened.locator("pre")).to_have_text("     1\tone")
+
+
+def test_a_capability_shows_its_result_without_the_words_for_the_model(stage: Stage) -> None:  # noqa: F811
+    given = {"values": [480, 600], "from": "g"}
+    opened = card(stage, given, f"{UNTRUSTED}16.9 oz, 21.2 oz", name="cap_weight_converter")
+    expect(opened.locator("pre")).to_have_text("16.9 oz, 21.2 oz")
+    expect(opened.locator(".tool-detail")).to_have_text("480, 600")
+    link = opened.get_by_role("link", name="Open weight_converter")
+    expect(link).to_have_attribute("href", "/capabilities/weight_converter/")
 
 
 def test_what_was_declined_says_so_to_people(stage: Stage) -> None:  # noqa: F811

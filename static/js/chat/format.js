@@ -21,15 +21,19 @@ export function fullTime(iso) {
   return Number.isNaN(date.getTime()) ? "" : date.toLocaleString();
 }
 
+/** The line above words of others that tells the model what they are; people see it by where they stand. */
+const FOR_THE_MODEL = /^\[What follows was written by others\.[^\]]*\]\n/;
+
 /** JSON text is indented; any other text stays as it is. */
 export function pretty(value) {
   if (typeof value !== "string") return JSON.stringify(value, null, 2);
-  const trimmed = value.trim();
-  if (!trimmed.startsWith("{") && !trimmed.startsWith("[")) return value;
+  const text = value.replace(FOR_THE_MODEL, "");
+  const trimmed = text.trim();
+  if (!trimmed.startsWith("{") && !trimmed.startsWith("[")) return text;
   try {
     return JSON.stringify(JSON.parse(trimmed), null, 2);
   } catch {
-    return value;
+    return text;
   }
 }
 
@@ -37,7 +41,7 @@ export function pretty(value) {
 export function parsed(value) {
   if (typeof value !== "string") return value;
   try {
-    return JSON.parse(value.replace(/^\[What follows was written by others\.[^\]]*\]\n/, ""));
+    return JSON.parse(value.replace(FOR_THE_MODEL, ""));
   } catch {
     return null;
   }

@@ -2,7 +2,7 @@
 import { h, icon } from "../core/dom.js";
 import { duration, pretty, shorten } from "./format.js";
 import { inputRows, section } from "./tool-parts.js";
-import { describeCall, noteOf, progressText, waits } from "./tool-words.js";
+import { describeCall, isStep, noteOf, progressText, waits } from "./tool-words.js";
 import { deepParts, deepSteps, isDeep } from "./deep-memory.js";
 import { fileParts, isFile } from "./file-card.js";
 import { notRun } from "./not-run.js";
@@ -78,7 +78,7 @@ export class ToolView {
 
   #renderBody() {
     const call = this.#call;
-    const parts = readable(call) ?? [h("p", { class: "tool-name" }, h("code", {}, call.name)), ...inputRows(call.input), ...outcome(call)];
+    const parts = readable(call) ?? [toolName(call), ...inputRows(call.input), ...outcome(call)];
     if (call.isError && call.result) parts.push(section(notRun(call) ? "Not done" : "Error", notRun(call) ?? pretty(call.result), !notRun(call)));
     const note = noteOf(call);
     if (note && !this.#note) {
@@ -107,8 +107,17 @@ function readable(call) {
   return isFile(call) ? fileParts(call) : webParts(call);
 }
 
+/** A capability leads to its page; a tool of Izzy's own has a name that programs know it by. */
+function toolName(call) {
+  if (!call.name.startsWith("cap_")) return h("p", { class: "tool-name" }, h("code", {}, call.name));
+  const name = call.name.slice(4);
+  return h("p", { class: "tool-name" }, h("a", { href: `/capabilities/${encodeURIComponent(name)}/` }, `Open ${name}`));
+}
+
+/** How far a run is only matters until it has ended; what it printed stays. */
 function outcome(call) {
-  const progress = call.progress.length > 0 ? [section("Progress", call.progress.map(progressText).join("\n"))] : [];
+  const steps = call.state === "running" ? call.progress : call.progress.filter((data) => !isStep(data));
+  const progress = steps.length > 0 ? [section("Progress", steps.map(progressText).join("\n"))] : [];
   return call.result && !call.isError ? [...progress, section("Result", pretty(call.result))] : progress;
 }
 

@@ -132,7 +132,9 @@ function iconOf(call) {
 }
 
 function firstText(input) {
-  return Object.values(input ?? {}).find((value) => typeof value === "string") ?? "";
+  const isPlain = (value) => ["string", "number"].includes(typeof value);
+  const found = Object.values(input ?? {}).find((value) => typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every(isPlain)));
+  return found ?? "";
 }
 
 function asText(value) {
@@ -158,6 +160,11 @@ export function noteText(turns, id) {
     if (surfaced) return surfaced.text;
   }
   return "";
+}
+
+/** Whether a piece of progress only says how far a run is. */
+export function isStep(data) {
+  return Object.hasOwn(RUN_STEPS, data?.status ?? "") && data.status !== "output";
 }
 
 /** A line for the newest progress of a running call. */
