@@ -1,5 +1,6 @@
 """Every page: no console error, nothing refused by the content security policy, nothing wider than a phone."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,11 @@ SIGNED_IN = [
     "/",
     "/memory/",
     "/memory/review/",
+    "/memory/files/",
+    "/memory/quality/",
+    "/memory/purges/",
+    "/capabilities/",
+    "/builds/",
     "/settings/",
     "/settings/password/",
     "/settings/tokens/",
@@ -38,7 +44,7 @@ def test_a_page_opens_without_a_complaint(
     assert page.title()
 
 
-@pytest.mark.parametrize("path", SIGNED_IN[:9])
+@pytest.mark.parametrize("path", SIGNED_IN[:-2])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_a_phone(
     path: str, scheme: Any, server: Server, owner: StorageState, open_page: Callable[..., Page]
@@ -102,6 +108,34 @@ def test_an_address_that_is_not_there_has_a_page_that_leads_back(
     expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     page.get_by_role("link", name="Back to Izzy").click()
     expect(page).to_have_url(f"{server.url}/")
+
+
+def test_the_filters_of_the_memories_fold_away_on_a_phone(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/", state=someone, **PHONE)
+    expect(page.locator(".note-filters")).to_have_count(0)  # nothing to filter yet
+    page.get_by_label("Note").fill("The piano tuner is called Ferdinand.")
+    page.get_by_role("button", name="Remember this").click()
+    expect(page.locator(".note")).to_be_visible()
+    page.goto(f"{server.url}/memory/?kind=decision")
+    kinds = page.get_by_role("combobox", name="Kind")
+    expect(kinds).to_be_hidden()
+    page.get_by_text("Filters and order, 1 set").locator("..").click()
+    kinds.select_option("")
+    expect(page.locator(".note")).to_contain_text("Ferdinand")
+
+
+def test_the_description_of_the_interface_is_dark_in_the_dark(
+    server: Server, owner: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/api/docs/", state=owner, color_scheme="dark")
+    expect(page.locator(".opblock").first).to_be_visible()
+    ground = "() => getComputedStyle(document.querySelector('.swagger-ui')).backgroundColor"
+    red, green, blue = (int(part) for part in re.findall(r"\d+", page.evaluate(ground))[:3])
+    assert max(red, green, blue) < 60
+    page.get_by_role("link", name="Back to Izzy").click()
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
 
 
 def test_signing_in_and_out(
@@ -232,7 +266,11 @@ def test_markup_in_notes_titles_and_names_is_inert(
     page.get_by_role("searchbox", name="Search conversations").fill("<img src=x")
     page.reload()
     expect(link).to_contain_text("<img")
-    for path in ("/memory/", "/memory/?q=img", "/settings/", "/"):
+    page.goto(f"{server.url}/memory/review/")
+    expect(page.locator(".review").first).to_contain_text("<script>")
+    page.get_by_role("button", name="Accept", exact=True).click()
+    expect(page.locator(".review-done")).to_be_visible()
+    for path in ("/memory/review/", "/memory/", "/memory/?q=img", "/settings/", "/"):
         page.goto(server.url + path)
         page.wait_for_load_state("networkidle")
         assert page.evaluate("window.hacked") is None
