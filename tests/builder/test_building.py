@@ -10,7 +10,7 @@ from apps.builder.services import build_request
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Status
 from apps.core.database import in_db
-from tests.builder.scripts import DICE, SCHEMA, code, register, write
+from tests.builder.scripts import DICE, SCHEMA, code, last_result, register, write
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
 
 
@@ -106,12 +106,12 @@ async def test_a_model_error_is_retried_then_fails_cleanly(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
     first = await in_db(wish, alice)
-    model.add(write(), *[failure(529, "overloaded_error", retry_after="0")] * 3, register())
+    model.add(write(), *[failure(529, "overloaded_error", retry_after="0.01")] * 3, register())
     await pool.idle()
     assert (await built(first)).state == State.DONE
 
     second = await in_db(lambda: wish(alice, name="other_dice"))
-    model.fallback = failure(529, "overloaded_error", retry_after="0")
+    model.fallback = failure(529, "overloaded_error", retry_after="0.01")
     await pool.idle()
     failed = await built(second)
     assert (failed.state, failed.error_code) == (State.FAILED, "overloaded")
@@ -132,3 +132,57 @@ async def test_who_only_talks_is_reminded_and_may_give_up_in_words(
     assert (failed.state, failed.error_code) == (State.FAILED, "gave_up")
     assert failed.reason == "This cannot be built without a paid service."
     assert "register_capability" in model.messages[1]["messages"][-1]["content"][0]["text"]
+    assert len(model.messages) == 2, "who says the same again means it"
+
+
+async def test_answers_that_never_end_fail_in_plain_words(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    endless = [reply(f"{number} and on and on", stop_reason="max_tokens") for number in range(3)]
+    model.add(*endless)
+
+    await pool.idle()
+
+    failed = await built(build)
+    assert (failed.state, failed.error_code) == (State.FAILED, "gave_up")
+    assert "cut off at their length limit" in failed.reason
+    assert "smaller steps" in model.messages[1]["messages"][-1]["content"][0]["text"]
+
+
+async def test_calls_that_are_no_calls_get_errors_and_the_build_goes_on(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    odd = [
+        reply(tool("write_file", raw='{"path": "main.py", "cont'), stop_reason="max_tokens"),
+        reply(tool("write_file", {"path": 5})),
+        reply(tool("register_capability", {"examples": "none"})),
+        reply(tool("run_command", {})),
+        reply(tool("ask_user", {"question": ""}), tool("no_such_tool")),
+    ]
+    model.add(*odd, write(), register())
+
+    await pool.idle()
+
+    done = await built(build)
+    assert done.state == State.DONE, done.reason
+    for request in model.messages[2:6]:
+        assert last_result(request)["is_error"], request["messages"][-1]
+
+
+async def test_examples_that_are_wrong_are_refused_with_the_result(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    wrong = register(examples=[{"input": {"count": 2, "sides": 6}, "expect": "eleven dragons"}])
+    unfit = register(examples=[{"input": {"count": "two", "sides": 6}}])
+    model.add(write(), wrong, unfit, register(examples=[]), register())
+
+    await pool.idle()
+
+    refusals = [last_result(request) for request in model.messages[2:5]]
+    assert all(refusal["is_error"] for refusal in refusals)
+    assert "eleven dragons" in refusals[0]["content"]
+    assert "2d6: " in refusals[0]["content"]
+    assert (await built(build)).state == State.DONE

@@ -52,6 +52,8 @@ NUDGE = (
     "in one or two sentences for the user, and nothing else."
 )
 CUT = "Your answer was cut off at its length limit. Go on in smaller steps."
+TOO_LONG = "The model's answers were cut off at their length limit each time, and no tool came of them."
+SILENT = "The builder ended without a tool."
 NETWORKS: dict[str, Network] = {"ask": "ask", "any": "any", "never": "never"}
 
 
@@ -88,7 +90,7 @@ class Start:
 
 
 class Job:
-    """A build as a task. `post` takes what users say; `cancelled` is set when the user has cancelled it."""
+    """A build as a task. `post` takes what users say."""
 
     def __init__(self, build_id: UUID, *, client: ModelClient | None = None) -> None:
         self.build_id = build_id
@@ -97,8 +99,7 @@ class Job:
 
     async def run(self) -> None:
         """Runs to the end and writes it. Cancellation passes through, the sandbox is gone then."""
-        start = await in_db(_start, self.build_id)
-        if start is None:
+        if (start := await in_db(_start, self.build_id)) is None:
             return
         shop = self._shop(start)
         try:
@@ -164,6 +165,7 @@ class Job:
     async def _rounds(self, state: TurnState, executor: ToolExecutor, store: DialogueStore) -> Failure:
         """Until something ends it: Registered and the like pass through, a failure is returned."""
         nudges = failures = 0
+        said = ""
         seen = state.rounds_done
         while True:
             failed = await self._turn(state, executor, store)
@@ -178,12 +180,12 @@ class Job:
                 state.partial_blocks.clear()
             elif state.stop_reason == "max_rounds" or state.rounds_done >= MAX_ROUNDS:
                 return Failure(code="max_rounds", reason=f"It was not finished within {MAX_ROUNDS} rounds.")
-            elif (nudges := nudges + 1 if state.rounds_done == seen + 1 else 1) > MAX_NUDGES:
-                return Failure(
-                    code="gave_up", reason=_last_words(state) or "The builder ended without a tool."
-                )
             else:
-                words = CUT if state.stop_reason == "max_tokens" else NUDGE
+                nudges = nudges + 1 if state.rounds_done == seen + 1 else 1
+                cut, before, said = state.stop_reason == "max_tokens", said, _last_words(state)
+                if nudges > MAX_NUDGES or (nudges > 1 and said == before):
+                    return Failure(code="gave_up", reason=TOO_LONG if cut else said or SILENT)
+                words = CUT if cut else NUDGE
                 state.messages.append({"role": "user", "content": [{"type": "text", "text": words}]})
                 await store.add("user", state.messages[-1]["content"], state.rounds_done)
             seen = state.rounds_done
@@ -240,8 +242,7 @@ def _last_words(state: TurnState) -> str:
 
 
 def _fail(build_id: UUID, failure: Failure) -> None:
-    build = Build.objects.unscoped().filter(pk=build_id).first()
-    if build is None:
+    if (build := Build.objects.unscoped().filter(pk=build_id).first()) is None:
         return
     reason = failure.reason
     if build.last_error and failure.code in {"max_rounds", "timed_out", "too_many_tokens"}:
