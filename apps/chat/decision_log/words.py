@@ -106,10 +106,10 @@ def _file_outcome(call: ToolCall) -> str:
         return f"{counted(lines, 'line')}, {counted(characters, 'character')} written"
     if command in FILE_OUTCOMES:
         return FILE_OUTCOMES[command].capitalize() + "."
-    lines = call.result.removeprefix(UNTRUSTED).splitlines()
+    shown = call.result.removeprefix(UNTRUSTED).splitlines()
     if is_directory(path_of(call)):
-        return counted(max(0, len(lines) - 2), "item") + " found"
-    return counted(max(0, len(lines) - 1), "line") + " read"
+        return counted(max(0, len(shown) - 2), "item") + " found"
+    return counted(max(0, len(shown) - 1), "line") + " read"
 
 
 def _found(result: Any) -> str:
