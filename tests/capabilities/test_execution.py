@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
+from apps.agent.scrub import Scrubber
 from apps.capabilities import services
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Execution, Trigger
@@ -114,6 +115,30 @@ async def test_secrets_are_given_and_appear_nowhere(alice: User) -> None:
     assert SECRET not in rows
     assert "c2VjcmV0LXZhbHVl" not in rows
     assert "[secret removed]" in rows
+
+
+@pytest.mark.parametrize("missing", range(4))
+async def test_half_a_secret_is_not_left_where_a_text_is_cut(alice: User, missing: int) -> None:
+    """What a run says is cut before Izzy can take secrets out of it."""
+    await in_db(lambda: services.user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
+    rest = 4000 - len(SECRET) + 1 + missing * 5
+    main = (
+        "import os\n"
+        "def run(args):\n"
+        f"    text = 'y' * 500 + ' ' + os.environ['GREET_KEY'] + ' ' + 'z ' * {rest // 2} + 'end'\n"
+        "    print(text)\n"
+        "    raise ValueError(text)\n"
+    )
+    await made(alice, main, secrets=["GREET_KEY"])
+    told: list[str] = []
+
+    async def listen(event: dict[str, Any]) -> None:
+        told.append(Scrubber([SECRET]).text(event.get("text", "")))
+
+    execution = await run(alice, progress=listen)
+    for text in (execution.error_message, "".join(told)):
+        assert text.rstrip().endswith("z end")
+        assert SECRET[-8:] not in text
 
 
 async def test_without_permission_there_is_neither_secret_nor_network(alice: User) -> None:

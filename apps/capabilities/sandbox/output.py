@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .base import Limits, Progress
+from .bubblewrap.inside.children import end_of as end_of
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Captured:
         """What has not been told yet: whole lines, at the end the rest too."""
         cut = len(self._untold) if all_of_it else self._untold.rfind("\n") + 1
         told, self._untold = self._untold[:cut], self._untold[cut:]
-        return storable(told[-TOLD_CHARS:])
+        return storable(end_of(told, TOLD_CHARS))
 
 
 class Output:

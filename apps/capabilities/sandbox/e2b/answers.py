@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..base import ErrorCode, RunError
-from ..output import storable
+from ..output import end_of, storable
 
 
 class InstallError(Exception):
@@ -30,4 +30,5 @@ def answer_error(answer: dict[str, Any] | None) -> RunError | None:
 
 def code_error(error: Any) -> RunError:
     code = ErrorCode.OUT_OF_MEMORY if error.name == "MemoryError" else ErrorCode.RAISED
-    return RunError(code, storable(str(error.traceback or f"{error.name}: {error.value}"))[-4_000:])
+    said = storable(str(error.traceback or f"{error.name}: {error.value}"))
+    return RunError(code, end_of(said, 4_000))

@@ -121,7 +121,15 @@ def traceback_tail(error: BaseException) -> str:
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(HERE):
         trace = trace.tb_next
     lines = traceback.format_exception(type(error), error, trace, limit=-TRACEBACK_FRAMES)
-    return "".join(lines).strip()[-TRACEBACK_CHARS:]
+    return end_of("".join(lines).strip(), TRACEBACK_CHARS)
+
+
+def end_of(text: str, length: int) -> str:
+    """Its last characters, from the beginning of a word: half a secret could not be recognised and taken out."""
+    if len(text) <= length:
+        return text
+    words = text[-length:].split(None, 1)
+    return f"… {words[1]}" if len(words) == 2 else "…"
 
 
 def ended(status: int) -> dict[str, Any]:

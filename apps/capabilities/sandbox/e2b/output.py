@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import Limits, Progress
-from ..output import storable
+from ..output import end_of, storable
 
 TELL_SECONDS = 0.1
 """Between two reports of output: a tool may print faster than anybody reads."""
@@ -53,7 +53,7 @@ class Stream:
         if self.size > self.limits.flood_bytes:
             self.on_flood()
             return
-        self._untold = (self._untold + text)[-TOLD_CHARS:]
+        self._untold = end_of(self._untold + text, TOLD_CHARS)
         if "\n" in self._untold and time.monotonic() - self._told > TELL_SECONDS:
             lines, _, self._untold = self._untold.rpartition("\n")
             await self._tell(lines)

@@ -89,4 +89,12 @@ def traceback_tail(error: BaseException) -> str:
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):
         trace = trace.tb_next
     lines = traceback.format_exception(type(error), error, trace, limit=-TRACEBACK_FRAMES)
-    return "".join(lines).strip()[-TRACEBACK_LENGTH:]
+    return end_of("".join(lines).strip(), TRACEBACK_LENGTH)
+
+
+def end_of(text: str, length: int) -> str:
+    """Its last characters, from the beginning of a word: half a secret could not be recognised and taken out."""
+    if len(text) <= length:
+        return text
+    words = text[-length:].split(None, 1)
+    return f"… {words[1]}" if len(words) == 2 else "…"
