@@ -50,11 +50,8 @@ class WrongMethodPageMiddleware(MiddlewareMixin):
     """A page where Django sends an empty 405: somebody opened an address that only takes forms."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        if (
-            response.status_code != 405
-            or not request.accepts("text/html")
-            or getattr(response, "content", b"x")
-        ):
+        empty = isinstance(response, HttpResponse) and not response.content
+        if response.status_code != 405 or not empty or not request.accepts("text/html"):
             return response
         error = IzzyError("This address takes what a form on another page sends.", code="method_not_allowed")
         error.status = 405

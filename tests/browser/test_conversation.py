@@ -250,7 +250,7 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
 
     page.get_by_role("searchbox", name="Search conversations").fill("boiler")
     expect(rows).to_have_count(1)
-    rows.first.locator("a").click()
+    rows.first.locator(".conversation-link").click()
     expect(page.locator(".bubble")).to_have_text("remember that the boiler was serviced in May")
     page.get_by_role("searchbox", name="Search conversations").fill("")
     expect(rows).to_have_count(2)
