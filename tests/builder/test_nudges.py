@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -22,7 +23,7 @@ from tests.builder.test_rest import ASK, stream
 from tests.builder.waiting import until
 from tests.chat.client import connected, program_of
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
-from tests.peers.redis_server import free_port
+from tests.peers.redis_server import free_port, redis_on
 
 
 @pytest.fixture(autouse=True)
@@ -126,3 +127,11 @@ async def test_without_redis_at_the_other_end_the_rows_serve(
         build = (await program.post("builds/", ASK)).json()["build_id"]
         told = await stream(program, build)
     assert told[-1][1] == "complete"
+
+
+async def test_a_redis_that_comes_later_is_found(settings: Settings, tmp_path: Path) -> None:
+    port = free_port()
+    over(settings, f"redis://127.0.0.1:{port}/0")
+    assert not await echo()
+    with redis_on(port, tmp_path):
+        await until(echo)

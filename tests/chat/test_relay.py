@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from channels.layers import get_channel_layer
 from pytest_django import Settings
 
 from apps.accounts.models import User
@@ -16,17 +19,22 @@ from apps.core.database import in_db
 from tests.chat.client import connected
 from tests.chat.rows import conversation, turn
 from tests.peers.anthropic_server import AnthropicServer, reply
+from tests.peers.redis_server import free_port, redis_on
+
+
+def through(settings: Settings, url: str) -> None:
+    settings.CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [url], "prefix": "izzy-test"},
+        }
+    }
 
 
 @pytest.fixture
 def redis(redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Redis as channel layer; the rows are not looked at, so that only Redis can deliver."""
-    settings.CHANNEL_LAYERS = {
-        "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [redis_url], "prefix": "izzy-test"},
-        }
-    }
+    through(settings, redis_url)
     monkeypatch.setattr(hub, "POLL_SECONDS", 3600)
     monkeypatch.setattr(runner, "LOOK_SECONDS", 3600)
     monkeypatch.setattr(runner, "RESCUE_SECONDS", 3600)
@@ -112,3 +120,22 @@ async def test_a_stop_from_another_process_is_heard_at_once(
         held.release.set()
         await registry().idle()
     assert end["type"] == "turn_stopped"
+
+
+async def test_a_redis_that_comes_later_is_found(settings: Settings, tmp_path: Path) -> None:
+    port = free_port()
+    through(settings, f"redis://127.0.0.1:{port}/0")
+    place = uuid4()
+    came = asyncio.Event()
+    here, there = relay.new_relay(lambda *_: None), relay.new_relay(lambda *_: None)
+    assert here is not None
+    assert there is not None
+    there._process = "another-process"
+    here.nudged = lambda conversation_id: came.set() if conversation_id == place else None
+    await asyncio.sleep(0.2)
+    with redis_on(port, tmp_path):
+        while not came.is_set():
+            there.nudge(place)
+            await asyncio.sleep(0.1)
+        await asyncio.gather(here.close(), there.close())
+        await get_channel_layer().flush()

@@ -6,7 +6,8 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -20,14 +21,20 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """REDIS_URL of a server that lives as long as the module's tests."""
+    port = free_port()
+    with redis_on(port, tmp_path_factory.mktemp("redis")):
+        yield f"redis://127.0.0.1:{port}/0"
+
+
+@contextmanager
+def redis_on(port: int, folder: Path) -> Iterator[None]:
+    """A server on that port; it is answering when this yields."""
     program = shutil.which("redis-server")
     if program is None:
         if os.environ.get("CI"):
             pytest.fail("redis-server is missing")
         pytest.skip("redis-server is not installed")
-    port = free_port()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    folder = tmp_path_factory.mktemp("redis")
     server = subprocess.Popen([program, *options, "--dir", str(folder)], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -35,6 +42,8 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 break
         time.sleep(0.05)
-    yield f"redis://127.0.0.1:{port}/0"
-    server.terminate()
-    server.wait(30)
+    try:
+        yield
+    finally:
+        server.terminate()
+        server.wait(30)

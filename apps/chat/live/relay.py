@@ -92,8 +92,8 @@ class Relay:
             await self._try(self._layer.group_send(group, message))
 
     async def _listen(self) -> None:
-        channel = await self._layer.new_channel()
-        await self._try(self._layer.group_add(NUDGES, channel))
+        while (channel := await self._try(self._join())) is None:  # noqa: ASYNC110  for Redis, not for a task
+            await asyncio.sleep(1)
         follower = asyncio.ensure_future(self._follow(channel))
         try:
             while True:
@@ -104,6 +104,11 @@ class Relay:
                     self._take(message)
         finally:
             follower.cancel()
+
+    async def _join(self) -> str:
+        channel: str = await self._layer.new_channel()
+        await self._layer.group_add(NUDGES, channel)
+        return channel
 
     async def _follow(self, channel: str) -> None:
         while True:
