@@ -137,7 +137,7 @@ def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: Mode
 
 @pytest.mark.parametrize(
     ("button", "outcome"),
-    [("Yes, allow", "Deleted a conversation"), ("No", "Deleting a conversation: failed")],
+    [("Yes, allow", "Deleted a conversation"), ("No", "Deleting a conversation: not done")],
 )
 def test_a_permission_card_decides_whether_the_tool_runs(
     chat: Chat, model: Model, button: str, outcome: str
