@@ -72,6 +72,7 @@ class CapabilityVersion(UserOwned):
 
     `checksums` maps each file's name to the SHA-256 of its bytes, `checksum` covers all of them. `approved_at` is
     when the user allowed its hosts and secrets, or an `untrusted` one (from an archive) to be run at all.
+    `quotes_others` says that whoever wrote it had read other people's words before, which it may repeat.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -89,6 +90,7 @@ class CapabilityVersion(UserOwned):
     checksum = models.CharField(max_length=64)
     origin = models.CharField(max_length=16, choices=Origin, default=Origin.USER)
     untrusted = models.BooleanField(default=False)
+    quotes_others = models.BooleanField(default=False)
     approved_at = models.DateTimeField(null=True, blank=True)
     approved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"

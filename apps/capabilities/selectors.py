@@ -125,14 +125,15 @@ def retire_reason(capability: Capability) -> str:
 def may_quote_others(execution: Execution) -> bool:
     """Whether what a run gave may hold words that neither its user nor Izzy wrote.
 
-    So it is where the version may reach hosts, and where it, or one that it was made from, came out of an archive.
+    So it is where the version may reach hosts, and where it, or one that it was made from, came out of an archive or
+    was built after others' words had been read.
     """
     versions = CapabilityVersion.objects.for_user(execution.user_id).filter(
         capability_id=execution.capability_id, number__lte=execution.version
     )
-    written = list(versions.values_list("number", "hosts", "origin", "untrusted"))
+    written = list(versions.values_list("number", "hosts", "origin", "untrusted", "quotes_others"))
     own = next((hosts for number, hosts, *_ in written if number == execution.version), None)
-    foreign = any(untrusted or origin == Origin.IMPORT for *_, origin, untrusted in written)
+    foreign = any(untrusted or quotes or origin == Origin.IMPORT for *_, origin, untrusted, quotes in written)
     return own is None or bool(own) or foreign
 
 

@@ -2,19 +2,22 @@
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
+from apps.agent.models import ToolCall
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
 from apps.builder.selectors import messages_after
-from apps.builder.services import build_answer, build_change
+from apps.builder.services import Origin, build_answer, build_change
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability
 from apps.capabilities.refusals import CapabilityRefused
+from apps.capabilities.selectors import may_quote_others
 from apps.capabilities.services import capability_approve
 from apps.core.database import in_db
 from tests.builder.scripts import EXAMPLES, last_result, register, write
@@ -125,3 +128,30 @@ async def test_more_hosts_in_a_change_ask_again(
     assert refused["is_error"]
     assert "request_network" in refused["content"]
     assert (await built(change)).state == State.DONE
+
+
+@pytest.mark.parametrize("others_spoke", [True, False])
+async def test_what_is_built_after_a_page_was_read_may_repeat_it(
+    alice: User, model: AnthropicServer, pool: BuildPool, others_spoke: bool
+) -> None:
+    """A page that has a tool made which says what the page wants gains nothing by it."""
+    conversation = uuid4()
+    await in_db(
+        lambda: ToolCall.objects.create(
+            user=alice,
+            conversation_id=conversation,
+            turn_id=uuid4(),
+            round=1,
+            position=0,
+            tool_use_id="toolu_1",
+            name="open_page",
+            state=ToolCall.State.DONE,
+            untrusted=others_spoke,
+        )
+    )
+    await in_db(lambda: wish(alice, origin=Origin(conversation_id=conversation)))
+    model.add(write(), register())
+    await pool.idle()
+
+    run = await capability_execute(user_id=alice.pk, name="dice_roller", args=ROLL)
+    assert await in_db(may_quote_others, run) is others_spoke

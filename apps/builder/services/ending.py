@@ -4,6 +4,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
+from apps.agent.selectors import conversation_untrusted
 from apps.builder import hooks
 from apps.builder.models import Build, Kind, MessageType, State
 from apps.builder.services.queue import message_add
@@ -46,6 +47,7 @@ def build_succeed(*, build: Build, draft: Draft) -> CapabilityVersion | None:
         draft=draft,
         origin=Origin.BUILDER,
         approved_by=build.user_id if approved else None,
+        quotes_others=_read_others(build),
     )
     build.version = version.number
     build.save(update_fields=["version"])
@@ -54,6 +56,16 @@ def build_succeed(*, build: Build, draft: Draft) -> CapabilityVersion | None:
     message_add(build=build, type=MessageType.COMPLETE, payload=_completion(build, version))
     _tell(build)
     return version
+
+
+def _read_others(build: Build) -> bool:
+    """Whether the wish, or the builder's work, may come from words that neither the user nor Izzy wrote."""
+    if build.hosts:
+        return True
+    conversation = build.conversation_id
+    return conversation is not None and conversation_untrusted(
+        user_id=build.user_id, conversation_id=conversation
+    )
 
 
 def _completion(build: Build, version: CapabilityVersion) -> dict[str, object]:

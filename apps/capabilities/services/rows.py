@@ -32,7 +32,13 @@ def capability_locked(user_id: UUID, capability_id: UUID) -> Capability:
 
 
 def version_write(
-    capability: Capability, draft: Draft, *, origin: Origin, untrusted: bool, approved_by: UUID | None
+    capability: Capability,
+    draft: Draft,
+    *,
+    origin: Origin,
+    untrusted: bool,
+    approved_by: UUID | None,
+    quotes_others: bool = False,
 ) -> CapabilityVersion:
     """A new version with its files, made the current one. The files are written before the transaction ends; when it
     fails the next version of this number replaces them."""
@@ -61,6 +67,7 @@ def version_write(
         checksum=checksum,
         origin=origin,
         untrusted=untrusted,
+        quotes_others=quotes_others,
         created_at=now,
     )
     if approved_by is not None:

@@ -26,6 +26,7 @@ def version_add(
     origin: Origin = Origin.USER,
     untrusted: bool = False,
     approved_by: UUID | None = None,
+    quotes_others: bool = False,
 ) -> CapabilityVersion:
     """A new version, which becomes the current one; the capability is active then, a disabled one stays disabled.
 
@@ -34,7 +35,12 @@ def version_add(
     """
     capability = capability_locked(user_id, capability_id)
     version = version_write(
-        capability, clean_draft(draft), origin=origin, untrusted=untrusted, approved_by=approved_by
+        capability,
+        clean_draft(draft),
+        origin=origin,
+        untrusted=untrusted,
+        approved_by=approved_by,
+        quotes_others=quotes_others,
     )
     status, reason = Status(capability.status), capability.status_reason
     if untrusted and approved_by is None:
