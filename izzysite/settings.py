@@ -257,7 +257,10 @@ SPECTACULAR_SETTINGS = {
 # --- Files, time, log ------------------------------------------------------------------------------------------
 
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": IZZY_DATA_DIR}},
+    "default": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": IZZY_DATA_DIR},
+    },
     # Only the user the server runs as reads the tools' files: sandboxes get copies of what they need.
     "capabilities": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -9,7 +9,17 @@ from django.conf import settings
 from django.core.management import get_commands
 
 ROOT = Path(settings.BASE_DIR)
-HELPERS = {"env_str", "env_bool", "env_choice", "env_int", "env_float", "env_list", "env_path", "env_secret", "env_url"}
+HELPERS = {
+    "env_str",
+    "env_bool",
+    "env_choice",
+    "env_int",
+    "env_float",
+    "env_list",
+    "env_path",
+    "env_secret",
+    "env_url",
+}
 NAME = re.compile(r"[A-Z][A-Z0-9_]*_[A-Z0-9_]+|DATABASE_URL")
 
 
