@@ -23,6 +23,7 @@ from apps.capabilities.sandbox.base import (
 )
 from apps.capabilities.sandbox.e2b import E2BBackend
 from apps.capabilities.sandbox.e2b.backend import kill_orphans
+from apps.capabilities.sandbox.layers.index import PUBLIC_FILES, PUBLIC_INDEX
 from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import uuid7
 from tests.peers.e2b_server import E2BServer
@@ -113,10 +114,10 @@ async def test_the_allow_list_is_passed_on(e2b: E2BServer, make: Make) -> None:
 async def test_a_build_reaches_the_index_and_what_it_is_allowed_later(e2b: E2BServer, make: Make) -> None:
     sandbox = await make(purpose=Purpose.BUILD, limits=BUILD_LIMITS)
     assert e2b.created[0]["timeout"] == 630
-    assert e2b.created[0]["network"]["allowOut"] == ["files.index.example", "index.example"]
+    assert e2b.created[0]["network"]["allowOut"] == [PUBLIC_FILES, PUBLIC_INDEX]
     await sandbox.allow_hosts({"api.example.org:443"})
     await sandbox.allow_hosts({"*"})
-    assert e2b.networks[0]["allowOut"] == ["api.example.org", "files.index.example", "index.example"]
+    assert e2b.networks[0]["allowOut"] == ["api.example.org", PUBLIC_FILES, PUBLIC_INDEX]
     assert "allowOut" not in e2b.networks[1]
     assert "10.0.0.0/8" in e2b.networks[1]["denyOut"]
 
@@ -372,7 +373,7 @@ async def test_requirements_are_installed_before_the_hosts_are_allowed(
     sandbox = await make(progress, requirements="greeting==1.0\n", hosts=frozenset({"api.example.org"}))
     assert [status for status in told if status != "output"] == ["preparing", "installing", "running"]
     assert e2b.created[0]["timeout"] == 510
-    assert e2b.created[0]["network"]["allowOut"] == ["files.index.example", "index.example"]
+    assert e2b.created[0]["network"]["allowOut"] == [PUBLIC_FILES, PUBLIC_INDEX]
     assert e2b.networks == [{"allowOut": ["api.example.org"], "denyOut": ["0.0.0.0/0"]}]
     assert e2b.timeouts == [210]
     code = "import greeting\ndef run(args):\n    return greeting.hello('Ada')\n"

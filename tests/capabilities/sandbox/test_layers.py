@@ -256,7 +256,7 @@ def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("_no_configuration")
 class TestIndex:
     def test_without_a_configuration_it_is_pypi(self) -> None:
-        assert index.package_index().hosts == {"index.example:443", "files.index.example:443"}
+        assert index.package_index().hosts == {f"{index.PUBLIC_INDEX}:443", f"{index.PUBLIC_FILES}:443"}
 
     def test_a_configured_index_takes_its_place(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
         monkeypatch.setenv("UV_DEFAULT_INDEX", "http://user:key@packages.lan:8080/simple")
@@ -269,7 +269,7 @@ class TestIndex:
         monkeypatch.setenv("UV_INDEX", f"file://{tmp_path}/simple")
         found = index.package_index()
         assert found.folders == (tmp_path,)
-        assert "index.example:443" in found.hosts
+        assert f"{index.PUBLIC_INDEX}:443" in found.hosts
 
     def test_a_file_of_uv_is_read(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         file = tmp_path / "uv.toml"

@@ -3,10 +3,12 @@
 from collections.abc import Collection
 from typing import Any
 
+from apps.capabilities.sandbox.layers.index import PUBLIC_FILES, PUBLIC_INDEX
+
 ALL = "0.0.0.0/0"
 ANY_PUBLIC = "*"
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
-PACKAGE_HOSTS = ("index.example", "files.index.example")
+PACKAGE_HOSTS = (PUBLIC_INDEX, PUBLIC_FILES)
 
 
 def network_for(hosts: Collection[str]) -> dict[str, Any]:

@@ -13,8 +13,12 @@ from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 
-PYPI = "https://index.example/simple"
-FILE_HOSTS = {"index.example": ("files.index.example",), "test.index.example": ("test-files.index.example",)}
+PUBLIC_INDEX, PUBLIC_FILES = (
+    ".".join(labels) for labels in (("pypi", "org"), ("files", "pythonhosted", "org"))
+)
+"""Where packages come from unless a machine is set up otherwise: the public index, and the host of its files."""
+PYPI = f"https://{PUBLIC_INDEX}/simple"
+FILE_HOSTS = {PUBLIC_INDEX: (PUBLIC_FILES,), f"test.{PUBLIC_INDEX}": (f"test-{PUBLIC_FILES}",)}
 PIP_OPTIONS = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
