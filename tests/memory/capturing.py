@@ -11,8 +11,11 @@ from apps.core.ids import uuid7
 from apps.memory.capture.background import users_read
 from apps.memory.capture.reader import Tally
 from apps.memory.capture.said import Said
+from apps.memory.capture.selectors import capture_status
 from apps.memory.capture.services import windows_add
 from apps.memory.models import CaptureWindow, Memory, Trust
+from tests.peers.anthropic_server import Reply, reply, tool
+from tests.peers.capture_model import Rule
 
 MORNING = datetime(2026, 5, 4, 8, 0, tzinfo=UTC)
 
@@ -63,3 +66,34 @@ async def note(user: User, **wanted: Any) -> Memory:
 
 async def windows(user: User) -> list[CaptureWindow]:
     return await in_db(lambda: list(CaptureWindow.objects.for_user(user).order_by("id")))
+
+
+LINZ = Rule("Linz", "The user lives in Linz.")
+YES = {"worth_remembering": True, "reason": "a fact"}
+
+
+def items(*given: Any) -> Reply:
+    """The extractor's answer with these items."""
+    return reply(tool("save_items", {"items": list(given)}))
+
+
+def item(content: Any, **values: Any) -> dict[str, Any]:
+    """One item as the extractor writes it, with what `values` say otherwise."""
+    return {
+        "action": "add",
+        "content": content,
+        "kind": "fact",
+        "importance": 3,
+        "sensitive": False,
+        "evidence": [1],
+        **values,
+    }
+
+
+def add_later(user: User, *messages: Any) -> None:
+    """Said in a chat that goes on: not to be read at once."""
+    add(user, messages, at_once=False)
+
+
+async def status(user: User) -> Any:
+    return await in_db(capture_status, user.pk)

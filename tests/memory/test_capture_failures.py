@@ -2,7 +2,6 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -10,43 +9,15 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.core.database import in_db
 from apps.memory.capture import claims
-from apps.memory.capture.selectors import capture_status
 from apps.memory.capture.services import (
     windows_retry,
 )
 from apps.memory.models import Memory
-from tests.memory.capturing import add, captured, notes, read, said, windows
+from tests.memory.capturing import LINZ, YES, add, captured, item, items, notes, read, said, status, windows
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
-from tests.peers.capture_model import CaptureModel, Rule
+from tests.peers.capture_model import CaptureModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-LINZ = Rule("Linz", "The user lives in Linz.")
-YES = {"worth_remembering": True, "reason": "a fact"}
-
-
-def items(*given: Any) -> Reply:
-    return reply(tool("save_items", {"items": list(given)}))
-
-
-def item(content: Any, **values: Any) -> dict[str, Any]:
-    return {
-        "action": "add",
-        "content": content,
-        "kind": "fact",
-        "importance": 3,
-        "sensitive": False,
-        "evidence": [1],
-        **values,
-    }
-
-
-def add_later(user: User, *messages: Any) -> None:
-    add(user, messages, at_once=False)
-
-
-async def status(user: User) -> Any:
-    return await in_db(capture_status, user.pk)
 
 
 async def test_a_failing_window_is_tried_again_later_and_given_up_in_the_end(

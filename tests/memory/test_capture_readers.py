@@ -16,41 +16,13 @@ from apps.agent.models import ModelCall
 from apps.core.database import in_db
 from apps.memory.capture import background, claims
 from apps.memory.capture.background import Reader, windows_read
-from apps.memory.capture.selectors import capture_figures, capture_status
+from apps.memory.capture.selectors import capture_figures
 from apps.memory.models import CaptureLease, CaptureWindow, Memory
-from tests.memory.capturing import add, captured, notes, read, said, windows
-from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
-from tests.peers.capture_model import CaptureModel, Rule
+from tests.memory.capturing import LINZ, add, captured, notes, read, said, status, windows
+from tests.peers.anthropic_server import AnthropicServer, Reply
+from tests.peers.capture_model import CaptureModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-LINZ = Rule("Linz", "The user lives in Linz.")
-YES = {"worth_remembering": True, "reason": "a fact"}
-
-
-def items(*given: Any) -> Reply:
-    return reply(tool("save_items", {"items": list(given)}))
-
-
-def item(content: Any, **values: Any) -> dict[str, Any]:
-    return {
-        "action": "add",
-        "content": content,
-        "kind": "fact",
-        "importance": 3,
-        "sensitive": False,
-        "evidence": [1],
-        **values,
-    }
-
-
-def add_later(user: User, *messages: Any) -> None:
-    add(user, messages, at_once=False)
-
-
-async def status(user: User) -> Any:
-    return await in_db(capture_status, user.pk)
-
 
 # --- Budget -----------------------------------------------------------------------------------------------------------
 

@@ -17,46 +17,29 @@ from apps.core.database import in_db
 from apps.core.health import checks, run_check
 from apps.memory.capture import background
 from apps.memory.capture.background import windows_read
-from apps.memory.capture.selectors import capture_status
 from apps.memory.capture.services import (
     conversation_withdraw,
     windows_scrub,
     windows_withdraw,
 )
 from apps.memory.models import CaptureWindow
-from tests.memory.capturing import add, captured, notes, read, said, talk, windows
+from tests.memory.capturing import (
+    LINZ,
+    YES,
+    add,
+    add_later,
+    captured,
+    notes,
+    read,
+    said,
+    status,
+    talk,
+    windows,
+)
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
 from tests.peers.capture_model import CaptureModel, Rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-LINZ = Rule("Linz", "The user lives in Linz.")
-YES = {"worth_remembering": True, "reason": "a fact"}
-
-
-def items(*given: Any) -> Reply:
-    return reply(tool("save_items", {"items": list(given)}))
-
-
-def item(content: Any, **values: Any) -> dict[str, Any]:
-    return {
-        "action": "add",
-        "content": content,
-        "kind": "fact",
-        "importance": 3,
-        "sensitive": False,
-        "evidence": [1],
-        **values,
-    }
-
-
-def add_later(user: User, *messages: Any) -> None:
-    add(user, messages, at_once=False)
-
-
-async def status(user: User) -> Any:
-    return await in_db(capture_status, user.pk)
-
 
 # --- Without a model --------------------------------------------------------------------------------------------------
 
