@@ -26,7 +26,7 @@ ISOLATION = (
         "--unshare-cgroup-try",
     ),
     *("--disable-userns", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--cap-drop", "ALL"),
-    *("--new-session", "--die-with-parent", "--clearenv"),
+    *("--die-with-parent", "--clearenv"),
 )
 START = "import sys;sys.path.insert(0,'/opt/izzy');from inside.runner import main;main()"
 

@@ -18,6 +18,7 @@ from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
 from . import processes
 from .arguments import START, Binding, python_command, sandbox_arguments
 from .inside.frames import OWN
+from .niceness import sandbox_niceness, stand_back
 from .prepared import Prepared, command_as
 from .watchdog import Watched, watchdog
 
@@ -84,6 +85,7 @@ class SandboxProcess:
         except BaseException:
             self.release()
             raise
+        self._stand_back()  # what had begun meanwhile; no code of a tool yet
         self._watched.init = self._init()
 
     async def _become_ready(self, proxied: bool) -> None:
@@ -120,6 +122,7 @@ class SandboxProcess:
                 pass_fds=[jobs_inside.fileno(), pipes["frames"][1], pipes["info"][1], *given],
                 cwd="/",
                 env={},
+                start_new_session=True,
                 **identity,
             )
         except BaseException:
@@ -132,8 +135,12 @@ class SandboxProcess:
             for descriptor in inside:
                 os.close(descriptor)
         self._frames, self._info, self._stdout, self._stderr = (reading for reading, _ in pipes.values())
-        self._watched = Watched(self._popen.pid, self.limits, self.end)
+        self._watched = Watched(self._popen.pid, self.limits, self.end, sandbox_niceness())
+        self._stand_back()
         watchdog().watch(self._watched)
+
+    def _stand_back(self) -> None:
+        self._watched.stands_back = stand_back(self._popen.pid, self._watched.niceness)
 
     def _listen_to_pipes(self) -> None:
         loop = asyncio.get_running_loop()

@@ -19,6 +19,7 @@ from typing import Any
 from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
 
 from . import processes
+from .niceness import stand_back
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ class Watched:
     root: int
     limits: Limits
     on_breach: Callable[[RunError], None]
+    niceness: int
+    stands_back: bool = False
     init: int = 0
     deadline: float = field(default=float("inf"))
     peak_bytes: int = 0
@@ -114,6 +117,8 @@ class Watchdog(threading.Thread):
         found = self._table.look(item.root for item in watched)
         now = time.monotonic()
         for item in watched:
+            if not item.stands_back:
+                item.stands_back = stand_back(item.root, item.niceness)
             reason = item.breach(found[item.root], now)
             if reason is not None:
                 item.on_breach(reason)

@@ -78,7 +78,9 @@ class Runner:
         return b"".join(parts)
 
     def begin(self, job: dict[str, Any]) -> None:
-        """No answer: a job follows."""
+        """No answer: a job follows. From now on it leads a group of its own, so that a tool that signals its group reaches
+        nothing outside."""
+        os.setpgid(0, 0)
         self.limits = job["limits"]
         os.environ.update(job["env"])
         os.chdir(HOME)
