@@ -106,7 +106,7 @@ TEMPLATES = [
 
 DATABASES = {
     "default": {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "apps.core.sqlite",
         "NAME": IZZY_DATA_DIR / "izzy.sqlite3",
         "OPTIONS": {
             # A transaction takes the write lock when it begins and waits for it; a deferred one that comes to

@@ -9,8 +9,8 @@ file is written anew (VACUUM), which holds up writers for its whole time.
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from apps.core.models import InstanceState
 from apps.core.registries import busy_checks, disk_cleaners
+from apps.core.sqlite.turns import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +92,9 @@ def _quietly(clean: Callable[[Path], bool]) -> bool:
 
 def sqlite_scrub(path: Path) -> bool:
     """Write a database file anew and cut its write-ahead log; False where readers were in the way."""
-    with closing(sqlite3.connect(path, timeout=WAIT_MS / 1000, isolation_level=None)) as raw:
+    with _alone(path) as raw:
+        if raw is None:
+            return False
         # The copy of a large database would not fit into memory.
         raw.executescript("PRAGMA secure_delete=ON; PRAGMA temp_store=FILE; PRAGMA synchronous=NORMAL;")
         raw.execute("VACUUM")
@@ -99,8 +102,20 @@ def sqlite_scrub(path: Path) -> bool:
 
 
 def _checkpoint(path: Path) -> bool:
-    with closing(sqlite3.connect(path, timeout=WAIT_MS / 1000, isolation_level=None)) as raw:
-        return _cut(raw)
+    with _alone(path) as raw:
+        return raw is not None and _cut(raw)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """A connection while nobody else writes; None where others do not let us."""
+    seconds = WAIT_MS / 1000
+    with closing(Turn(str(path))) as turn:
+        if not turn.take(seconds):
+            yield None
+            return
+        with closing(sqlite3.connect(path, timeout=seconds, isolation_level=None)) as raw:
+            yield raw
 
 
 def _cut(raw: sqlite3.Connection) -> bool:
