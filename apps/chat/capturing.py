@@ -6,7 +6,7 @@ in other columns. A message whose `captured` is true has been handed over, or is
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from itertools import groupby
+from itertools import chain, groupby, islice
 from uuid import UUID
 
 from django.db import transaction
@@ -17,9 +17,10 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.selectors import conversation_untrusted
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
 from apps.core.ids import parse_id
-from apps.memory.capture.said import Said, has_quotes
+from apps.memory.capture.said import Said
 from apps.memory.capture.services import conversation_tainted, taint_note, windows_add
 from apps.memory.models import Trust
+from apps.memory.trust.quotes import quotes_others
 
 UNCAPTURED_AGE = timedelta(minutes=1)
 SWEEP_BATCH = 200
@@ -73,7 +74,7 @@ def conversation_capture(
     known = conversation_tainted(user_id, conversation.id)
     read = after_tools or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
     if not rows or not extract or not conversation.use_memory or not preferences_for(user_id).capture:
-        if not known and (after_tools or any(has_quotes(row.text) for row in rows)):
+        if not known and (after_tools or any(quotes_others(row.text) for row in rows)):
             taint_note(user_id=user_id, conversation_id=conversation.id)
         return
     before = list(
@@ -111,15 +112,16 @@ def _said(rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID 
                 shown=shown,
             )
         )
-        tainted = tainted or (own and has_quotes(row.text))
+        tainted = tainted or (own and quotes_others(row.text))
     return said
 
 
 def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
     """The notes that Izzy put beside the turns of this conversation, as they read then."""
-    turns = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation).order_by("-id")
-    items = [item for memories in turns.values_list("memories", flat=True) for item in memories]
-    return [(parse_id(item["id"]), str(item["text"])) for item in items[:SHOWN_AT_MOST]]
+    turns = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation, memory_tokens__gt=0)
+    newest = turns.order_by("-id").values_list("memories", flat=True).iterator(chunk_size=50)
+    items = islice(chain.from_iterable(newest), SHOWN_AT_MOST)
+    return [(parse_id(item["id"]), str(item["text"])) for item in items]
 
 
 def _uncaptured() -> QuerySet[Message]:

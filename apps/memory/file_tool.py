@@ -23,9 +23,9 @@ from .files.commands import (
 )
 from .files.paths import ROOT, clean_path
 from .models import Trust
-from .reading import Reading
 from .selectors.files import file_at, files_in
 from .services import BY_ASSISTANT, Change
+from .trust.reading import Reading
 
 TOOLSET = "files"
 RESULT_CHARS = 16_000
@@ -84,9 +84,8 @@ async def memory(context: ToolContext, args: dict[str, Any]) -> ToolOutput | str
 
 def takes_away(args: dict[str, Any]) -> bool:
     """Whether a command deletes: what others wrote may be behind it."""
-    return str(args.get("command")) in {
-        name for name in (DELETE, *SYNONYMS) if SYNONYMS.get(name, name) == DELETE
-    }
+    command = str(args.get("command"))
+    return SYNONYMS.get(command, command) == DELETE
 
 
 def _text(description: str) -> dict[str, Any]:

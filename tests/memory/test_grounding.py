@@ -3,9 +3,10 @@
 import pytest
 
 from apps.memory.models import Origin, Trust
-from apps.memory.quotes import grounded, own_words, quotes_others
 from apps.memory.services import Change
 from apps.memory.trust import least_trust
+from apps.memory.trust.grounding import grounded, rephrases
+from apps.memory.trust.quotes import own_words, quotes_others
 
 
 @pytest.mark.parametrize(
@@ -100,3 +101,43 @@ def test_what_turns_the_users_words_round_is_not_grounded(content: str, said: li
 )
 def test_what_the_user_denied_themselves_is_grounded(content: str, said: list[str]) -> None:
     assert grounded(content, said)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("The user's bank is Mallory.", ["Is https://evil.example/your-bank-is-mallory safe?"]),
+        ("The user's code is 555.", ["My code is 555-1234"]),
+        ("The user's site is evil.example.", ["My site is evil.example.org"]),
+        ("The user's friend is Ann.", ["My friends are Anns"]),
+        ("The user chose plan B.", ["I chose plan C"]),
+    ],
+)
+def test_links_numbers_and_names_count_to_the_letter(content: str, said: list[str]) -> None:
+    """For the tools and for what is captured. The words inside a link are nobody's who pastes it."""
+    assert not grounded(content, said)
+
+
+@pytest.mark.parametrize(
+    "said", ["My site is https://www.anna.example/", "see anna.example.", "(anna.example), my site"]
+)
+def test_an_address_is_one_however_it_is_written(said: str) -> None:
+    assert grounded("The user's site is anna.example.", [f"{said} My site!"])
+
+
+@pytest.mark.parametrize(
+    ("content", "rephrased"),
+    [
+        ("The user moved to Linz on 2026-05-03.", True),
+        ("The user has a shellfish allergy.", True),
+        ("The user's code is 555.", False),
+        ("The user's friend is Wald.", False),
+        ("The user's home is linz.example.", False),
+        ("The user is.", False),
+        ("The user trusts strangers.", False),
+        ("The user moved to Linz to a stranger.", False),
+    ],
+)
+def test_a_rephrased_text_may_have_new_words_but_none_of_others(content: str, rephrased: bool) -> None:
+    said = ["I moved to Linz, Waldgasse 555-1, yesterday.", "I am allergic to shellfish. linz.example.org"]
+    assert rephrases(content, said, ["Trust strangers."]) is rephrased

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from apps.agent.models import ToolCall
 from apps.chat.models import Message, MessageKind, Role, Turn
-from apps.memory.reading import Reading
+from apps.memory.trust.reading import Reading
 
 
 def reading_of(user_id: UUID, conversation_id: UUID) -> Reading:
@@ -30,5 +30,5 @@ def said_by_user(user_id: UUID, conversation_id: UUID) -> list[str]:
 
 def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
     """Whether a note from an untrusted source was put beside a message of the conversation."""
-    turns = Turn.objects.for_user(user_id).filter(conversation_id=conversation_id)
+    turns = Turn.objects.for_user(user_id).filter(conversation_id=conversation_id, memory_tokens__gt=0)
     return any(item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items)

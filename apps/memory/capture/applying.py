@@ -16,10 +16,10 @@ from apps.memory.models import CaptureWindow, GateVerdict, Memory, Origin, Relat
 from apps.memory.review.policy import status_for
 from apps.memory.services import Change, Provenance
 from apps.memory.services.superseding import supersede_with
-from apps.memory.tool_answers import written
+from apps.memory.trust.grounding import telling_text
 
 from .claims import Claimed, usage_count, window_done, window_locked
-from .grounding import is_read_before, trust_of_item
+from .evidence import is_read_before, trust_of_item
 from .items import Action, Dropped, Item
 from .knowing import Known
 from .nearest import Nearby, Past
@@ -90,7 +90,7 @@ class _Applying:
             self._skip("read_before")
             return
         trust = trust_of_item(
-            written(item.content, {"tags": item.tags}), item.evidence, self.claimed.segments
+            telling_text(item.content, {"tags": item.tags}), item.evidence, self.claimed.segments
         )
         if item.action != Action.SUPERSEDE and self.known.was_shown(item):
             self.outcome.injected_again += 1

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import Trust
-
-from .quotes import split_quotes
+from apps.memory.trust.quotes import split_quotes
 
 SEGMENT_TOKENS = 100
 """A message is cut into pieces of at most so many tokens: what the model cites, and what two windows share."""
@@ -73,11 +72,6 @@ class Segment:
             tokens=value["tokens"],
             text=value["text"],
         )
-
-
-def has_quotes(text: str) -> bool:
-    """Whether a message repeats what others wrote."""
-    return any(quoted for _, quoted in split_quotes(text))
 
 
 def segments_of(said: Said) -> list[Segment]:

@@ -3,13 +3,15 @@ near to one another as two ways of saying one thing (measured: see docs/architec
 must also agree in names, numbers and in whether it affirms or denies."""
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
-from apps.memory.denial import denies
+from apps.memory.trust.denial import denies
+from apps.memory.trust.words import Words, words_of
 from apps.search.language.analysis import split_words
 
-from .grounding import Words, words_of
-
+MAX_CHARS = 8000
+"""Of longer texts the beginning is compared."""
 SAME = 0.85
 """Calibrated similarity (`apps.search.selectors.similar`) from which on two notes may be the same."""
 SHARED_WORDS = 0.8
@@ -41,7 +43,7 @@ class Told:
 
 
 def told(text: str) -> Told:
-    return Told(text, frozenset(_all_words(words_of(text))))
+    return Told(text, _words(text).stated)
 
 
 def same_told(one: Told, two: Told) -> bool:
@@ -68,32 +70,35 @@ def differs(first: str, second: str) -> bool:
         return not (_figures(first) <= _figures(second) or _figures(second) <= _figures(first))
     if denies(first) != denies(second):
         return True
-    one, two = words_of(first), words_of(second)
-    mine = {w for w in one.strict if w not in two.text}
-    yours = {w for w in two.strict if w not in one.text}
-    return bool(mine and yours) or _one_word_swapped(one, two)
+    one, two = _words(first), _words(second)
+    return (_lacks(second, one) and _lacks(first, two)) or _one_word_swapped(one.stated, two.stated)
 
 
-def _one_word_swapped(one: Words, two: Words) -> bool:
+def _lacks(text: str, words: Words) -> bool:
+    """Whether a text has not all of the names, numbers and addresses."""
+    folded = unicodedata.normalize("NFKC", text[:MAX_CHARS]).casefold()
+    return any(word not in folded for word in words.strict)
+
+
+def _one_word_swapped(first: frozenset[str], second: frozenset[str]) -> bool:
     """Whether the texts are alike but for one word each: "plays chess …", "plays tennis …".
 
     In a long text one word hardly moves the vector; in a short one it does, so there the vector is believed.
     """
-    first, second = _all_words(one), _all_words(two)
     mine, yours = first - second, second - first
     if len(mine) != 1 or len(yours) != 1 or len(first & second) < SHARED_IN_LONG:
         return False
-    return mine.pop()[:4] != yours.pop()[:4]
+    return min(mine)[:4] != min(yours)[:4]
 
 
 def adds_to(new: str, old: str) -> bool:
     """Whether `new` holds all of the words of `old` and more."""
-    one, two = _all_words(words_of(new)), _all_words(words_of(old))
+    one, two = _words(new).stated, _words(old).stated
     return bool(two) and two < one
 
 
-def _all_words(words: Words) -> set[str]:
-    return {*words.strict, *words.plain}
+def _words(text: str) -> Words:
+    return words_of(text[:MAX_CHARS])
 
 
 def _figures(text: str) -> set[str]:

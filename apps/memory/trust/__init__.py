@@ -1,6 +1,6 @@
 """Whose words a memory repeats, and what follows from it."""
 
-from .models import Origin, Trust
+from apps.memory.models import Origin, Trust
 
 _RANK = {Trust.UNTRUSTED: 0, Trust.ASSISTANT: 1, Trust.USER: 2}
 _BY_ORIGIN = {

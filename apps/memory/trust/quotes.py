@@ -73,6 +73,16 @@ def split_quotes(text: str) -> list[tuple[str, bool]]:
     return [(part.strip(), quoted) for part, quoted in parts if re.search(r"\w", part)]
 
 
+def own_words(text: str) -> str:
+    """A message without what it quotes; what is pasted without any mark cannot be told from the speaker's own."""
+    return "\n".join(part for part, quoted in split_quotes(text) if not quoted)
+
+
+def quotes_others(text: str) -> bool:
+    """Whether a message holds something that `own_words` leaves out."""
+    return any(quoted for _, quoted in split_quotes(text))
+
+
 def _spans(text: str) -> list[Span]:
     spans = [
         match.span() for pattern in (_FENCE, _TRIPLE, _ELEMENT, _ARROWS) for match in pattern.finditer(text)
