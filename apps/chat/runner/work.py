@@ -11,10 +11,11 @@ from django.utils import timezone
 from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
+from apps.builder.selectors import builds_untold
 from apps.chat.builds import builds_told
 from apps.chat.log import Told, text_after, told
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
-from apps.chat.runner.lease import lease_extend, lease_release
+from apps.chat.runner.lease import lease_extend, lease_held, lease_release
 from apps.chat.selectors.messages import message_json
 from apps.chat.services.messages import INTERRUPTED, STOPPED, SUPERSEDED, position_next, turn_close
 
@@ -33,13 +34,26 @@ class Work:
     stop: bool = False
 
 
-@transaction.atomic
 def work_next(conversation_id: UUID, runner: str, running: UUID | None) -> Work:
     """Takes up what others asked for; when no turn runs here (`running` None), claims the next one.
 
     Raises LeaseLost. A turn whose row says running while it does not run here was left by a crash: it ends as
-    interrupted.
+    interrupted. Most looks find nothing, and those do not wait for their turn to write.
     """
+    if lease_held(conversation_id, runner) and _is_quiet(conversation_id, running):
+        return Work()
+    return _work_take(conversation_id, runner, running)
+
+
+def _is_quiet(conversation_id: UUID, running: UUID | None) -> bool:
+    at_work = Q(id=running, announced=True, stop_requested=False)
+    return not _turns_with_news(conversation_id).exclude(at_work).exists() and not builds_untold(
+        conversation_id
+    )
+
+
+@transaction.atomic
+def _work_take(conversation_id: UUID, runner: str, running: UUID | None) -> Work:
     lease_extend(conversation_id, runner)
     turns = list(_turns_with_news(conversation_id))
     work = Work(told=[line for turn in turns if not turn.announced for line in _announcement(turn)])
