@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
 
 
@@ -10,10 +12,16 @@ class BuilderConfig(AppConfig):
         from apps.builder.exporting import builds_export
         from apps.builder.runner.companion import builds_thread
         from apps.builder.selectors import builder_stats
+        from apps.builder.services.pruning import transcripts_prune
+        from apps.builder.services.settling import build_settled
         from apps.builder.tools import BUILDER_TOOLS
+        from apps.capabilities import hooks as capability_hooks
         from apps.core.registries import companions, exporters, stats_providers
+        from apps.core.sweeps import register_sweep
 
         register_tools(BUILDER_TOOLS)
+        capability_hooks.settled.register("builds", build_settled)
         companions.register("builds", builds_thread)
         exporters.register("builds", builds_export)
         stats_providers.register("builder", builder_stats)
+        register_sweep("builder: transcripts", transcripts_prune, every=timedelta(hours=1))

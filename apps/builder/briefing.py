@@ -4,12 +4,11 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from uuid import UUID
 
 from apps.builder.models import Build, Kind
 from apps.capabilities.drafts import MAIN, REQUIREMENTS, RUN_MD
 from apps.capabilities.models import Execution
-from apps.capabilities.selectors import capability_get
+from apps.capabilities.selectors import capability_get, version_waiting
 from apps.capabilities.services.versions import draft_of
 
 MAX_FAILURE_CHARS = 6_000
@@ -45,29 +44,36 @@ def brief_for(build: Build) -> Brief:
         lines.append(f"The user had said: <said>{build.request}</said>")
     if build.feedback:
         lines.append(f"What to do differently: <feedback>{build.feedback}</feedback>")
-    files = _current_files(build)
-    if build.execution_id:
-        lines += _failure(build.user_id, build.execution_id)
+    run = _failed_run(build)
+    files = _present_files(build, run)
+    if run is not None:
+        lines += _failure(run)
     if files:
         lines.append("These files of its present version lie in the sandbox:")
         lines += [f"--- {name}\n{text}" for name, text in files.items() if text.strip()]
     return Brief("\n\n".join(lines), files)
 
 
-def _current_files(build: Build) -> dict[str, str]:
+def _failed_run(build: Build) -> Execution | None:
+    if build.execution_id is None:
+        return None
+    return Execution.objects.for_user(build.user_id).filter(pk=build.execution_id).first()
+
+
+def _present_files(build: Build, run: Execution | None) -> dict[str, str]:
+    """Those of the current version, or of the newer one that failed while it waited beside it."""
     capability = capability_get(build.user_id, build.name)
     if capability.current is None:
         return {}
-    draft = draft_of(capability)
+    waiting = version_waiting(capability)
+    failed = waiting is not None and run is not None and run.version == waiting.number
+    draft = draft_of(capability, waiting if failed else None)
     parts = {MAIN: draft.main, REQUIREMENTS: draft.requirements, RUN_MD: draft.run_md}
     examples = {"examples.json": json.dumps(list(draft.examples), ensure_ascii=False, indent=1)}
     return {name: text for name, text in (parts | examples).items() if text.strip()}
 
 
-def _failure(user_id: UUID, execution_id: UUID) -> list[str]:
-    run = Execution.objects.for_user(user_id).filter(pk=execution_id).first()
-    if run is None:
-        return []
+def _failure(run: Execution) -> list[str]:
     said = [
         "It failed on this input; find out why and correct it. Use this input as one of the examples where it makes sense.",
         f"Input: {json.dumps(run.input, ensure_ascii=False)[:MAX_FAILURE_CHARS]}",

@@ -7,3 +7,6 @@ from apps.core.registries import Registry
 
 finished: Registry[Callable[[Build], None]] = Registry()
 """name -> fn(build), called inside the transaction that ends a build (done, failed or cancelled)."""
+
+settled: Registry[Callable[[Build], None]] = Registry()
+"""name -> fn(build), called inside the transaction in which the version of a build that is done was approved or tested."""

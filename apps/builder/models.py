@@ -34,9 +34,11 @@ class Build(UserOwned):
 
     `description` and `input_schema` are what was asked for, `request` the user's own words that led to it, `feedback` what a
     change or repair is to do, `execution_id` the run that failed. Conversation, turn and tool call belong to apps further
-    right, so their ids are kept without a foreign key. `hosts` are those the user has allowed while it was built.
+    right, so their ids are kept without a foreign key. `hosts` are those the user has allowed while it was built, `secrets`
+    `{name: hosts}` those that a tool which reaches these hosts may use.
 
     One process at a time runs it: `runner` names it until `lease_until`; `attempt` counts how often one took it up.
+    `has_transcript` ends when its rounds are removed (IZZY_BUILD_TRANSCRIPT_DAYS).
     `messages_count` is the number of its newest message, `told` how far its conversation's log has them.
     The tool calls and model calls of the build carry its id as their turn.
     """
@@ -60,10 +62,12 @@ class Build(UserOwned):
     )
     version = models.PositiveIntegerField(null=True, blank=True)
     hosts = models.JSONField(default=list, blank=True)
+    secrets = models.JSONField(default=dict, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     cancel_requested = models.BooleanField(default=False)
     runner = models.CharField(max_length=64, blank=True, default="")
     lease_until = models.DateTimeField(null=True, blank=True)
+    has_transcript = models.BooleanField(default=True)
     messages_count = models.PositiveIntegerField(default=0)
     told = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
@@ -74,6 +78,7 @@ class Build(UserOwned):
         ordering: ClassVar = ["-created_at"]
         indexes: ClassVar = [
             models.Index(fields=["user", "-created_at"], name="build_user_time"),
+            models.Index(fields=["ended_at"], name="build_transcript", condition=Q(has_transcript=True)),
             models.Index(fields=["state"], name="build_open", condition=Q(state__in=["queued", "running"])),
             models.Index(
                 fields=["conversation_id"], name="build_untold", condition=Q(told__lt=F("messages_count"))
@@ -110,9 +115,11 @@ class BuilderMessage(UserOwned):
     """One message of the queue between builder and user. `number` counts from 1 within its build, in the order in which
     messages became visible. `read` says that the other side has taken it up.
 
-    Payloads: progress `{text, stage}`; question `{kind: "answer", text, seconds}` or `{kind: "network", hosts, why, text,
-    seconds}`; answer `{question, text}` or `{question, decision: "allow"|"deny"}`, with `by` where it was not the user;
-    complete `{text, capability, version, waits_for_approval, hosts, secrets}`; error `{code, text}`.
+    Payloads: progress `{text, stage}`; question `{kind: "answer", text, seconds}`, `{kind: "network", hosts, why, text,
+    seconds}` or `{kind: "secrets", secrets, hosts, text, seconds}` (names, never values); answer `{question, text}` or
+    `{question, kind, decision: "allow"|"deny", hosts|secrets}`; complete `{text, stage, capability, version,
+    waits_for_approval, verified, problem, hosts, secrets}`, again whenever its version comes to another stage
+    (`apps.builder.completion`); error `{code, text}`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -3,7 +3,15 @@
 from typing import Any
 
 from .models import Build
-from .selectors import build_seconds, build_usage, message_json, messages_after, open_questions, transcript
+from .selectors import (
+    build_seconds,
+    build_usage,
+    message_json,
+    messages_after,
+    open_questions,
+    secrets_wanted,
+    transcript,
+)
 
 
 def build_json(build: Build) -> dict[str, Any]:
@@ -20,6 +28,7 @@ def build_json(build: Build) -> dict[str, Any]:
         "error": {"code": build.error_code, "message": build.reason} if build.error_code else None,
         "version": build.version,
         "hosts": build.hosts,
+        "secrets": sorted(build.secrets),
         "conversation": str(build.conversation_id) if build.conversation_id else None,
         "turn": str(build.turn_id) if build.turn_id else None,
         "created_at": build.created_at.isoformat(),
@@ -36,6 +45,7 @@ def build_detail_json(build: Build, *, brief: bool = False) -> dict[str, Any]:
         "input_schema": build.input_schema,
         "messages": [message_json(message) for message in messages_after(build)],
         "questions": [str(message.pk) for message in open_questions(build)],
+        "missing_secrets": secrets_wanted(build),
         "rounds": [
             {
                 "round": step.round,

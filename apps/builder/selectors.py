@@ -13,6 +13,8 @@ from apps.agent.client import Usage
 from apps.agent.models import ToolCall
 from apps.agent.selectors import turn_usage
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
+from apps.capabilities.models import CapabilityVersion
+from apps.capabilities.selectors import secrets_missing
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
@@ -48,6 +50,16 @@ def open_questions(build: Build) -> list[BuilderMessage]:
         build=build, type=MessageType.QUESTION, read=False
     )
     return list(rows.order_by("number"))
+
+
+def secrets_wanted(build: Build) -> list[str]:
+    """Secrets that the build's open questions or its version ask for, and that are not stored."""
+    names = {name for question in open_questions(build) for name in question.payload.get("secrets", [])}
+    if build.version is not None:
+        rows = CapabilityVersion.objects.for_user(build.user_id)
+        made = rows.filter(capability_id=build.capability_id, number=build.version).first()
+        names |= set(made.secrets if made else [])
+    return secrets_missing(build.user_id, sorted(names))
 
 
 def message_json(message: BuilderMessage) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class BuildInput(serializers.Serializer[Any]):
 
 
 class BuildAnswerInput(serializers.Serializer[Any]):
-    """`text` answers a question, `decision` a wish for hosts; without `id` the newest open one is meant."""
+    """`text` answers a question, `decision` a wish for hosts or secrets; without `id` the newest open one is meant."""
 
     id = serializers.UUIDField(required=False)
     text = serializers.CharField(required=False, max_length=MAX_ANSWER_CHARS)
@@ -48,6 +48,9 @@ class BuildOutput(serializers.Serializer[Any]):
     error = BuildErrorOutput(allow_null=True)
     version = serializers.IntegerField(allow_null=True)
     hosts = serializers.ListField(child=serializers.CharField(), help_text="Allowed while it was built.")
+    secrets = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of those that were allowed while it was built."
+    )
     conversation = serializers.UUIDField(allow_null=True)
     turn = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField()
@@ -90,6 +93,9 @@ class BuildDetailOutput(BuildOutput):
     messages = BuilderMessageOutput(many=True)
     questions = serializers.ListField(
         child=serializers.UUIDField(), help_text="Messages that may be answered."
+    )
+    missing_secrets = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of those it asks for that are not stored."
     )
     rounds = BuildRoundOutput(many=True)
     usage = serializers.DictField()

@@ -15,10 +15,10 @@ from apps.builder import services
 from apps.builder.forms import ChangeForm, NewBuildForm, RepairForm
 from apps.builder.models import Build, State
 from apps.builder.selectors import build_get, build_seconds, build_usage, builds_for, transcript
-from apps.capabilities.models import Capability, Execution
+from apps.capabilities.models import Capability, Execution, Trigger
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.selection import current_backend
-from apps.capabilities.selectors import capability_get, execution_get, executions_of
+from apps.capabilities.selectors import capability_get, execution_get, executions_of, version_waiting
 from apps.core.errors import IzzyError, NotFound
 
 PAGE_SIZE = 30
@@ -123,11 +123,18 @@ def _subject(request: SignedInRequest) -> tuple[Capability | None, Execution | N
 
 
 def _run(capability: Capability, run: str) -> Execution | None:
-    """The run with that id; for `last` the newest, where that one failed."""
+    """The run with that id; for `last` the newest, where that one failed, else the newest failed one of a version whose
+    examples fail."""
     if run != LAST:
         return execution_get(capability.user_id, run)
-    newest = executions_of(capability).exclude(state=Execution.State.RUNNING).first()
-    return newest if newest and newest.state == Execution.State.FAILED else None
+    ended = executions_of(capability).exclude(state=Execution.State.RUNNING)
+    newest = ended.first()
+    if newest and newest.state == Execution.State.FAILED:
+        return newest
+    failing = [
+        row.number for row in (version_waiting(capability), capability.current) if row and row.test_failures
+    ]
+    return ended.filter(state=Execution.State.FAILED, trigger=Trigger.RETEST, version__in=failing).first()
 
 
 def _form(request: SignedInRequest, capability: Capability | None, execution: Execution | None) -> forms.Form:

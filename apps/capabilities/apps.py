@@ -13,7 +13,7 @@ class CapabilitiesConfig(AppConfig):
         from apps.core.registries import exporters, purgers, stats_providers
         from apps.core.sweeps import register_sweep
 
-        from . import purging, services
+        from . import proving, purging, services
         from .cap_tools import tool_of_family
         from .exporting import capabilities_export
         from .names import PREFIX
@@ -27,6 +27,7 @@ class CapabilitiesConfig(AppConfig):
         register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))
+        register_sweep("capabilities: proving", proving.sweep, every=proving.SWEEP_EVERY)
         register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
         purgers.register("capabilities: requirements", sweeping.user_forget)

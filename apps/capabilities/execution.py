@@ -27,7 +27,7 @@ from .sandbox.base import (
     SandboxUnavailable,
 )
 from .schemas import input_error
-from .selectors import capability_get, secrets_missing
+from .selectors import capability_get, secrets_missing, version_get
 from .services.runs import Place, execution_begin, execution_discard, execution_finish
 
 
@@ -49,14 +49,16 @@ async def capability_execute(
     args: dict[str, Any],
     place: Place | None = None,
     progress: Progress | None = None,
+    number: int | None = None,
 ) -> Execution:
-    """Runs the current version of a capability in a fresh sandbox and returns the finished row.
+    """Runs the current version of a capability in a fresh sandbox and returns the finished row; with `number` that
+    version, which is to be tested.
 
     Raises NotFound; CapabilityRefused (`building`, `failed`, `disabled`, `not_approved`, `missing_secret`, `tampered`);
     InvalidInput (`bad_input`); SandboxUnavailable. Whatever the tool does wrong is in the row. Cancelling kills the
     sandbox and ends the row as cancelled.
     """
-    ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API))
+    ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API), number)
     try:
         outcome = await run_capability(ready.spec, ready.files, args, progress)
     except SandboxUnavailable:
@@ -85,9 +87,9 @@ def _failed(code: ErrorCode, message: str) -> Outcome:
     return Outcome(ok=False, error=RunError(code, message))
 
 
-def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place) -> Ready:
+def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place, number: int | None) -> Ready:
     capability = capability_get(user_id, name)
-    version = runnable_version(capability)
+    version = runnable_version(capability) if number is None else _approved_version(capability, number)
     if problem := input_error(version.input_schema, args):
         raise InvalidInput(problem, code="bad_input", field="input", input_schema=version.input_schema)
     files = files_verified(version, capability.name)
@@ -127,6 +129,13 @@ def runnable_version(capability: Capability) -> CapabilityVersion:
     if not capability.current.is_approved:
         raise refused("not_approved", name, not_approved_text(name, capability.current))
     return capability.current
+
+
+def _approved_version(capability: Capability, number: int) -> CapabilityVersion:
+    version = version_get(capability, number)
+    if not version.is_approved:
+        raise refused("not_approved", capability.name, not_approved_text(capability.name, version))
+    return version
 
 
 def not_approved_text(name: str, version: CapabilityVersion) -> str:

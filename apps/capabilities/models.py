@@ -106,6 +106,13 @@ class CapabilityVersion(UserOwned):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["capability", "number"], name="capability_version_number"),
         ]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["approved_at"],
+                name="capability_version_unproven",
+                condition=Q(origin="assistant", tested_at=None, approved_at__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"version {self.number}"
@@ -118,6 +125,11 @@ class CapabilityVersion(UserOwned):
     @property
     def is_approved(self) -> bool:
         return self.approved_at is not None or not self.needs_approval
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether the builder handed it in before its examples could be run: they need what was not allowed yet."""
+        return self.origin == Origin.BUILDER and bool(self.examples) and self.tested_at is None
 
 
 class Trigger(models.TextChoices):

@@ -80,6 +80,38 @@ def versions_of(capability: Capability) -> list[CapabilityVersion]:
     return list(rows.order_by("-number"))
 
 
+def version_waiting(capability: Capability) -> CapabilityVersion | None:
+    """The newest version, where the assistant built it beside the current one, which stays in use: until the user has
+    allowed what it asks for and its examples have passed."""
+    if capability.current is None:
+        return None
+    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
+    newest = rows.order_by("-number").first()
+    if newest is None or newest.number <= capability.current.number or newest.origin != Origin.BUILDER:
+        return None
+    waits = not newest.is_approved or newest.is_unproven or newest.test_failures
+    return newest if waits else None
+
+
+def versions_unproven() -> list[CapabilityVersion]:
+    """Of all users: versions whose examples can be run now, the oldest approval first. They are the current or the newest
+    of an active capability, the user has allowed what they ask for, and their secrets are stored."""
+    rows = CapabilityVersion.objects.unscoped().filter(
+        origin=Origin.BUILDER,
+        tested_at=None,
+        approved_at__isnull=False,
+        capability__status=Status.ACTIVE,
+    )
+    found = rows.select_related("capability__current").order_by("approved_at")
+    return [
+        version
+        for version in found
+        if version.is_unproven
+        and (version.pk == version.capability.current_id or version_waiting(version.capability) == version)
+        and not secrets_missing(version.user_id, version.secrets)
+    ]
+
+
 def version_get(capability: Capability, number: int) -> CapabilityVersion:
     rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability, number=number)
     found = rows.first()

@@ -11,7 +11,7 @@ class ChatConfig(AppConfig):
         from apps.agent.tools.registry import register_tools
         from apps.builder import hooks
         from apps.chat import purging, sweeps
-        from apps.chat.builds import build_announce, turn_words
+        from apps.chat.builds import build_announce, build_announce_settled, turn_words
         from apps.chat.capturing import messages_capture_pending
         from apps.chat.markdown import warm_up
         from apps.chat.runner.afterwards import messages_index_pending
@@ -23,6 +23,7 @@ class ChatConfig(AppConfig):
 
         register_tools(CONVERSATION_TOOLS)
         hooks.finished.register("chat", build_announce)
+        hooks.settled.register("chat", build_announce_settled)
         words.register("turn", turn_words)
         register_sweep("turns_interrupted", sweeps.turns_interrupt, every=timedelta(seconds=10))
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))

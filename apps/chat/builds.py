@@ -5,16 +5,23 @@ from uuid import UUID
 from apps.accounts.selectors import preferences_for
 from apps.agent.canonical import canonical_json
 from apps.agent.events import Build as BuildEvent
+from apps.builder.completion import stage_of
 from apps.builder.models import Build, State
 from apps.builder.selectors import conversations_with_news, message_json
 from apps.builder.services.telling import messages_untold
-from apps.capabilities.models import CapabilityVersion
+from apps.capabilities.models import CapabilityVersion, Execution, Trigger
+from apps.capabilities.selectors import secrets_missing
 from apps.chat.log import Told, told
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.chat.services.messages import position_next
 
 READY = "**{name}** is ready{version}. {description}"
-WAITS = "**{name}** is built{version}, and waits for your approval before its first run: {wish}. Approve it on the card above or on its page."
+WAITS = "**{name}** is built{version}, and waits for your approval: {wish}. Approve it on the card above or on its page; then I test it.{beside}"
+INCOMPLETE = (
+    "**{name}** is built{version}. It still needs {wish}: add that on the card above, then I test it.{beside}"
+)
+FAILS = "**{name}** is built{version}, but failed its test. The card above says why, and lets you have it fixed.{beside}"
+BESIDE = " Until then version {number} stays in use."
 FAILED = "I could not build **{name}**. {reason}"
 NOTICE = "<notice>\nFrom Izzy, not from the user: {text}\n</notice>"
 GO_ON = (
@@ -59,10 +66,7 @@ def build_announce(build: Build) -> None:
     conversation = Conversation.objects.for_user(build.user_id).filter(id=build.conversation_id).first()
     if conversation is None:
         return
-    version = CapabilityVersion.objects.for_user(build.user_id).filter(
-        capability_id=build.capability_id, number=build.version or 0
-    )
-    words, usable = _words(build, version.first())
+    words, usable = _words(build, _version(build))
     goes_on = usable and preferences_for(build.user_id).build_continue
     notice = (GO_ON if goes_on else NO_NEED).format(name=build.name)
     turn = Turn.objects.create(
@@ -82,6 +86,26 @@ def build_announce(build: Build) -> None:
     )
 
 
+def build_announce_settled(build: Build) -> None:
+    """The same when the version of an earlier build has been tested at last: what it had asked for is allowed by now.
+
+    Called inside the transaction that notes the test. Who has used it in a conversation meanwhile need not be told.
+    """
+    version = _version(build)
+    if version is None or stage_of(version) not in {"ready", "failing"}:
+        return
+    runs = Execution.objects.for_user(build.user_id).filter(
+        capability_id=build.capability_id, version=version.number, trigger=Trigger.CHAT
+    )
+    if stage_of(version) == "failing" or not runs.exists():
+        build_announce(build)
+
+
+def _version(build: Build) -> CapabilityVersion | None:
+    rows = CapabilityVersion.objects.for_user(build.user_id).select_related("capability__current")
+    return rows.filter(capability_id=build.capability_id, number=build.version or 0).first()
+
+
 def turn_words(user_id: UUID, turn_id: UUID) -> str:
     """What the user said in the turn."""
     said = Message.objects.for_user(user_id).filter(turn_id=turn_id, role=Role.USER, kind=MessageKind.TEXT)
@@ -93,7 +117,15 @@ def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
     if version is None:
         return FAILED.format(name=build.name, reason=build.reason.partition("\n")[0]), False
     named = f" in version {version.number}" if version.number > 1 else ""
-    if not version.is_approved:
-        wish = ", ".join([*version.hosts, *version.secrets])
-        return WAITS.format(name=build.name, version=named, wish=wish), False
+    current = version.capability.current
+    beside = BESIDE.format(number=current.number) if current and current.number < version.number else ""
+    match stage_of(version):
+        case "approval":
+            wish = ", ".join([*version.hosts, *version.secrets])
+            return WAITS.format(name=build.name, version=named, wish=wish, beside=beside), False
+        case "secrets" | "testing":
+            wish = ", ".join(secrets_missing(version.user_id, version.secrets)) or "a test"
+            return INCOMPLETE.format(name=build.name, version=named, wish=wish, beside=beside), False
+        case "failing":
+            return FAILS.format(name=build.name, version=named, beside=beside), False
     return READY.format(name=build.name, version=named, description=version.description), True

@@ -6,6 +6,7 @@ from django.utils import timezone
 from apps.agent.models import ToolCall
 from apps.agent.selectors import conversation_untrusted
 from apps.builder import hooks
+from apps.builder.completion import completion
 from apps.builder.models import Build, Kind, MessageType, State
 from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
@@ -32,15 +33,17 @@ def build_end(*, build: Build, state: State, code: str = "", reason: str = "") -
 
 
 @transaction.atomic
-def build_succeed(*, build: Build, draft: Draft) -> CapabilityVersion | None:
-    """Makes the verified draft the capability's new version and ends the build. None where it had ended before.
+def build_succeed(*, build: Build, draft: Draft, tested: bool = True) -> CapabilityVersion | None:
+    """Makes the draft the capability's new version and ends the build. None where it had ended before.
 
-    Hosts count as approved where all were allowed during the build; secrets are always the user's to approve.
-    Raises InvalidInput, TooLarge as `version_add`; then nothing has happened.
+    `tested` says that its examples have passed; else they are run when the user has allowed what it asks for. It counts as
+    approved where everything it asks for was allowed during the build. One that waits for approval leaves the version
+    before it in use. Raises InvalidInput, TooLarge as `version_add`; then nothing has happened.
     """
     if not _close(build, State.DONE):
         return None
-    approved = bool(draft.hosts) and not draft.secrets and set(draft.hosts) <= set(build.hosts)
+    asks = bool(draft.hosts or draft.secrets)
+    approved = asks and set(draft.hosts) <= set(build.hosts) and secrets_allowed(build, draft)
     version = version_add(
         user_id=build.user_id,
         capability_id=build.capability_id,
@@ -48,14 +51,23 @@ def build_succeed(*, build: Build, draft: Draft) -> CapabilityVersion | None:
         origin=Origin.BUILDER,
         approved_by=build.user_id if approved else None,
         quotes_others=_read_others(build),
+        tested=tested,
+        beside=True,
     )
     build.version = version.number
     build.save(update_fields=["version"])
     if build.kind == Kind.NEW and version.capability.status == Status.DISABLED:
         capability_enable(user_id=build.user_id, capability_id=build.capability_id)
-    message_add(build=build, type=MessageType.COMPLETE, payload=_completion(build, version))
+    message_add(build=build, type=MessageType.COMPLETE, payload=completion(build, version))
     _tell(build)
     return version
+
+
+def secrets_allowed(build: Build, draft: Draft) -> bool:
+    """Whether the user has allowed each of the draft's secrets to a tool that reaches no other hosts than this one."""
+    return all(
+        name in build.secrets and set(draft.hosts) <= set(build.secrets[name]) for name in draft.secrets
+    )
 
 
 def _read_others(build: Build) -> bool:
@@ -66,23 +78,6 @@ def _read_others(build: Build) -> bool:
     return conversation is not None and conversation_untrusted(
         user_id=build.user_id, conversation_id=conversation
     )
-
-
-def _completion(build: Build, version: CapabilityVersion) -> dict[str, object]:
-    waits = not version.is_approved
-    text = f"{build.name} is ready."
-    if waits:
-        text = f"{build.name} is built and waits for your approval."
-    elif version.number > 1:
-        text = f"{build.name} is ready in version {version.number}."
-    return {
-        "text": text,
-        "capability": build.name,
-        "version": version.number,
-        "waits_for_approval": waits,
-        "hosts": version.hosts,
-        "secrets": version.secrets,
-    }
 
 
 def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> bool:

@@ -9,7 +9,8 @@ from django.conf import settings
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.builder.models import Build
 from apps.builder.services.ending import build_succeed
-from apps.builder.workshop.verifying import failed_example
+from apps.builder.workshop.permitting import allowed_for, is_undecided
+from apps.builder.workshop.verifying import failed_example, load_problem
 from apps.builder.workshop.workshop import Workshop
 from apps.capabilities.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
 from apps.capabilities.models import CapabilityVersion
@@ -27,11 +28,14 @@ NO_EXAMPLE = (
 NOT_ASKED = (
     "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
 )
-
+UNTESTED = (
+    " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
+)
 
 DESCRIPTION = (
-    "Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare; if one fails you "
-    f"get the reason and can correct it. Files you do not give are taken from the sandbox ({MAIN}, {REQUIREMENTS}, {RUN_MD})."
+    "Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare, secrets included "
+    "where the user allows them; if one fails you get the reason and can correct it. Files you do not give are taken "
+    f"from the sandbox ({MAIN}, {REQUIREMENTS}, {RUN_MD})."
 )
 
 
@@ -60,17 +64,31 @@ class Registering:
         draft = await self._draft(args)
         self._check_hosts(draft)
         await shop.post.progress("Checking it in a fresh sandbox", "verifying")
-        hosts = frozenset(shop.bench.hosts)
-        if problem := await failed_example(user_id=shop.user_id, draft=draft, hosts=hosts):
-            raise ToolFailure(problem)
-        version = await in_db(partial(_succeed, shop, draft))
+        tested = await self._tested(draft)
+        version = await in_db(partial(_succeed, shop, draft, tested))
         if version is None:
             raise ToolFailure("This build has ended.")
         shop.registered = version
-        waits = (
-            "" if version.is_approved else " The user has to approve its permissions before its first run."
-        )
+        waits = "" if tested else UNTESTED
         return f"Registered {shop.name} in version {version.number}.{waits} The build is done."
+
+    async def _tested(self, draft: Draft) -> bool:
+        """Whether the examples have passed; False where they cannot be run yet, since the user has not allowed all that the
+        draft declares. Raises ToolFailure with what is wrong."""
+        shop = self.shop
+        build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
+        if is_undecided(shop, build, draft) and (
+            problem := await load_problem(user_id=shop.user_id, draft=draft)
+        ):
+            raise ToolFailure(problem)
+        allowed = await allowed_for(shop, draft)
+        if not allowed.complete:
+            await shop.post.progress("It will be tested when you have allowed what it needs", "verifying")
+            return False
+        problem = await failed_example(user_id=shop.user_id, draft=draft, environment=allowed.environment)
+        if problem:
+            raise ToolFailure(problem)
+        return True
 
     async def _draft(self, args: dict[str, Any]) -> Draft:
         files, permissions = args.get("files") or {}, args.get("permissions") or {}
@@ -125,9 +143,9 @@ def registering_tool(shop: Workshop) -> Tool:
     )
 
 
-def _succeed(shop: Workshop, draft: Draft) -> CapabilityVersion | None:
+def _succeed(shop: Workshop, draft: Draft, tested: bool) -> CapabilityVersion | None:
     build = Build.objects.unscoped().get(pk=shop.build_id)
-    return build_succeed(build=build, draft=draft)
+    return build_succeed(build=build, draft=draft, tested=tested)
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": 20}

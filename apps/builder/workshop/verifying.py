@@ -1,36 +1,67 @@
 """Izzy's own test of what the builder hands in: its examples in fresh sandboxes, with the permissions it declares."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from apps.accounts.secrets import secret_values
+from apps.agent.scrub import Scrubber
 from apps.builder.workshop.showing import ends
 from apps.capabilities.drafts import MAIN, Draft
 from apps.capabilities.sandbox import run_capability
-from apps.capabilities.sandbox.base import Outcome, Purpose, SandboxSpec
+from apps.capabilities.sandbox.base import Outcome, Purpose, RunError, SandboxSpec
+from apps.core.database import in_db
 
 ERROR_CHARS = 3_000
 SHOWN_CHARS = 1_000
+LOADED = "handed_in_tool"
+LOADER = f"import {LOADED}\n\n\ndef run(args):\n    return {LOADED}.run.__name__\n"
 
 
-async def failed_example(*, user_id: UUID, draft: Draft, hosts: frozenset[str]) -> str:
+async def failed_example(*, user_id: UUID, draft: Draft, environment: Mapping[str, str]) -> str:
     """Why the first example that fails does; "" where all give what they should.
 
-    Each runs in a sandbox of its own, without secrets, reaching those of the declared hosts that the user has allowed
-    (`hosts`). Raises SandboxUnavailable.
+    Each runs in a sandbox of its own that reaches the declared hosts, all of which the user must have allowed;
+    `environment` are the allowed secrets, whose values are not in what is returned. Raises SandboxUnavailable.
     """
     for number, example in enumerate(draft.examples, start=1):
         spec = SandboxSpec(
             user_id=user_id,
             purpose=Purpose.RUN,
-            hosts=frozenset(draft.hosts) & hosts,
+            hosts=frozenset(draft.hosts),
+            env=environment,
             requirements=draft.requirements,
         )
         outcome = await run_capability(spec, {MAIN: draft.main}, dict(example["input"]))
+        outcome = await in_db(_scrubbed, outcome, environment)
         if problem := example_problem(example, outcome):
             shown = ends(json.dumps(example["input"], ensure_ascii=False), SHOWN_CHARS)
             return f"Example {number} with input {shown} failed in a fresh sandbox. {problem}"
     return ""
+
+
+async def load_problem(*, user_id: UUID, draft: Draft) -> str:
+    """Why the tool cannot even be loaded, with its packages but without network and secrets; "" where it can. For what
+    cannot be tried yet because the user has not allowed all of it. Raises SandboxUnavailable."""
+    spec = SandboxSpec(user_id=user_id, purpose=Purpose.RUN, requirements=draft.requirements)
+    outcome = await run_capability(spec, {MAIN: LOADER, f"{LOADED}.py": draft.main}, {})
+    if outcome.ok:
+        return ""
+    problem = example_problem({}, outcome).replace(LOADED, "main")
+    return f"It cannot be loaded in a fresh sandbox. {problem}"
+
+
+def _scrubbed(outcome: Outcome, environment: Mapping[str, str]) -> Outcome:
+    """Before anything of it is cut: half a secret would not be found."""
+    scrubber = Scrubber([*secret_values(), *environment.values()])
+    error = outcome.error
+    return replace(
+        outcome,
+        result=None if outcome.result is None else scrubber.text(outcome.result),
+        error=error and RunError(error.code, scrubber.text(error.message)),
+    )
 
 
 def example_problem(example: dict[str, Any] | Any, outcome: Outcome) -> str:

@@ -1,10 +1,11 @@
 """One build at work: what its tools share."""
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
+from apps.accounts.secrets import secret_values
+from apps.agent.scrub import Scrubber
 from apps.builder.services.running import error_note
 from apps.builder.workshop.bench import Bench
 from apps.builder.workshop.post import Post
@@ -29,24 +30,37 @@ class Workshop:
     registered: CapabilityVersion | None = None
     declined: set[str] = field(default_factory=set)
     unanswered: set[str] = field(default_factory=set)
+    declined_secrets: set[str] = field(default_factory=set)
+    asked_secrets: set[tuple[frozenset[str], frozenset[str]]] = field(default_factory=set)
 
     async def failed(self, text: str) -> None:
-        """Keeps the newest failure: a build that gives up names it."""
-        await in_db(partial(error_note, build_id=self.build_id, text=text))
+        """Keeps the newest failure, without secrets: a build that gives up names it."""
+        await in_db(_note_failure, self.build_id, text)
 
     async def noted(self, text: str) -> str:
         """A tool's result behind what the model has to know first: late answers, a new sandbox."""
         notes = [await self._late(answer) for answer in self.post.late_answers()]
         return "".join(notes) + self.bench.note() + text
 
-    async def _late(self, answer: dict[str, object]) -> str:
-        if answer.get("decision") == "allow":
-            hosts = set(self.unanswered)
-            self.unanswered.clear()
-            await self.bench.allow_hosts(hosts)
-            return f"[The user has allowed {', '.join(sorted(hosts))} meanwhile.]\n"
-        if answer.get("decision"):
-            self.declined |= self.unanswered
-            self.unanswered.clear()
-            return "[The user has declined the hosts you asked for. Do without them.]\n"
+    async def _late(self, answer: dict[str, Any]) -> str:
+        allowed = answer.get("decision") == "allow"
+        said = "allowed" if allowed else "declined"
+        if answer.get("kind") == "secrets":
+            names = set(answer["secrets"])
+            self.declined_secrets = (
+                self.declined_secrets - names if allowed else self.declined_secrets | names
+            )
+            return f"[The user has {said} the secrets {', '.join(sorted(names))} meanwhile.]\n"
+        if answer.get("kind") == "network":
+            hosts = set(answer["hosts"])
+            self.unanswered -= hosts
+            if allowed:
+                await self.bench.allow_hosts(hosts)
+            else:
+                self.declined |= hosts
+            return f"[The user has {said} {', '.join(sorted(hosts))} meanwhile.]\n"
         return f"[The user has answered your earlier question meanwhile: {answer.get('text', '')}]\n"
+
+
+def _note_failure(build_id: UUID, text: str) -> None:
+    error_note(build_id=build_id, text=Scrubber(secret_values()).text(text))

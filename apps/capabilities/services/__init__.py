@@ -12,6 +12,7 @@ from .lifecycle import (
 )
 from .runs import execution_begin, execution_discard, execution_finish, executions_prune
 from .secrets import user_secret_delete, user_secret_set
+from .testing import version_tested
 from .versions import capability_update, version_add
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "user_secret_delete",
     "user_secret_set",
     "version_add",
+    "version_tested",
 ]

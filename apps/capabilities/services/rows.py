@@ -39,9 +39,11 @@ def version_write(
     untrusted: bool,
     approved_by: UUID | None,
     quotes_others: bool = False,
+    tested: bool = False,
+    beside: bool = False,
 ) -> CapabilityVersion:
-    """A new version with its files, made the current one. The files are written before the transaction ends; when it
-    fails the next version of this number replaces them."""
+    """A new version with its files, made the current one unless it is to wait `beside` it. The files are written before
+    the transaction ends; when it fails the next version of this number replaces them."""
     number = _next_number(capability)
     now = timezone.now()
     manifest = manifest_of(
@@ -68,14 +70,22 @@ def version_write(
         origin=origin,
         untrusted=untrusted,
         quotes_others=quotes_others,
+        tested_at=now if tested else None,
         created_at=now,
     )
     if approved_by is not None:
         version.approved_by_id, version.approved_at = approved_by, now
     version.save(force_insert=True)
-    make_current(capability, version)
+    if not beside:
+        make_current(capability, version)
     _prune(capability)
     return version
+
+
+def is_in_use(capability: Capability) -> bool:
+    """Whether its current version may run."""
+    current = capability.current
+    return capability.status == Status.ACTIVE and current is not None and current.is_approved
 
 
 def make_current(capability: Capability, version: CapabilityVersion) -> None:

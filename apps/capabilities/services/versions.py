@@ -12,7 +12,7 @@ from apps.capabilities.models import Capability, CapabilityVersion, Origin, Stat
 from apps.core.errors import Conflict
 
 from .creation import UNTRUSTED
-from .rows import capability_locked, capability_save, version_write
+from .rows import capability_locked, capability_save, is_in_use, version_write
 
 _FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
 
@@ -27,20 +27,27 @@ def version_add(
     untrusted: bool = False,
     approved_by: UUID | None = None,
     quotes_others: bool = False,
+    tested: bool = False,
+    beside: bool = False,
 ) -> CapabilityVersion:
     """A new version, which becomes the current one; the capability is active then, a disabled one stays disabled.
 
     Where it asks for hosts or secrets it waits for approval, whatever earlier versions were allowed. `approved_by` as
-    in `capability_create`. Raises NotFound, InvalidInput, TooLarge.
+    in `capability_create`; `tested` says that its examples have passed. With `beside`, one that waits for approval leaves
+    a version in use that needs none. Raises NotFound, InvalidInput, TooLarge.
     """
     capability = capability_locked(user_id, capability_id)
+    draft = clean_draft(draft)
+    asks = approved_by is None and bool(draft.hosts or draft.secrets)
     version = version_write(
         capability,
-        clean_draft(draft),
+        draft,
         origin=origin,
         untrusted=untrusted,
         approved_by=approved_by,
         quotes_others=quotes_others,
+        tested=tested,
+        beside=beside and asks and is_in_use(capability),
     )
     status, reason = Status(capability.status), capability.status_reason
     if untrusted and approved_by is None:

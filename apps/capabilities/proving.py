@@ -1,0 +1,77 @@
+"""Running the examples of versions that the assistant built before it was allowed what they need: as soon as the user has
+allowed it, by themselves, in the worker."""
+
+import asyncio
+import logging
+import threading
+import time
+from datetime import timedelta
+from functools import partial
+
+from apps.core.database import in_db
+from apps.core.errors import NotFound, Unavailable
+
+from .examples import failures_of
+from .models import CapabilityVersion
+from .selectors import versions_unproven
+from .services.testing import version_tested
+
+logger = logging.getLogger(__name__)
+
+SWEEP_EVERY = timedelta(seconds=1)
+REST_SECONDS = 60.0
+"""How long to wait where there is no sandbox, or where something inside failed."""
+
+
+async def version_prove(version: CapabilityVersion) -> list[str]:
+    """Runs the examples of an approved version and notes what came of it; returns what failed.
+
+    Raises Unavailable where there is no sandbox: nothing is noted, and it is tried again later.
+    """
+    capability = version.capability
+    failures = await failures_of(capability, version.examples, number=version.number)
+    await in_db(partial(version_tested, user_id=version.user_id, version_id=version.pk, failures=failures))
+    return failures
+
+
+async def prove_all() -> None:
+    """One after the other, until none is left. Raises Unavailable."""
+    while waiting := await in_db(versions_unproven):
+        try:
+            await version_prove(waiting[0])
+        except NotFound:
+            logger.info("a version was deleted while it was tested")
+
+
+class Prover:
+    """A thread that lives while there is something to prove, so that no sweep waits for a sandbox."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._rests_until = 0.0
+
+    def wake(self) -> None:
+        """Begins, unless it is at work already or rests. Returns at once."""
+        if time.monotonic() < self._rests_until or (self._thread and self._thread.is_alive()):
+            return
+        self._thread = threading.Thread(target=self._run, name="proving", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(prove_all())
+        except Unavailable as error:
+            logger.warning("capabilities wait to be tested: %s", error.message)
+            self._rests_until = time.monotonic() + REST_SECONDS
+        except Exception:
+            logger.exception("testing capabilities failed; it is tried again in a minute")
+            self._rests_until = time.monotonic() + REST_SECONDS
+
+
+prover = Prover()
+
+
+def sweep() -> None:
+    """The worker's sweep: wakes the thread where something waits."""
+    if versions_unproven():
+        prover.wake()

@@ -1,0 +1,40 @@
+"""What a test of a version's examples means for it."""
+
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.capabilities.hooks import tell_settled
+from apps.capabilities.models import CapabilityVersion, Status
+
+from .rows import capability_locked, capability_save, make_current
+
+
+@transaction.atomic
+def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> None:
+    """Notes what the examples of a version gave. One that had waited for this beside the current version takes its place
+    where all passed; where one failed it stays aside, and the page says so. Nothing where the version is gone."""
+    rows = CapabilityVersion.objects.for_user(user_id)
+    version = rows.filter(pk=version_id).first()
+    if version is None:
+        return
+    first = version.is_unproven
+    rows.filter(pk=version_id).update(
+        tested_at=timezone.now() if version.examples else None, test_failures=failures
+    )
+    if not first:
+        return
+    capability = capability_locked(user_id, version.capability_id)
+    version.refresh_from_db(from_queryset=rows)
+    if not failures and version.pk != capability.current_id and _is_newest(version):
+        make_current(capability, version)
+        capability_save(capability, Status(capability.status), capability.status_reason)
+    tell_settled(version)
+
+
+def _is_newest(version: CapabilityVersion) -> bool:
+    newer = CapabilityVersion.objects.for_user(version.user_id).filter(
+        capability_id=version.capability_id, number__gt=version.number
+    )
+    return not newer.exists()
