@@ -246,5 +246,5 @@ def _fail(build_id: UUID, failure: Failure) -> None:
         return
     reason = failure.reason
     if build.last_error and failure.code in {"max_rounds", "timed_out", "too_many_tokens"}:
-        reason = f"{reason} The last error: {build.last_error}"
+        reason = f"{reason}\nThe last error: {build.last_error}"
     build_end(build=build, state=State.FAILED, code=failure.code, reason=reason)
