@@ -11,8 +11,8 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from apps.memory.database.statements import notes_insert
 from apps.memory.models import Memory, MemoryEdge
-from apps.memory.rows import notes_insert
 from apps.memory.selectors import (
     RelatedNote,
     RelevantNote,

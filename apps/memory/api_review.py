@@ -14,11 +14,11 @@ from apps.core.text import clean_text
 
 from . import selectors, services
 from .api import NotesView
+from .history.diffs import Piece
 from .inputs import body_object, id_list
 from .models import Memory, Proposal
 from .output import edge_json, memory_json
 from .review import services as review
-from .review.diffs import Piece
 from .review.selectors import Waiting, review_queue, waiting_of
 from .serializers import EdgeOutput, MemoryOutput, page_of
 from .services.provenance import MAX_REASON_CHARS

@@ -13,11 +13,12 @@ class MemoryConfig(AppConfig):
         from apps.core.registries import badges, purgers, stats_providers
         from apps.core.sweeps import register_sweep
 
-        from . import purging, selectors, services
+        from . import selectors, services
         from .capture import background, health
         from .capture.selectors import capture_figures
+        from .database.folding import fold_in_sqlite
         from .file_tool import MEMORY_FILES
-        from .folding import fold_in_sqlite
+        from .purge.places import register_places
         from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
@@ -39,7 +40,7 @@ class MemoryConfig(AppConfig):
         badges.register("memory", waiting_count)
         register_check("capture", health.check_capture)
         register_sweep("capture", background.sweep, every=background.SWEEP_EVERY)
-        purging.register_places()
+        register_places()
 
 
 def sweep() -> None:

@@ -12,8 +12,8 @@ from apps.core.registries import owners
 from apps.core.text import clean_text
 from apps.search.documents import Scope, Source
 
+from .database.lookups import has_tag
 from .fields import clean_tag, clean_time
-from .lookups import has_tag
 from .models import Memory
 
 MAX_QUERY_CHARS = 10_000

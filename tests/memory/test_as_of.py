@@ -35,7 +35,7 @@ def aged(note: Memory, days: int) -> Memory:
     Memory.objects.unscoped().filter(pk=note.pk).update(created_at=made)
     for row in MemoryRevision.objects.unscoped().filter(memory=note).order_by("version"):
         MemoryRevision.objects.unscoped().filter(pk=row.pk).update(created_at=made + row.version * DAY)
-    from apps.memory.indexing import notes_reindex
+    from apps.memory.indexing.notes import notes_reindex
 
     fresh = Memory.objects.unscoped().get(pk=note.pk)
     notes_reindex(note.user_id, [fresh])

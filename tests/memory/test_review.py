@@ -6,10 +6,10 @@ from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.memory import services
+from apps.memory.history.diffs import text_diff
 from apps.memory.injection import surface
 from apps.memory.models import Memory, MemoryEdge, Origin, Proposal, Status, Trust
 from apps.memory.review import status_for
-from apps.memory.review.diffs import text_diff
 from apps.memory.review.selectors import pending_count, review_queue, waiting_of
 from apps.memory.review.services import (
     review_accept,

@@ -1,23 +1,9 @@
 """Rows of a user's memory, by topic."""
 
-from .files import MAX_PATH_CHARS, FileAction, MemoryFile, MemoryFileRevision
-from .notes import (
-    KEEP_DELETED,
-    Action,
-    DecayCycle,
-    Kind,
-    Memory,
-    MemoryEdge,
-    MemoryManager,
-    MemoryRevision,
-    Origin,
-    Proposal,
-    Relation,
-    ReviewReason,
-    Status,
-    Tier,
-    Trust,
-)
+from .base import KEEP_DELETED, is_gone
+from .choices import Action, FileAction, Kind, Origin, Proposal, Relation, ReviewReason, Status, Tier, Trust
+from .files import MAX_PATH_CHARS, MemoryFile, MemoryFileRevision
+from .notes import DecayCycle, Memory, MemoryEdge, MemoryManager, MemoryRevision
 from .receipts import Purged, PurgeReceipt, PurgeState
 from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
@@ -48,4 +34,5 @@ __all__ = [
     "Tier",
     "Trust",
     "WindowState",
+    "is_gone",
 ]

@@ -3,26 +3,15 @@
 from typing import ClassVar
 from uuid import UUID
 
-from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from apps.core.ids import uuid7
-from apps.core.models import OwnedManager, UserOwned
+from apps.core.models import OwnedManager
 
-from .notes import KEEP_DELETED, Origin, Trust
+from .base import KEEP_DELETED, Owned, Revision
+from .choices import FileAction, Origin, Trust
 
 MAX_PATH_CHARS = 500
-
-
-class FileAction(models.TextChoices):
-    """What a change did to a file."""
-
-    EDITED = "edited", "Edited"
-    RENAMED = "renamed", "Renamed"
-    DELETED = "deleted", "Deleted"
-    RESTORED = "restored", "Restored"
-    UNDONE = "undone", "Went back"
 
 
 class MemoryFileManager(OwnedManager["MemoryFile"]):
@@ -44,17 +33,13 @@ class MemoryFileManager(OwnedManager["MemoryFile"]):
         return super().unscoped().exclude(deleted_at=None)
 
 
-class MemoryFile(UserOwned):
+class MemoryFile(Owned):
     """A text file. Directories have no rows: one exists as long as a file lies in it.
 
     `path` is normalised and begins with /memories/; `size` counts the bytes of the content in UTF-8.
     `trust` is that of the least trusted whose words it holds.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
-    )
     path = models.CharField(max_length=MAX_PATH_CHARS)
     content = models.TextField(blank=True)
     size = models.PositiveIntegerField()
@@ -88,22 +73,13 @@ class MemoryFile(UserOwned):
         return self.path
 
 
-class MemoryFileRevision(UserOwned):
-    """A state that a file had, kept when a change replaced it; versions count from 1, the newest is the file."""
+class MemoryFileRevision(Revision):
+    """A state that a file had."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
-    )
     file = models.ForeignKey(MemoryFile, on_delete=models.CASCADE, db_index=False, related_name="revisions")
-    version = models.PositiveIntegerField()
     path = models.CharField(max_length=MAX_PATH_CHARS)
-    content = models.TextField(blank=True)
     trust = models.CharField(max_length=16, choices=Trust, default=Trust.USER)
     action = models.CharField(max_length=16, choices=FileAction)
-    actor = models.CharField(max_length=16, choices=Origin)
-    reason = models.CharField(max_length=200, blank=True, default="")
-    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [

@@ -1,6 +1,5 @@
 """Rows of a user's memory: notes, what they were before each change, and how they hang together."""
 
-from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
@@ -12,90 +11,8 @@ from django.utils import timezone
 from apps.core.ids import note_id, uuid7
 from apps.core.models import OwnedManager, UserOwned
 
-KEEP_DELETED = timedelta(days=30)
-"""How long a deleted note can be restored."""
-
-
-class Tier(models.TextChoices):
-    SHORT_TERM = "short_term", "Short term"
-    LONG_TERM = "long_term", "Long term"
-
-
-class Kind(models.TextChoices):
-    DECISION = "decision", "Decision"
-    INSIGHT = "insight", "Insight"
-    FACT = "fact", "Fact"
-    PREFERENCE = "preference", "Preference"
-    PROJECT = "project", "Project"
-    CONVERSATION = "conversation", "Conversation"
-    GENERAL = "general", "General"
-
-
-class Status(models.TextChoices):
-    ACTIVE = "active", "Active"
-    PENDING = "pending", "Waiting for review"
-    ARCHIVED = "archived", "Archived"
-    SUPERSEDED = "superseded", "Superseded"
-    DELETED = "deleted", "Deleted"
-
-
-class Origin(models.TextChoices):
-    """Where a note, or a change of one, came from."""
-
-    USER = "user", "You"
-    ASSISTANT = "assistant", "Izzy"
-    EXTRACTION = "extraction", "Extraction"
-    IMPORT = "import", "Import"
-    API = "api", "API"
-    MCP = "mcp", "MCP"
-    FILE = "file", "File"
-
-
-class Trust(models.TextChoices):
-    """Whose words a note repeats; never rises when notes are merged or summarised."""
-
-    USER = "user", "Your words"
-    ASSISTANT = "assistant", "Izzy's words"
-    UNTRUSTED = "untrusted", "Untrusted"
-
-
-class Relation(models.TextChoices):
-    """The relations Izzy itself knows; an edge may carry any other short text."""
-
-    RELATED = "related", "Related"
-    SUPERSEDES = "supersedes", "Supersedes"
-    CONTRADICTS = "contradicts", "Contradicts"
-    ELABORATES = "elaborates", "Elaborates"
-
-
-class Action(models.TextChoices):
-    """What a change did to a note."""
-
-    UPDATED = "updated", "Changed"
-    DELETED = "deleted", "Deleted"
-    RESTORED = "restored", "Restored"
-    ARCHIVED = "archived", "Archived"
-    UNDONE = "undone", "Went back"
-    SUPERSEDED = "superseded", "Superseded"
-    MERGED = "merged", "Merged"
-    ACCEPTED = "accepted", "Accepted"
-
-
-class Proposal(models.TextChoices):
-    """What accepting a note that waits for review does."""
-
-    ADD = "add", "New note"
-    UPDATE = "update", "Change of a note"
-    SUPERSEDE = "supersede", "Replaces a note"
-    MERGE = "merge", "Adds to a note"
-
-
-class ReviewReason(models.TextChoices):
-    """Why a note waits for review."""
-
-    UNTRUSTED = "untrusted", "from an untrusted source"
-    SENSITIVE = "sensitive", "sensitive"
-    EVERYTHING = "everything", "you review everything"
+from .base import KEEP_DELETED, Owned, Revision
+from .choices import Action, Kind, Origin, Proposal, Relation, ReviewReason, Status, Tier, Trust
 
 
 class MemoryManager(OwnedManager["Memory"]):
@@ -118,7 +35,7 @@ class MemoryManager(OwnedManager["Memory"]):
         return super().unscoped().filter(status=Status.DELETED)
 
 
-class Memory(UserOwned):
+class Memory(Owned):
     """A note: one thing Izzy remembers about its user, in natural language.
 
     `priority` is the value written at decay cycle `priority_cycle` of the user; what it is now is
@@ -128,10 +45,6 @@ class Memory(UserOwned):
     `proposed_target` where there is one; of its fields those named in `proposed_fields` are part of the proposal.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
-    )
     content = models.TextField()
     tier = models.CharField(max_length=16, choices=Tier, default=Tier.LONG_TERM)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.GENERAL)
@@ -215,25 +128,12 @@ class Memory(UserOwned):
         return note_id(self.id)
 
 
-class MemoryRevision(UserOwned):
-    """A state that a note had, kept when a change replaced it.
+class MemoryRevision(Revision):
+    """A state that a note had; `state` holds every other field that a user may change."""
 
-    Versions of a note count from 1; a row holds version `version` (`content` and, in `state`, every
-    other field a user may change) and tells which change ended it. The newest version is the note.
-    """
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
-    )
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="revisions")
-    version = models.PositiveIntegerField()
-    content = models.TextField()
     state = models.JSONField(default=dict)
     action = models.CharField(max_length=16, choices=Action)
-    actor = models.CharField(max_length=16, choices=Origin)
-    reason = models.CharField(max_length=200, blank=True, default="")
-    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [

@@ -1,11 +1,9 @@
 """Receipts of purges: what was looked at and what is left, without a word of what was purged."""
 
-from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from .base import Owned
 
 
 class Purged(models.TextChoices):
@@ -21,7 +19,7 @@ class PurgeState(models.TextChoices):
     UNPROVEN = "unproven", "Interrupted before the last look"
 
 
-class PurgeReceipt(UserOwned):
+class PurgeReceipt(Owned):
     """One purge. Holds ids and counts alone.
 
     `subject_ids` are the notes or files, the one that was asked for first. `places` is a list of `{place, label, why,
@@ -29,10 +27,6 @@ class PurgeReceipt(UserOwned):
     that share words with what was purged. A receipt that is `running` is finished by the sweep.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
-    )
     source = models.CharField(max_length=16, choices=Purged)
     subject_ids = models.JSONField(default=list)
     message_ids = models.JSONField(default=list, help_text="Messages to be redacted with it.")

@@ -4,8 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from .base import Owned
 
 
 class WindowState(models.TextChoices):
@@ -22,7 +21,7 @@ class GateVerdict(models.TextChoices):
     REPEATED = "repeated", "Read before"
 
 
-class CaptureWindow(UserOwned):
+class CaptureWindow(Owned):
     """About 500 tokens of what was said in one conversation.
 
     `segments` are its numbered pieces (`apps.memory.capture.said.Segment`) and `shown` the notes that Izzy itself put
@@ -32,10 +31,6 @@ class CaptureWindow(UserOwned):
     hash of its new words. `tainted` says that untrusted words came before the end of the window.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
-    )
     conversation_id = models.UUIDField()
     state = models.CharField(max_length=16, choices=WindowState, default=WindowState.WAITING)
     full = models.BooleanField(default=False)

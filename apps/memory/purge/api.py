@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.core.errors import InvalidInput, NotFound, TooLarge
+from apps.core.errors import InvalidInput, TooLarge
 from apps.core.ids import parse_id
 from apps.memory.api import NotesView
 from apps.memory.inputs import body_object
@@ -17,11 +17,9 @@ from apps.memory.serializers import page_of
 
 from .output import preview_json, receipt_json
 from .preview import file_purge_preview, memory_purge_preview
+from .selectors import receipt_get
 from .serializers import FilePurgeInput, PreviewOutput, PurgeInput, ReceiptOutput
-from .services import Redact, file_purge, memory_purge
-
-MAX_ALSO = 100
-MAX_REDACTED = 200
+from .services import MAX_ALSO, MAX_REDACTED, Redact, file_purge, memory_purge
 
 
 @extend_schema(tags=["memories"])
@@ -80,14 +78,6 @@ class ReceiptView(NotesView):
     def get(self, request: Request, receipt_id: str) -> Response:
         """Read a receipt; `disk` is up to date."""
         return Response(receipt_json(receipt_get(self.user_id, parse_id(receipt_id))))
-
-
-def receipt_get(user_id: UUID, receipt_id: UUID) -> PurgeReceipt:
-    """A receipt of the user; NotFound."""
-    receipt = PurgeReceipt.objects.for_user(user_id).filter(pk=receipt_id).first()
-    if receipt is None:
-        raise NotFound
-    return receipt
 
 
 def _redact(body: Mapping[str, Any]) -> Redact:

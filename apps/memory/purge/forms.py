@@ -7,7 +7,7 @@ from django.http import QueryDict
 
 from apps.core.ids import parse_id
 
-from .api import MAX_ALSO, MAX_REDACTED
+from .services import MAX_ALSO, MAX_REDACTED
 
 
 def ticked(data: QueryDict, name: str) -> list[UUID]:

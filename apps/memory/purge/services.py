@@ -30,6 +30,10 @@ from .tracing import sources_of, trace_of
 
 ROUNDS = 3
 """So often what is found is cleaned: something may be written while it goes on."""
+MAX_ALSO = 100
+"""Further notes that one purge takes with it."""
+MAX_REDACTED = 200
+"""Messages that one purge is told to redact by their ids."""
 
 Redact = bool | Collection[UUID]
 
@@ -39,7 +43,7 @@ def memory_purge(
 ) -> PurgeReceipt:
     """Take a note, of any status, and the notes `also` out of everything Izzy kept of them, for good.
 
-    `redact`: True for all messages that say the same (see `purge_preview`), or the ids of some of them. NotFound for
+    `redact`: True for all messages that say the same (see `memory_purge_preview`), or the ids of some of them. NotFound for
     an unknown or foreign note or message, Conflict `turn_running` while an answer that uses the note is under way.
     """
     ids = list(dict.fromkeys([memory_id, *also]))
@@ -236,8 +240,10 @@ def sharing_notes(trace: Trace) -> list[UUID]:
         for pk, content in Memory.objects.with_deleted(trace.user_id)
         .exclude(pk__in=trace.ids)
         .values_list("pk", "content")
+        .iterator()
         if trace.says_same(content)
     }
     past = MemoryRevision.objects.for_user(trace.user_id).exclude(memory_id__in=trace.ids)
-    found |= {key for key, content in past.values_list("memory_id", "content") if trace.says_same(content)}
+    texts = past.values_list("memory_id", "content").iterator()
+    found |= {key for key, content in texts if trace.says_same(content)}
     return sorted(found)

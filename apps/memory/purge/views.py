@@ -14,10 +14,10 @@ from apps.core.ids import parse_id
 from apps.memory.models import PurgeReceipt
 from apps.memory.views.cards import own_note
 
-from .api import receipt_get
 from .forms import ticked
 from .output import disk_json
 from .preview import Preview, file_purge_preview, memory_purge_preview
+from .selectors import receipt_get
 from .services import file_purge, memory_purge
 
 PAGE_SIZE = 30

@@ -7,12 +7,11 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from apps.core.errors import Conflict
+from apps.memory.history.diffs import Piece, text_diff
 from apps.memory.models import Memory, Proposal, Status
 from apps.memory.searching import NOTES
 from apps.memory.selectors import memories_by_id, memory_get, open_contradictions, with_present_priority
 from apps.search.selectors import similar
-
-from .diffs import Piece, text_diff
 
 LEAST_SIMILARITY = 0.35
 """A note that is less like a proposal is not shown beside it."""

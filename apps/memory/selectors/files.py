@@ -1,8 +1,5 @@
 """Reads of the file memory."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -11,36 +8,8 @@ from django.db.models.functions import Substr
 from apps.core.errors import NotFound
 from apps.memory.files.paths import ROOT, inside
 from apps.memory.files.texts import Entry
-from apps.memory.models import FileAction, MemoryFile, MemoryFileRevision, Origin
-
-CREATED = "created"
-KEPT = "kept"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileVersion:
-    """One state of a file: what it held from `at` on, and who made it so. `current` is the file itself."""
-
-    version: int
-    path: str
-    content: str
-    trust: str
-    action: str
-    actor: str
-    reason: str
-    at: datetime
-    current: bool
-
-    @property
-    def action_label(self) -> str:
-        """What made it, in a word: Created, Edited, Renamed …"""
-        known = {CREATED: "Created", KEPT: "The oldest that is kept"}
-        return known.get(self.action) or str(FileAction(self.action).label)
-
-    @property
-    def actor_label(self) -> str:
-        """The actor in words: You, Izzy, API …"""
-        return str(Origin(self.actor).label)
+from apps.memory.history.versions import FileVersion, file_versions
+from apps.memory.models import MemoryFile, MemoryFileRevision, is_gone
 
 
 def files_in(user_id: UUID, directory: str = ROOT, *, deleted: bool = False) -> QuerySet[MemoryFile]:
@@ -66,9 +35,7 @@ def file_get(user_id: UUID, file_id: UUID, *, lock: bool = False) -> MemoryFile:
     """The file with this id, deleted in the last 30 days or not. Raises NotFound, also for somebody else's."""
     files = MemoryFile.objects.with_deleted(user_id).filter(pk=file_id)
     file = (files.select_for_update() if lock else files).first()
-    if file is None or not (
-        file.deleted_at is None or MemoryFile.objects.restorable(user_id).filter(pk=file_id).exists()
-    ):
+    if file is None or is_gone(file.deleted_at):
         raise NotFound("There is no file with this id.")
     return file
 
@@ -89,30 +56,5 @@ def is_directory(user_id: UUID, path: str, *, without: UUID | None = None) -> bo
 def file_history(user_id: UUID, file_id: UUID) -> list[FileVersion]:
     """The versions of a file that are kept, newest first."""
     file = file_get(user_id, file_id)
-    revisions = list(MemoryFileRevision.objects.for_user(user_id).filter(file_id=file_id).order_by("version"))
-    return _versions(file, revisions)[::-1]
-
-
-def _versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> list[FileVersion]:
-    """Each revision tells which change ended it: that change made the version after it."""
-    first = revisions[0].version if revisions else 1
-    states = [(row.path, row.content, row.trust) for row in revisions]
-    states.append((file.path, file.content, file.trust))
-    origin = (CREATED, file.origin, "", file.created_at) if first == 1 else (KEPT, file.origin, "", None)
-    made = [origin, *((row.action, row.actor, row.reason, row.created_at) for row in revisions)]
-    return [
-        FileVersion(
-            version=number,
-            path=path,
-            content=content,
-            trust=trust,
-            action=action,
-            actor=actor,
-            reason=reason,
-            at=at or file.created_at,
-            current=number == first + len(revisions),
-        )
-        for number, ((path, content, trust), (action, actor, reason, at)) in enumerate(
-            zip(states, made, strict=True), start=first
-        )
-    ]
+    revisions = MemoryFileRevision.objects.for_user(user_id).filter(file_id=file_id).order_by("version")
+    return file_versions(file, list(revisions))[::-1]

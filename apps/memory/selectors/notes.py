@@ -7,8 +7,8 @@ from django.db.models import F, FloatField, QuerySet, Value
 from django.db.models.functions import Cast, Greatest
 
 from apps.core.errors import NotFound
+from apps.memory.database.statements import cycle_read
 from apps.memory.models import Memory
-from apps.memory.rows import cycle_read
 
 PRIORITY_FLOOR = 0.05
 """A note whose present priority is below this is faded: left out of injection, marked by `memory_search`."""

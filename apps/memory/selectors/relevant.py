@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from apps.core.errors import InvalidInput
 from apps.core.text import clean_text
+from apps.memory.database.folding import fold
 from apps.memory.fields import MAX_TAG_CHARS
-from apps.memory.folding import fold
 from apps.memory.models import Memory, Status
 
 from .notes import PRIORITY_FLOOR, current_cycle, memories_by_id

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.memory.folding import SQL_NAME
+from apps.memory.database.folding import SQL_NAME
 
 _STRUCTURE = frozenset(',[]"\\')
 """What stands between the tags in their JSON, and what is written otherwise inside them."""

@@ -5,10 +5,10 @@ from typing import Any
 from django.utils import timezone
 
 from apps.memory.fields import TIER_DEFAULTS, check_validity
-from apps.memory.indexing import INDEXED_FIELDS, notes_reindex
+from apps.memory.history.states import note_state
+from apps.memory.indexing.notes import INDEXED_FIELDS, notes_reindex
 from apps.memory.models import Action, Memory, MemoryRevision, Tier
 from apps.memory.selectors import current_cycle
-from apps.memory.states import note_state
 
 from .provenance import Change
 from .revisions import revision_keep

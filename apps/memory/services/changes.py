@@ -7,9 +7,9 @@ from django.db import transaction
 
 from apps.core.errors import Conflict, NotFound
 from apps.memory.fields import MemoryChanges, clean_changes
+from apps.memory.history.states import state_values
 from apps.memory.models import Action, Memory, MemoryRevision, Proposal, Status, Trust
 from apps.memory.selectors import memory_get
-from apps.memory.states import state_values
 from apps.memory.trust import least_trust
 
 from .applying import change_apply

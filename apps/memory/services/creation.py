@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.ids import uuid7
+from apps.memory.database.statements import notes_insert
 from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
-from apps.memory.indexing import notes_index
+from apps.memory.indexing.notes import notes_index
 from apps.memory.models import Memory, Tier
-from apps.memory.rows import notes_insert
 from apps.memory.selectors import current_cycle
 
 from .provenance import FROM_USER, Provenance

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.memory.indexing import notes_reindex
+from apps.memory.indexing.notes import notes_reindex
 from apps.memory.models import Action, DecayCycle, Memory, MemoryEdge, MemoryRevision, Status
 from apps.memory.selectors import current_cycle, memory_get
 from apps.search.documents import Source

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.core.errors import Conflict, NotFound
-from apps.memory.file_indexing import files_index
+from apps.memory.indexing.files import files_index
 from apps.memory.models import FileAction, MemoryFile, MemoryFileRevision
 from apps.memory.selectors.files import file_at, file_get
 from apps.search.documents import Source

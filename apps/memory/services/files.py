@@ -12,9 +12,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
-from apps.memory.file_indexing import files_index
 from apps.memory.files.paths import ROOT, clean_path, inside, parents
 from apps.memory.files.texts import check_size, clean_file_text, inserted, replaced
+from apps.memory.indexing.files import files_index
 from apps.memory.models import MAX_PATH_CHARS, FileAction, MemoryFile, Trust
 from apps.memory.selectors.files import file_at, files_in, is_directory
 from apps.memory.trust import least_trust

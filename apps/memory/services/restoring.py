@@ -6,8 +6,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.core.errors import NotFound
-from apps.memory.indexing import notes_reindex
-from apps.memory.models import KEEP_DELETED, Action, Memory, MemoryRevision, Status
+from apps.memory.indexing.notes import notes_reindex
+from apps.memory.models import Action, Memory, MemoryRevision, Status, is_gone
 from apps.memory.selectors import current_cycle
 
 from .changes import memory_undo
@@ -23,7 +23,7 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     more than 30 days ago, swept or not.
     """
     note = Memory.objects.with_deleted(user_id).select_for_update().filter(pk=memory_id).first()
-    if note is None or _is_past(note):
+    if note is None or is_gone(note.deleted_at):
         raise NotFound("There is no note with this id that could be restored.")
     if note.status == Status.SUPERSEDED:
         replaced = _ended_by(note, Action.SUPERSEDED, Action.MERGED)
@@ -39,10 +39,6 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     note.save(update_fields=["status", "deleted_at", "updated_at"])
     notes_reindex(user_id, [note])
     return note
-
-
-def _is_past(note: Memory) -> bool:
-    return note.deleted_at is not None and note.deleted_at <= timezone.now() - KEEP_DELETED
 
 
 def _ended_by(note: Memory, *actions: Action) -> MemoryRevision | None:

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db.models import Max
 
+from apps.memory.history.states import note_state
 from apps.memory.models import Action, Memory, MemoryRevision
-from apps.memory.states import note_state
 
 from .provenance import MAX_REASON_CHARS, Change
 

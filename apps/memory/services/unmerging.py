@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from apps.core.errors import Conflict
+from apps.memory.history.states import state_values
 from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status
-from apps.memory.states import state_values
 
 from .applying import change_apply
 from .deletion import memory_delete

@@ -7,11 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnlyAdmin
-
-from .models import MemoryFile, MemoryFileRevision, Origin
-from .services import Change
-from .services.file_history import file_erase
-from .services.files import file_delete
+from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
+from apps.memory.services import Change
+from apps.memory.services.file_history import file_erase
+from apps.memory.services.files import file_delete
 
 BY_ADMIN = Change(actor=Origin.USER, reason="in the admin")
 

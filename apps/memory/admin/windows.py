@@ -7,9 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnlyAdmin
-
-from .capture.services import windows_retry
-from .models import CaptureLease, CaptureWindow
+from apps.memory.capture.services import windows_retry
+from apps.memory.models import CaptureLease, CaptureWindow
 
 
 @admin.register(CaptureWindow)

@@ -11,14 +11,10 @@ from django.http import HttpRequest
 
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 from apps.core.errors import IzzyError
-
-from . import capture_admin as capture_admin
-from . import file_admin as file_admin
-from . import receipt_admin as receipt_admin
-from . import services
-from .fields import clean_changes
-from .models import DecayCycle, Memory, MemoryEdge, MemoryRevision, Origin, Status
-from .services import Change
+from apps.memory import services
+from apps.memory.fields import clean_changes
+from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision, Origin, Status
+from apps.memory.services import Change
 
 BY_ADMIN = Change(actor=Origin.USER, reason="in the admin")
 EDITABLE = ("content", "tier", "kind", "importance", "tags", "category", "valid_from", "valid_to")

@@ -3,8 +3,7 @@
 from django.contrib import admin
 
 from apps.core.admin import ReadOnlyAdmin
-
-from .models import PurgeReceipt
+from apps.memory.models import PurgeReceipt
 
 
 @admin.register(PurgeReceipt)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from apps.memory.history.spans import MAX_FORMER, SEARCHABLE, Span, spans_of
+from apps.memory.models import Memory, MemoryRevision
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index, documents_remove
-
-from .former import MAX_FORMER, SEARCHABLE, Span, spans_of
-from .models import Memory, MemoryRevision
 
 INDEXED_FIELDS = frozenset({"content", "status", "valid_from", "valid_to"})
 """A change of one of these needs `notes_reindex`."""

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from apps.memory.models import MemoryFile
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index, documents_remove
-
-from .models import MemoryFile
 
 
 def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:

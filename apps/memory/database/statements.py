@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Field, JSONField, TextField
 
-from .models import DecayCycle, Memory
+from apps.memory.models import DecayCycle, Memory
 
 
 def notes_insert(notes: Sequence[Memory]) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .fields import clean_time
-from .models import Memory, MemoryRevision, Status
+from apps.memory.fields import clean_time
+from apps.memory.models import Memory, MemoryRevision, Status
 
 SEARCHABLE = frozenset({Status.ACTIVE, Status.SUPERSEDED})
 """Superseded notes stay in the index: a search `as_of` an earlier time finds them, one of today does not."""

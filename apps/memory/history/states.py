@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from .fields import clean_time
-from .models import Memory, MemoryRevision, Status
+from apps.memory.fields import clean_time
+from apps.memory.models import Memory, MemoryRevision, Status
 
 _PLAIN = ("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust")
 _TIMES = ("valid_from", "valid_to")

@@ -1,0 +1,1 @@
+"""SQL beyond the ORM: comparing texts whatever their case, looking into tags, statements written by hand."""
