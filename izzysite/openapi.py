@@ -1,6 +1,5 @@
 """What the OpenAPI description says beyond the views: how to sign in, and the one shape of errors."""
 
-import re
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -18,8 +17,6 @@ ERROR_RESPONSE = {
     "description": "What went wrong, for every status from 400 on.",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
 }
-
-VERBS = {"get": "read", "post": "add to", "patch": "change", "delete": "delete"}
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
@@ -51,14 +48,18 @@ def add_summaries(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Post-processing hook: each operation says in a line what it does, and stands with those of its kind."""
     for path, operations in result.get("paths", {}).items():
         kind = path.removeprefix("/api/v1/").partition("/")[0]
-        for method, operation in operations.items():
+        for operation in operations.values():
             operation["tags"] = [kind]
-            first = operation.get("description", "").strip().split("\n\n")[0].replace("\n", " ")
-            sentence = re.sub(r"^`[^`]*`(: )?", "", first).split(". ")[0].rstrip(".;")
-            verb = "list" if method == "get" and not path.endswith("}/") else VERBS.get(method, method)
-            operation.setdefault("summary", upper_first(sentence or f"{verb} {kind}"))
+            sentence, rest = _parted(operation.pop("description", ""))
+            operation.setdefault("summary", sentence)
+            if rest:
+                operation["description"] = rest
     return result
 
 
-def upper_first(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _parted(text: str) -> tuple[str, str]:
+    """The first sentence as a plain line, and what else there is to say, without the line breaks of the source."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    sentence, _, rest = paragraphs[0].partition(". ")
+    more = [part for part in (rest, *paragraphs[1:]) if part]
+    return sentence.rstrip(".;").replace("`", ""), "\n\n".join(more)

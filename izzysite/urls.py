@@ -28,6 +28,7 @@ urlpatterns = [
     path("api/docs/", SwaggerView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include(api_urlpatterns)),
     path("", include("apps.accounts.urls")),
+    path("", include("apps.agent.urls")),
     path("", include("apps.memory.urls")),
     path("", include("apps.capabilities.urls")),
     path("", include("apps.builder.urls")),

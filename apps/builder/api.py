@@ -61,6 +61,7 @@ class BuildsView(BuilderView):
         responses=page_of("BuildPage", BuildOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
+        """List builds, newest first."""
         state = request.query_params.get("state", "")
         if state and state not in State.values:
             raise InvalidInput(f"state is one of {', '.join(State.values)}.", field="state")
@@ -75,6 +76,7 @@ class BuildsView(BuilderView):
         responses={200: BuildRequestedOutput, 202: BuildRequestedOutput},
     )
     def post(self, request: Request) -> Response:
+        """Have a capability built or changed. Answers at once; the build goes on by itself."""
         body = self.body()
         if body.get("capability") is not None:
             build = services.build_change(
@@ -106,6 +108,7 @@ class BuildView(BuilderView):
         responses=BuildDetailOutput,
     )
     def get(self, request: Request, build_id: str) -> Response:
+        """Read a build with its messages, its transcript and what it used."""
         brief = request.query_params.get("transcript", "").lower() in {"false", "0", "no"}
         return Response(build_detail_json(build_get(self.user_id, build_id), brief=brief))
 
@@ -123,6 +126,7 @@ class BuildEventsView(BuilderView):
         responses={(200, "text/event-stream"): OpenApiResponse(OpenApiTypes.STR, "The messages.")},
     )
     def get(self, request: Request, build_id: str) -> HttpResponseBase:
+        """Follow a build as server-sent events. `Last-Event-ID` goes on where a connection broke off."""
         build = build_get(self.user_id, build_id)
         after = _number(request.headers.get("Last-Event-ID", ""))
         response = StreamingHttpResponse(build_stream(build.pk, after), content_type="text/event-stream")
@@ -136,6 +140,7 @@ class BuildAnswerView(BuilderView):
 
     @extend_schema(operation_id="build_answer", request=BuildAnswerInput, responses=BuildDetailOutput)
     def post(self, request: Request, build_id: str) -> Response:
+        """Answer what the builder asks, or allow or decline the hosts it wants."""
         body = self.body()
         services.build_answer(
             user_id=self.user_id,
@@ -152,6 +157,7 @@ class BuildCancelView(BuilderView):
 
     @extend_schema(operation_id="build_cancel", request=None, responses={202: BuildOutput})
     def post(self, request: Request, build_id: str) -> Response:
+        """Cancel a build that still goes on."""
         build = services.build_cancel(user_id=self.user_id, build_id=build_id)
         return Response(build_json(build), status=202)
 
@@ -165,6 +171,7 @@ class BuildRetryView(BuilderView):
         responses={200: BuildRequestedOutput, 202: BuildRequestedOutput},
     )
     def post(self, request: Request, build_id: str) -> Response:
+        """Start a failed or cancelled build once more."""
         return _requested(services.build_retry(user_id=self.user_id, build_id=build_id))
 
 

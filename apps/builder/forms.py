@@ -41,7 +41,7 @@ class RepairForm(PlainForm):
     """A repair of a tool that failed."""
 
     feedback = forms.CharField(
-        label="Anything that may help (optional)",
+        label="Anything that may help",
         max_length=MAX_FEEDBACK_CHARS,
         required=False,
         help_text="The builder gets the input and the error of the failed run.",

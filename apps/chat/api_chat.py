@@ -90,6 +90,7 @@ class ChatView(TurnView):
 
     @extend_schema(request=ChatInput, responses=RESPONSES, operation_id="chat")
     def post(self, request: Request) -> HttpResponseBase:
+        """Send a message and get the answer, as a whole or as server-sent events."""
         body = body_of(request)
         message = services.UserMessage(
             text=clean_text(body.get("message"), field="message", max_chars=MAX_MESSAGE_CHARS),
@@ -108,6 +109,7 @@ class RetryView(TurnView):
 
     @extend_schema(request=None, responses=RESPONSES, operation_id="conversation_retry")
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
+        """Answer the newest message once more, in place of the answer it has."""
         body = body_of(request)
         stream = bool(flag(body, "stream", False))
         sent = services.turn_retry(
@@ -121,6 +123,7 @@ class AnswerView(TurnView):
 
     @extend_schema(request=AnswerInput, responses=RESPONSES, operation_id="conversation_answer")
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
+        """Answer a question that a turn waits with. The turn then goes on."""
         body = body_of(request)
         stream = bool(flag(body, "stream", False))
         call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.ANSWER)
@@ -157,6 +160,7 @@ class ApproveView(AnswerView):
 
     @extend_schema(request=ApproveInput, responses=RESPONSES, operation_id="conversation_approve")
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
+        """Allow or decline a tool call that a turn waits with. The turn then goes on."""
         body = body_of(request)
         stream = bool(flag(body, "stream", False))
         call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
@@ -170,6 +174,7 @@ class StopView(UserView):
 
     @extend_schema(request=None, responses={202: StopOutput}, operation_id="conversation_stop")
     def post(self, request: Request, conversation_id: str) -> Response:
+        """Stop the running turn. What was said so far stays."""
         conversation: Conversation = conversation_get(self.user_id, conversation_id)
         asked = services.turn_stop(user_id=self.user_id, conversation_id=conversation.id)
         kick_soon(conversation.id)

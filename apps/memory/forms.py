@@ -6,6 +6,7 @@ from django import forms
 
 from apps.core.errors import IzzyError
 
+from .addressing import addressed
 from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MemoryChanges
 from .models import Kind, Memory, Origin, Status, Tier
 
@@ -41,6 +42,8 @@ class NoteForm(forms.Form):
         values: dict[str, Any] = {name: getattr(note, name) for name in cls.base_fields}
         form = cls(initial={**values, "tags": ", ".join(note.tags)}, prefix=str(note.pk))
         form.fields["content"].widget.attrs["autofocus"] = True
+        if addressed(note.content) != note.content:
+            form.fields["content"].help_text = "In the text that Izzy keeps you are “the user”."
         return form
 
     def changes(self) -> MemoryChanges:

@@ -30,7 +30,7 @@ def check_embedder() -> CheckResult:
             f"{waiting:,} passages are found by keywords alone: {wanted} {state}.",
             "They are embedded when it answers.",
         )
-    return CheckResult(True, f"Search by meaning and keywords with {wanted}.")
+    return CheckResult(True, f"Search goes by meaning and by words. The embedder is {wanted}.")
 
 
 def connect_embedder() -> CheckResult:

@@ -16,6 +16,3 @@ startCopyButtons();
 startMenus();
 startShortcuts();
 startSidebar();
-
-// On a phone the tabs scroll sideways: the present one is in sight.
-document.querySelector('.tabs [aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.accounts.services import preferences_update
 from apps.agent.models import ModelCall, ToolCall
 from apps.agent.pricing import priced
 from apps.agent.selectors import turn_usage
@@ -145,3 +147,38 @@ def test_the_admin_lists_calls_without_reading_what_is_heavy(
         assert browser.get(f"/admin/agent/{name}/?q=think").status_code == 200
     call = ToolCall.objects.for_user(admin).get()
     assert b"x" * 100 in browser.get(f"/admin/agent/toolcall/{call.pk}/change/").content
+
+
+def test_the_page_adds_up_what_belongs_together_and_names_it(
+    alice: User, bob: User, sign_in: Callable[[User], Client]
+) -> None:
+    a_call(alice, purpose="gate", output_tokens=10, cost_usd=Decimal("0.20"))
+    a_call(alice, purpose="extraction", output_tokens=30, cost_usd=Decimal("1.05"))
+    a_call(bob, output_tokens=77_000)
+    ToolCall.objects.create(user=alice, name="memory_search", round=1, position=0)
+    ToolCall.objects.create(user=alice, name="cap_dice_roller", round=1, position=1, is_error=True)
+    page = sign_in(alice).get("/usage/").content.decode()
+    assert page.count("Remembering by itself") == 1
+    assert "$1.25" in page
+    assert "Search memories" in page
+    assert ">dice_roller<" in page
+    assert "memory_search" not in page
+    assert "77,000" not in page
+
+
+def test_the_page_shows_the_days_that_were_chosen(alice: User, sign_in: Callable[[User], Client]) -> None:
+    a_call(alice, at=timezone.now() - timedelta(days=20), output_tokens=4_321)
+    client = sign_in(alice)
+    assert "4,321" in client.get("/usage/").content.decode()
+    assert "Nothing used in these 7 days" in client.get("/usage/?days=7").content.decode()
+    assert "4,321" in client.get("/usage/?days=1000000").content.decode()
+
+
+def test_days_are_those_of_whoever_looks(alice: User, sign_in: Callable[[User], Client]) -> None:
+    """Half past eleven in the evening of New York is the next day in Greenwich."""
+    preferences_update(user_id=alice.pk, time_zone="America/New_York")
+    here = ZoneInfo("America/New_York")
+    late = (timezone.now().astimezone(here) - timedelta(days=3)).replace(hour=23, minute=30)
+    a_call(alice, at=late, cost_usd=Decimal("0.50"))
+    page = sign_in(alice).get("/usage/").content.decode()
+    assert f"most on {late:%-d %B}: $0.50" in page

@@ -64,4 +64,5 @@ class LogView(UserView):
 
     @extend_schema(operation_id="conversations_log", responses=LogOutput)
     def get(self, request: Request, conversation_id: str) -> Response:
+        """Read turn by turn what the model chose to do and what came of it, oldest first."""
         return Response(decision_log(conversation_get(self.user_id, conversation_id)))

@@ -5,8 +5,12 @@ from datetime import date, datetime, timedelta
 from django import template
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 register = template.Library()
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
 @register.filter
@@ -22,6 +26,50 @@ def when(moment: datetime | None) -> str:
 def day(moment: datetime | None) -> str:
     """The same without the time of day."""
     return _day(timezone.localtime(moment).date(), timezone.localdate()) if moment is not None else ""
+
+
+@register.filter
+def moment(value: datetime | None) -> SafeString | str:
+    """`when` as a `<time>` that tells the whole date to whoever points at it; "" for none."""
+    return _element(value, when(value)) if value is not None else ""
+
+
+@register.filter
+def on_day(value: datetime | None) -> SafeString | str:
+    """`day` as such a `<time>`."""
+    return _element(value, day(value)) if value is not None else ""
+
+
+@register.filter
+def ago(value: datetime | None) -> SafeString | str:
+    """How long ago in its largest unit, from "just now" to "2 weeks ago", as such a `<time>`; older: the day."""
+    return _element(value, _ago(value)) if value is not None else ""
+
+
+def _ago(value: datetime) -> str:
+    seconds = (timezone.now() - value).total_seconds()
+    if seconds < MINUTE:
+        return "just now"
+    if seconds < HOUR:
+        return _counted(seconds, MINUTE, "minute")
+    if seconds < DAY:
+        return _counted(seconds, HOUR, "hour")
+    if seconds < 7 * DAY:
+        return _counted(seconds, DAY, "day")
+    return _counted(seconds, 7 * DAY, "week") if seconds < 28 * DAY else day(value)
+
+
+def _counted(seconds: float, unit: int, name: str) -> str:
+    count = int(seconds // unit)
+    return f"{count} {name}{'' if count == 1 else 's'} ago"
+
+
+def _element(value: datetime, words: str) -> SafeString:
+    local = timezone.localtime(value)
+    whole = date_format(local, "l j F Y, H:i:s")
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', local.isoformat("T", "seconds"), whole, words
+    )
 
 
 def _day(day: date, today: date) -> str:

@@ -12,9 +12,10 @@ from apps.accounts.access import SignedInRequest
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.memory import selectors, services
+from apps.memory.addressing import addressed
 from apps.memory.forms import NoteForm
+from apps.memory.history.versions import steps_of
 from apps.memory.models import Memory
-from apps.memory.versions import steps_of
 
 from .listing import rows_of
 
@@ -120,7 +121,7 @@ def undo(request: SignedInRequest, memory_id: str) -> HttpResponse:
 
 
 def _history(request: SignedInRequest, note: Memory, problem: str = "") -> HttpResponse:
-    steps = steps_of(selectors.note_history(request.user.pk, note.pk))
+    steps = steps_of(selectors.note_history(request.user.pk, note.pk), addressed)
     context = {"note": note, "steps": steps, "problem": problem}
     return render(request, "memory/_history.html", context, status=422 if problem else 200)
 

@@ -12,11 +12,11 @@ from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.memory.file_forms import FileForm
 from apps.memory.files.texts import human_size
+from apps.memory.history.versions import steps_of
 from apps.memory.models import MemoryFile
 from apps.memory.selectors.files import file_get, file_history, files_in
 from apps.memory.services import file_history as past
 from apps.memory.services import files as services
-from apps.memory.versions import steps_of
 
 from .cards import own_note
 

@@ -1,5 +1,6 @@
 """The review page: what waits for the user's word, and what cannot both be true."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -13,9 +14,11 @@ from apps.accounts.access import SignedInRequest
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.memory import selectors, services
+from apps.memory.addressing import addressed
+from apps.memory.history.diffs import text_diff
 from apps.memory.models import Memory, Status
 from apps.memory.review import services as review
-from apps.memory.review.selectors import pending_get, review_queue, waiting_of
+from apps.memory.review.selectors import Waiting, pending_get, review_queue, waiting_of
 
 from .cards import own_note
 
@@ -140,7 +143,7 @@ def _page(request: SignedInRequest, *, said: str = "", problem: str = "", status
     context = {
         "nav": "memory",
         "page": page,
-        "items": waiting_of(user_id, list(page)),
+        "items": _shown(waiting_of(user_id, list(page))),
         "contradictions": list(selectors.open_contradictions(user_id)[:CONTRADICTIONS_SHOWN]),
         "said": said,
         "problem": problem,
@@ -148,11 +151,21 @@ def _page(request: SignedInRequest, *, said: str = "", problem: str = "", status
     return render(request, "memory/review/page.html", context, status=status)
 
 
+def _shown(items: list[Waiting]) -> list[Waiting]:
+    """With the differences between the texts as the page shows them."""
+    return [
+        replace(item, diff=tuple(text_diff(addressed(item.other.content), addressed(item.note.content))))
+        if item.other and item.diff
+        else item
+        for item in items
+    ]
+
+
 def _card(request: SignedInRequest, key: UUID, **more: Any) -> HttpResponse:
     note = selectors.memory_get(request.user.pk, key)
     if note.status != Status.PENDING:
         return redirect("memory:review")
-    (item,) = waiting_of(request.user.pk, [note])
+    (item,) = _shown(waiting_of(request.user.pk, [note]))
     template = "memory/review/_card.html" if not more.get("form") else "memory/review/_form.html"
     return render(request, template, {"item": item, "focus": True, **more})
 
@@ -166,7 +179,7 @@ def _failed(
     except IzzyError:
         context = {"text": error.message, "note_id": key}
         return render(request, "memory/review/_decided.html", context, status=422)
-    (item,) = waiting_of(request.user.pk, [note])
+    (item,) = _shown(waiting_of(request.user.pk, [note]))
     template = "memory/review/_form.html" if form else "memory/review/_card.html"
     context = {"item": item, "form": form, "text": text, "problem": error.message}
     return render(request, template, context, status=422)

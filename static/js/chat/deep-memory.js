@@ -1,4 +1,5 @@
 // Deep memory on its card: the question is turned this way and that, searched from several angles, and what came of it.
+import { addressed } from "../core/addressing.js";
 import { h, icon } from "../core/dom.js";
 import { parsed, shorten } from "./format.js";
 import { MemoryCard } from "./memory-card.js";
@@ -21,7 +22,7 @@ export function deepLine(data) {
 export function deepParts(call) {
   const said = call.isError ? null : parsed(call.result)?.summary;
   const question = h("dl", { class: "tool-input" }, h("dt", {}, "question"), h("dd", {}, String(call.input.query ?? "")));
-  return [question, ...(said ? [h("p", { class: "deep-summary" }, said)] : []), deepSteps(call, call.state === "done")];
+  return [question, ...(said ? [h("p", { class: "deep-summary" }, addressed(said))] : []), deepSteps(call, call.state === "done")];
 }
 
 /** The steps so far, the newest with what belongs to it; from the events, else from the stored result. */
@@ -52,7 +53,7 @@ function memories(data, asCards) {
   const found = asList(data.memories).slice(0, SHOWN);
   if (data.status !== "found" || found.length === 0) return null;
   if (asCards) return h("ul", { class: "deep-cards deep-found" }, found.map((memory) => new MemoryCard({ ...memory, text: String(memory.text ?? "") }).element));
-  return h("ul", { class: "deep-found" }, found.map((memory) => h("li", {}, String(memory.text ?? ""))));
+  return h("ul", { class: "deep-found" }, found.map((memory) => h("li", {}, addressed(String(memory.text ?? "")))));
 }
 
 function asList(value) {

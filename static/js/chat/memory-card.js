@@ -1,4 +1,5 @@
 // A note on the chat page: read, corrected, deleted and brought back on the spot, through REST.
+import { addressed } from "../core/addressing.js";
 import { api } from "../core/api.js";
 import { h, iconButton } from "../core/dom.js";
 import { toastError } from "../core/toasts.js";
@@ -17,7 +18,7 @@ export class MemoryCard {
 
   read(note = null) {
     const tools = h("div", { class: "memory-tools" }, iconButton("edit", "Edit this memory", () => this.edit()), iconButton("trash", "Delete this memory", () => this.remove()));
-    this.element.replaceChildren(h("p", { class: "memory-text" }, this.text), h("div", { class: "memory-foot" }, note ?? h("span"), tools));
+    this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), h("div", { class: "memory-foot" }, note ?? h("span"), tools));
   }
 
   async edit() {
@@ -29,7 +30,7 @@ export class MemoryCard {
       return;
     }
     const field = h("textarea", { class: "input", "aria-label": "Memory", maxlength: "20000", value: this.text });
-    const form = h("form", { class: "memory-form" }, field, h("div", { class: "row" }, h("button", { class: "btn btn-primary btn-small" }, "Save"), h("button", { type: "button", class: "btn btn-quiet btn-small", onclick: () => this.back() }, "Cancel")));
+    const form = h("form", { class: "memory-form" }, field, this.#hint(), h("div", { class: "row" }, h("button", { class: "btn btn-primary btn-small" }, "Save"), h("button", { type: "button", class: "btn btn-quiet btn-small", onclick: () => this.back() }, "Cancel")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.save(field.value.trim());
@@ -42,6 +43,11 @@ export class MemoryCard {
     });
     this.element.replaceChildren(form);
     field.focus();
+  }
+
+  /** Why the text to edit is worded otherwise than the card. */
+  #hint() {
+    return addressed(this.text) === this.text ? null : h("p", { class: "faint small" }, "In the text that Izzy keeps you are “the user”.");
   }
 
   back(note = null) {
@@ -83,7 +89,7 @@ export class MemoryCard {
   showGone() {
     const undo = this.undoNote("Deleted", () => this.restore());
     this.element.classList.add("memory-gone");
-    this.element.replaceChildren(h("p", { class: "memory-text" }, this.text), h("div", { class: "memory-foot" }, undo));
+    this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), h("div", { class: "memory-foot" }, undo));
   }
 
   async restore() {
@@ -105,7 +111,7 @@ export class MemoryCard {
   fail(error) {
     if (error.status === 404) {
       this.element.classList.add("memory-gone");
-      this.element.replaceChildren(h("p", { class: "memory-text" }, this.text), h("div", { class: "memory-foot" }, h("span", { class: "memory-note" }, "No longer in memory")));
+      this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), h("div", { class: "memory-foot" }, h("span", { class: "memory-note" }, "No longer in memory")));
     } else {
       toastError(error);
     }

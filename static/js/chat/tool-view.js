@@ -5,6 +5,7 @@ import { inputRows, section } from "./tool-parts.js";
 import { describeCall, isStep, noteOf, progressText, waits } from "./tool-words.js";
 import { deepParts, deepSteps, isDeep } from "./deep-memory.js";
 import { fileParts, isFile } from "./file-card.js";
+import { foundParts } from "./found.js";
 import { notRun } from "./not-run.js";
 import { webParts } from "./web.js";
 import { askCard } from "./ask-cards.js";
@@ -104,7 +105,15 @@ export class ToolView {
 /** The parts of a call that has a card of its own; null for any other. */
 function readable(call) {
   if (isDeep(call)) return deepParts(call);
-  return isFile(call) ? fileParts(call) : webParts(call);
+  if (isFile(call)) return fileParts(call);
+  return webParts(call) ?? foundParts(call) ?? noteParts(call);
+}
+
+/** A note that was written or deleted is on its card; what is left to tell is how it is sorted. */
+function noteParts(call) {
+  if (!noteOf(call)) return null;
+  const { content, note_id: id, ...sorted } = call.input;
+  return Object.keys(sorted).length > 0 ? inputRows(sorted) : [];
 }
 
 /** A capability leads to its page; a tool of Izzy's own has a name that programs know it by. */

@@ -1,4 +1,5 @@
 // What a tool call is called on its card: a sentence about this call rather than the function's name.
+import { addressed } from "../core/addressing.js";
 import { deepLine } from "./deep-memory.js";
 import { notRun } from "./not-run.js";
 import { hostOf, webLine } from "./web.js";
@@ -104,7 +105,8 @@ function capabilityWords(call) {
 export function describeCall(call) {
   const words = WORDS[call.name] ?? (call.name.startsWith("cap_") ? capabilityWords : null);
   const [title, detail] = words ? words(call) : [humanName(call.name), firstText(call.input)];
-  return { title, detail: shorten(asText(detail)), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
+  const shown = NOTE_TOOLS.has(call.name) ? addressed(asText(detail)) : asText(detail);
+  return { title, detail: shorten(shown), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
 }
 
 /** Whether what a call wanted to remember has to be reviewed first. */
