@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .base import Limits, Progress
-from .bubblewrap.inside.children import end_of as end_of
+from .bubblewrap.inside.answers import end_of as end_of
 
 logger = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ ISOLATION = (
         "--unshare-uts",
         "--unshare-net",
         "--unshare-cgroup-try",
+        "--as-pid-1",
     ),
     *("--disable-userns", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--cap-drop", "ALL"),
     *("--die-with-parent", "--clearenv"),

@@ -18,20 +18,19 @@ def sandbox_niceness() -> int:
 
 
 def stand_back(leader: int, niceness: int) -> bool:
-    """All processes of the session and group that `leader` leads. False where the kernel wants to be asked again a little
-    later: it lets others than root change ten sessions a second."""
+    """All processes of the session and group that `leader` leads; answers as `session_stands_back`."""
     with contextlib.suppress(OSError):  # it has ended
         os.setpriority(os.PRIO_PGRP, leader, niceness)
+    return session_stands_back(leader, niceness)
+
+
+def session_stands_back(pid: int, niceness: int) -> bool:
+    """The session of this process. False where the kernel wants to be asked again a little later: it lets others than root
+    change ten sessions a second."""
     try:
-        descriptor = os.open(f"/proc/{leader}/autogroup", os.O_WRONLY)
+        with open(f"/proc/{pid}/autogroup", "r+b", buffering=0) as file:
+            if int((file.read().split() or [b"0"])[-1]) < niceness:
+                return file.write(str(niceness).encode()) is not None
     except OSError:
-        return True  # ended, or a kernel without
-    try:
-        os.write(descriptor, str(niceness).encode())
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
+        pass  # it has ended, or this is a kernel without
     return True

@@ -19,15 +19,17 @@ from typing import Any
 from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
 
 from . import processes
-from .niceness import stand_back
+from .niceness import session_stands_back
 
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
+SESSIONS_EVERY = 20
+"""Looks. A tool may open a session, or give its own its former share again."""
 SHARING_FACTOR = 4
 """Above so many times the limit nobody asks which pages are shared."""
-OVERHEAD_PROCESSES = 3
-"""bwrap's own first process, the runner and the kernel."""
+OVERHEAD_PROCESSES = 2
+"""The runner and the kernel."""
 
 
 @dataclass(eq=False)
@@ -40,6 +42,7 @@ class Watched:
     on_breach: Callable[[RunError], None]
     niceness: int
     stands_back: bool = False
+    looks: int = 0
     init: int = 0
     deadline: float = field(default=float("inf"))
     peak_bytes: int = 0
@@ -60,6 +63,11 @@ class Watched:
             message = f"It made more than {limits.files:,} files."
             return RunError(ErrorCode.LIMIT_EXCEEDED, message)
         return None
+
+    def keep_back(self, pids: list[int]) -> None:
+        self.looks += 1
+        if not self.stands_back or self.looks % SESSIONS_EVERY == 0:
+            self.stands_back = all(session_stands_back(pid, self.niceness) for pid in (self.root, *pids))
 
     def _memory(self, pids: list[int]) -> int:
         limit = self.limits.memory_bytes
@@ -117,8 +125,7 @@ class Watchdog(threading.Thread):
         found = self._table.look(item.root for item in watched)
         now = time.monotonic()
         for item in watched:
-            if not item.stands_back:
-                item.stands_back = stand_back(item.root, item.niceness)
+            item.keep_back(found[item.root])
             reason = item.breach(found[item.root], now)
             if reason is not None:
                 item.on_breach(reason)

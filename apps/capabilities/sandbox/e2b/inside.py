@@ -1,6 +1,6 @@
-"""Runs in the sandbox, on its own: calls `run(args)` of main.py and answers behind a mark that the tool does not know.
+"""Runs in the sandbox, on its own: calls `run(args)` of main.py and answers behind a mark that the tool does not print.
 
-Usage: `python3 inside.py`, with `job.json` beside it: `{mark, args, result_bytes, memory_bytes, cpu_seconds, file_bytes}`.
+`script` puts in what it shares with the local sandbox. Usage: `python3 inside.py`, with `job.json` beside it: `{mark, args, result_bytes, memory_bytes, cpu_seconds, file_bytes}`.
 The tool runs in a child and answers over a pipe; the parent prints that as the last line of standard output: the mark, then
 JSON in ASCII. The job is deleted before any code of the tool is run.
 """
@@ -13,12 +13,11 @@ import resource
 import select
 import signal
 import sys
-import traceback
 from typing import Any
 
+from apps.capabilities.sandbox.bubblewrap.inside.answers import checked, failure, flush, write_all
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRACEBACK_FRAMES = 12
-TRACEBACK_CHARS = 4000
 HEAD = 16
 """Characters of the length in front of an answer: the pipe may stay open in what the tool left running."""
 
@@ -47,7 +46,8 @@ def awaited(reading: int, pid: int) -> bytes:
             part = os.read(reading, 1_000_000)
             said += part
             if len(said) >= HEAD and len(said) >= HEAD + int(said[:HEAD]):
-                os.kill(pid, signal.SIGKILL)  # it has answered; threads that it left would keep it
+                if status is None:
+                    os.kill(pid, signal.SIGKILL)  # it has answered; threads that it left would keep it
                 return said[HEAD:]
             if part:
                 continue
@@ -71,19 +71,10 @@ def run_tool(job: dict[str, Any], writing: int) -> None:
         answer = checked(tool.run(job["args"]), job["result_bytes"])
     except BaseException as error:  # noqa: BLE001  also SystemExit: the answer says so
         answer = failure(error)
-    for stream in (sys.stdout, sys.stderr):
-        try:  # noqa: SIM105
-            stream.flush()
-        except Exception:  # noqa: BLE001, S110  a tool may have put anything in its place
-            pass
+    flush()
     said = json.dumps(answer).encode()
     write_all(writing, str(len(said)).zfill(HEAD).encode() + said)
     os._exit(0)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def set_limits(job: dict[str, Any]) -> None:
@@ -94,42 +85,6 @@ def set_limits(job: dict[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(limit, (value, value))
-
-
-def checked(result: object, limit: int) -> dict[str, Any]:
-    if not isinstance(result, str):
-        message = f"run(args) must return text (str), not {type(result).__name__}. Use json.dumps for data."
-        return {"code": "bad_result", "message": message}
-    size = len(result.encode("utf-8", "replace"))
-    if size > limit:
-        message = f"The result has {size:,} bytes; at most {limit:,} can be returned."
-        return {"code": "bad_result", "message": message}
-    return {"result": str(result)}
-
-
-def failure(error: BaseException) -> dict[str, Any]:
-    try:
-        code = "out_of_memory" if isinstance(error, MemoryError) else "raised"
-        return {"code": code, "message": traceback_tail(error)}
-    except BaseException:  # noqa: BLE001  a __str__ that raises; no memory left to format it
-        return {"code": "raised", "message": f"{type(error).__name__} (its text could not be made)"}
-
-
-def traceback_tail(error: BaseException) -> str:
-    """The last lines, without the frames of this file."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(HERE):
-        trace = trace.tb_next
-    lines = traceback.format_exception(type(error), error, trace, limit=-TRACEBACK_FRAMES)
-    return end_of("".join(lines).strip(), TRACEBACK_CHARS)
-
-
-def end_of(text: str, length: int) -> str:
-    """Its last characters, from the beginning of a word: half a secret could not be recognised and taken out."""
-    if len(text) <= length:
-        return text
-    words = text[-length:].split(None, 1)
-    return f"… {words[1]}" if len(words) == 2 else "…"
 
 
 def ended(status: int) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from apps.core.errors import InvalidInput
@@ -28,11 +27,11 @@ from ..paths import HOME, writable_path
 from .answers import InstallError, Problem, answer_error, code_error, timed_out
 from .network import network_for
 from .output import MarkedStream, Stream
+from .script import inside_script
 
 logger = logging.getLogger(__name__)
 
 OWN = "/home/user/.izzy"
-INSIDE = (Path(__file__).with_name("inside.py")).read_text(encoding="utf-8")
 KILL_SECONDS = 10.0
 GRACE_SECONDS = 5.0
 """Beyond a time limit, for the sandbox to say itself that it was reached."""
@@ -142,7 +141,7 @@ class E2BSandbox:
             "file_bytes": limits.file_bytes,
         }
         written = {writable_path(path): content for path, content in files.items()}
-        written |= {f"{OWN}/inside.py": INSIDE, f"{OWN}/job.json": json.dumps(job)}
+        written |= {f"{OWN}/inside.py": inside_script(), f"{OWN}/job.json": json.dumps(job)}
         entries = [{"path": path, "data": content} for path, content in written.items()]
         out, err, took = self._streams()
         marked = MarkedStream(out, mark)

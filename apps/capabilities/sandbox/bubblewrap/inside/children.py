@@ -7,16 +7,15 @@ import resource
 import sys
 
 from .files import HOME
+from .guarding import set_dumpable
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 LAYER = "/opt/deps"
 OWN_FOLDER = "/opt/izzy"
-TRACEBACK_FRAMES = 12
-TRACEBACK_LENGTH = 4000
+OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def in_child(descriptors: list[int], limits: dict[str, int], work: Callable[[], None]) -> None:
@@ -55,7 +54,11 @@ def execute(argv: list[str]) -> None:
 
 
 def prepare_python() -> None:
-    """Lines of output are seen as they are printed; the tool's own folder and its requirements can be imported."""
+    """A process as a tool expects it: lines of output are seen as they are printed, its own folder and its requirements can
+    be imported, and none of what serves it here, whose names it may use itself."""
+    set_dumpable(True)
+    for name in [name for name in sys.modules if name.partition(".")[0] == OWN_PACKAGE]:
+        del sys.modules[name]
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
     sys.path.remove(OWN_FOLDER)
@@ -63,38 +66,3 @@ def prepare_python() -> None:
     if os.path.isdir(LAYER):
         sys.path.append(LAYER)
     sys.argv[:] = ["main.py"]
-
-
-def flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:  # noqa: SIM105  contextlib is not loaded
-            stream.flush()
-        except Exception:  # noqa: S110, BLE001  a tool may have put anything in its place
-            pass
-
-
-def failure(error: BaseException) -> dict[str, Any]:
-    try:
-        code = "out_of_memory" if isinstance(error, MemoryError) else "raised"
-        return {"code": code, "message": traceback_tail(error)}
-    except BaseException:  # noqa: BLE001  a __str__ that raises; no memory left to format it
-        return {"code": "raised", "message": f"{type(error).__name__} (its text could not be made)"}
-
-
-def traceback_tail(error: BaseException) -> str:
-    """The last lines, without the frames of Izzy's own files."""
-    import traceback
-
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):
-        trace = trace.tb_next
-    lines = traceback.format_exception(type(error), error, trace, limit=-TRACEBACK_FRAMES)
-    return end_of("".join(lines).strip(), TRACEBACK_LENGTH)
-
-
-def end_of(text: str, length: int) -> str:
-    """Its last characters, from the beginning of a word: half a secret could not be recognised and taken out."""
-    if len(text) <= length:
-        return text
-    words = text[-length:].split(None, 1)
-    return f"… {words[1]}" if len(words) == 2 else "…"

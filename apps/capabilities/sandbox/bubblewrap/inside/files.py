@@ -2,7 +2,7 @@
 
 import os
 
-from .frames import write_all
+from .answers import write_all
 
 HOME = "/home/user"
 

@@ -7,6 +7,9 @@ import _json
 import os
 import select
 
+from .answers import write_all
+from .waiting import ended, kill
+
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
     from typing import Any
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 PIECE = 65536
 OWN, OF_A_TOOL = b"r", b"t"
 POLL_SECONDS = 0.01
+TOO_LONG = -9
 
 
 def send(descriptor: int, frame: dict[str, Any]) -> None:
@@ -33,12 +37,6 @@ def frame_bytes(frame: dict[str, Any]) -> bytes:
 
 def packed(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def to_json(value: object) -> str:
@@ -70,15 +68,9 @@ def await_frame(reading: int, pid: int, limit: int) -> bytes | int:
             if len(data) >= 4 + size and len(data) >= 4:
                 return bytes(data[4 : 4 + size])
             if size > limit and len(data) >= 4:
-                os.kill(pid, 9)
+                kill(pid)
+                return TOO_LONG
         elif exited is not None:
             return exited
         else:
-            done, status = os.waitpid(pid, os.WNOHANG if part is None else 0)
-            if done:
-                exited = exit_code(status)
-
-
-def exit_code(status: int) -> int:
-    """As subprocess has it: -N where signal N ended the process."""
-    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            exited = ended(pid, wait=part is not None)

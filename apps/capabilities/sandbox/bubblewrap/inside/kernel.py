@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import _socket
-import os
 
-from .children import failure, flush, in_child, prepare_python
+from .answers import failure, flush
+from .children import in_child, prepare_python
 from .frames import await_frame, frame_bytes, packed
+from .waiting import fork
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ class Kernel:
         """`descriptors` are those that the child must not have."""
         self.limit = limits["frame"]
         self.channel, inner = _socket.socketpair()
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             closed = [*descriptors, self.channel.detach()]
             in_child(closed, limits, lambda: serve_code(inner, limits["value"]))

@@ -1,4 +1,5 @@
-"""The first process within a sandbox: it takes jobs from the host and never runs a tool's code itself.
+"""The first process within a sandbox: it takes jobs from the host and never runs a tool's code itself. The kernel drops
+signals that it does not expect, so that a tool cannot end it, and `guarding` keeps tools from looking into it.
 
 Usage: JOBS FRAMES [listen]. JOBS is a stream socket: marshalled jobs come in, each after its length in four bytes, and with
 `listen` the listening socket of the proxy goes out. FRAMES is a pipe for the answers. Every job runs in a child that
@@ -7,6 +8,7 @@ answers over a pipe of its own: what a tool prints is never taken for an answer.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import _socket
 import marshal
 import os
@@ -14,7 +16,9 @@ import sys
 
 from .children import execute, in_child
 from .files import HOME, write_file
-from .frames import await_frame, exit_code, pass_on, send
+from .frames import await_frame, pass_on, send
+from .guarding import set_dumpable
+from .waiting import ended, fork, kill
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
@@ -27,6 +31,8 @@ JOB_PIECE = 1_000_000
 
 
 def main() -> None:
+    set_dumpable(False)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # Python's own handler would end it
     jobs = _socket.socket(fileno=int(sys.argv[1]))
     frames = int(sys.argv[2])
     for descriptor in (jobs.fileno(), frames):
@@ -102,10 +108,10 @@ class Runner:
             pass_on(self.frames, answer)
 
     def command(self, job: dict[str, Any]) -> None:
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             in_child(self.own_descriptors(), self.limits, lambda: execute(job["argv"]))
-        send(self.frames, {"exit": exit_code(os.waitpid(pid, 0)[1])})
+        send(self.frames, {"exit": ended(pid, wait=True)})
 
     def capability(self, job: dict[str, Any]) -> None:
         refused = self.written(job["files"])
@@ -113,7 +119,7 @@ class Runner:
             send(self.frames, refused)
             return
         reading, writing = os.pipe()
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             from .tool import run_tool
 
@@ -125,8 +131,7 @@ class Runner:
         if isinstance(answer, int):
             send(self.frames, {"exit": answer})
             return
-        os.kill(pid, 9)  # it has answered; threads it left running would keep it
-        os.waitpid(pid, 0)
+        kill(pid)  # it has answered; threads it left running would keep it
         pass_on(self.frames, answer)
 
     def written(self, files: dict[str, bytes]) -> dict[str, Any]:

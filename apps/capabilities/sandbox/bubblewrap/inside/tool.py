@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 
-from .children import failure, flush, prepare_python
-from .frames import frame_bytes, packed, write_all
+from .answers import checked, failure, flush, write_all
+from .children import prepare_python
+from .frames import frame_bytes, packed
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
@@ -25,14 +26,3 @@ def run_tool(args: dict[str, Any], writing: int, limit: int) -> None:
         answer = failure(error)
     flush()
     write_all(writing, packed(frame_bytes(answer)))
-
-
-def checked(result: object, limit: int) -> dict[str, Any]:
-    if not isinstance(result, str):
-        message = f"run(args) must return text (str), not {type(result).__name__}. Use json.dumps for data."
-        return {"code": "bad_result", "message": message}
-    size = len(result.encode("utf-8", "replace"))
-    if size > limit:
-        message = f"The result has {size:,} bytes; at most {limit:,} can be returned."
-        return {"code": "bad_result", "message": message}
-    return {"result": str(result)}

@@ -1,0 +1,73 @@
+"""Sandboxes leave the processor to the server and its worker, whichever way the kernel shares it out."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose
+from apps.capabilities.sandbox.bubblewrap import niceness, processes
+from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
+from apps.capabilities.sandbox.bubblewrap.watchdog import watchdog
+
+from .backend_suite import opened, spec, until
+
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+def nice_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[16])
+
+
+def group_nice_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/autogroup").read_text().split()[-1])
+
+
+def of_watchdog() -> int:
+    """How nice the thread is that starts them."""
+    return watchdog().call(lambda: os.getpriority(os.PRIO_PROCESS, 0)).result()
+
+
+async def test_every_process_of_a_sandbox_is_nicer_than_what_started_it(
+    bubblewrap: BubblewrapBackend,
+) -> None:
+    before = set(processes.descendants(os.getpid()))
+    expected = min(19, of_watchdog() + 5)
+    async with opened(bubblewrap, spec(purpose=Purpose.BUILD, limits=BUILD_LIMITS)) as sandbox:
+        assert (await sandbox.run_code("import os; os.getpriority(0, 0)")).value == str(expected)
+        told = await sandbox.run_command("nice; (setsid sleep 60 &); sleep 0.1")
+        assert told.stdout == f"{expected}\n"
+        started = set(processes.descendants(os.getpid())) - before
+        assert len(started) >= 4
+        assert {nice_of(pid) for pid in started} == {expected}
+    assert os.getpriority(os.PRIO_PROCESS, 0) < expected or expected == 19
+
+
+@pytest.mark.skipif(
+    not AUTOGROUP.exists() or AUTOGROUP.read_text().strip() != "1",
+    reason="this kernel does not share by sessions",
+)
+async def test_so_is_every_session_within_also_one_that_a_tool_opens(bubblewrap: BubblewrapBackend) -> None:
+    before = set(processes.descendants(os.getpid()))
+    expected = min(19, of_watchdog() + 5)
+    async with opened(bubblewrap, spec(purpose=Purpose.BUILD, limits=BUILD_LIMITS)) as sandbox:
+        running = asyncio.ensure_future(sandbox.run_command("echo 0 > /proc/self/autogroup; setsid sleep 60"))
+        await until(lambda: _sleeps(before) > 0)
+        await until(
+            lambda: (
+                {group_nice_of(pid) for pid in set(processes.descendants(os.getpid())) - before} == {expected}
+            )
+        )
+        running.cancel()
+
+
+def _sleeps(before: set[int]) -> int:
+    found = set(processes.descendants(os.getpid())) - before
+    return sum(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in found)
+
+
+def test_one_that_is_nice_already_starts_no_more_than_the_nicest(monkeypatch: pytest.MonkeyPatch) -> None:
+    for own, expected in ((0, 5), (10, 15), (17, 19), (19, 19)):
+        monkeypatch.setattr(os, "getpriority", lambda *_, own=own: own)
+        assert niceness.sandbox_niceness() == expected
