@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -16,6 +17,7 @@ from apps.builder.forms import ChangeForm, NewBuildForm, RepairForm
 from apps.builder.models import Build, State
 from apps.builder.selectors import build_get, build_seconds, build_usage, builds_for, transcript
 from apps.capabilities.models import Capability, Execution, Trigger
+from apps.capabilities.names import NAME
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.selection import current_backend
 from apps.capabilities.selectors import capability_get, execution_get, executions_of, version_waiting
@@ -41,6 +43,7 @@ def builds(request: SignedInRequest) -> HttpResponse:
     """The user's builds, newest first."""
     state = request.GET.get("state", "")
     name = request.GET.get("name", "")[:48]
+    name = name if NAME.fullmatch(name) else ""
     rows = builds_for(request.user.pk, state=state if state in State.values else "", name=name)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
@@ -48,6 +51,7 @@ def builds(request: SignedInRequest) -> HttpResponse:
         "page": page,
         "rows": [_line(row) for row in page],
         "state": state,
+        "name": name,
         "states": State.choices,
         "any": bool(page.paginator.count) or builds_for(request.user.pk).exists(),
     }
@@ -186,7 +190,8 @@ def _line(build: Build) -> dict[str, Any]:
 def _figures(build: Build) -> dict[str, Any]:
     usage = build_usage(build)
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    return {"usage": usage, "tokens": tokens, "seconds": build_seconds(build)}
+    days = settings.IZZY_BUILD_TRANSCRIPT_DAYS
+    return {"usage": usage, "tokens": tokens, "seconds": build_seconds(build), "days": days}
 
 
 def _transcript(build: Build) -> dict[str, Any]:

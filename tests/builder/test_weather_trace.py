@@ -149,7 +149,10 @@ async def test_the_weather_from_a_missing_tool_to_the_next_turn(
         "text": "weather_lookup is ready.",
         "capability": "weather_lookup",
         "version": 1,
+        "stage": "ready",
         "waits_for_approval": False,
+        "verified": True,
+        "problem": "",
         "hosts": [f"weather.test:{weather.port}"],
         "secrets": [],
     }

@@ -13,9 +13,13 @@ from apps.accounts.access import SignedInRequest
 from apps.capabilities import services
 from apps.capabilities.api_base import archive_response
 from apps.capabilities.examples import capability_retest
+from apps.capabilities.selectors import versions_of
 from apps.core.errors import IzzyError, NotFound, Unavailable
 
 from .shared import found, own
+
+APPROVED = "Approved. Izzy may use it now."
+APPROVED_UNTESTED = "Approved. Izzy runs its examples now, with what you allowed."
 
 
 @require_POST
@@ -40,9 +44,9 @@ def disable(request: SignedInRequest, capability: str) -> HttpResponse:
 def approve(request: SignedInRequest, capability: str) -> HttpResponse:
     """Allows the version that the page showed."""
     version = _number(request) or 0
-    return _done(
-        request, capability, services.capability_approve, "Approved. Izzy may use it now.", version=version
-    )
+    shown = next((row for row in versions_of(found(request, capability)) if row.number == version), None)
+    said = APPROVED_UNTESTED if shown and shown.is_unproven else APPROVED
+    return _done(request, capability, services.capability_approve, said, version=version)
 
 
 @require_POST

@@ -10,7 +10,13 @@ from django.shortcuts import render
 from apps.accounts.access import SignedInRequest
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.output import is_tampered
-from apps.capabilities.selectors import capability_get, retire_reason, secrets_missing, success_rate
+from apps.capabilities.selectors import (
+    capability_get,
+    retire_reason,
+    secrets_missing,
+    success_rate,
+    version_waiting,
+)
 from apps.core.errors import NotFound
 from apps.core.health import checks, recent_result
 
@@ -65,7 +71,7 @@ def page(
     status: int = 200,
 ) -> HttpResponse:
     """A page of one capability with its head and tabs."""
-    current = capability.current
+    current, waiting = capability.current, version_waiting(capability)
     frame = {
         "nav": "capabilities",
         "tab": tab,
@@ -76,6 +82,8 @@ def page(
         "retire": retire_reason(capability),
         "sandbox_problem": sandbox_problem(),
         "tampered": bool(current and is_tampered(current, capability.name)),
+        "waiting": waiting,
+        "waiting_secrets": secrets_missing(request.user.pk, waiting.secrets) if waiting else [],
         "missing_secrets": secrets_missing(request.user.pk, current.secrets) if current else [],
     }
     return render(request, template, {**frame, **context}, status=status)

@@ -1,9 +1,22 @@
-// What the builder asks: a question with a field for the answer, or a wish for hosts with yes and no.
+// What the builder asks: a question with a field for the answer, or a wish for hosts or secrets with yes and no.
 import { h, icon } from "../core/dom.js";
 
-/** respond({id, text} or {id, decision}) → promise; it rejects where the server refused. → {element, id} */
+const KINDS = { network: networkAsk, secrets: secretsAsk };
+
+/** respond({id, text} or {id, decision}) → promise; it rejects where the server refused. → {element, id, update?(missing)} */
 export function askOf(question, respond) {
-  return question.payload.kind === "network" ? networkAsk(question, respond) : questionAsk(question, respond);
+  return (KINDS[question.payload.kind] ?? questionAsk)(question, respond);
+}
+
+/** What a version may reach and read, as a list; a secret that is not stored yet leads to where it is entered. */
+export function permissionList({ hosts = [], secrets = [] }, missing = []) {
+  const enter = (name) => h("a", { href: `/settings/secrets/?name=${encodeURIComponent(name)}#new-secret`, target: "_blank", rel: "noopener" }, "not stored yet: add it");
+  return h(
+    "ul",
+    { class: "build-permissions" },
+    secrets.map((name) => h("li", {}, icon("key"), h("span", {}, "read your secret ", h("code", {}, name), ...(missing.includes(name) ? [" (", enter(name), ")"] : [])))),
+    hosts.map((host) => h("li", {}, icon("globe"), h("span", {}, "reach ", h("code", {}, host), " over the network"))),
+  );
 }
 
 function busyWhile(controls, work) {
@@ -30,6 +43,22 @@ function networkAsk(question, respond) {
   return { element, id: question.id };
 }
 
+function secretsAsk(question, respond) {
+  const decide = (decision) => busyWhile([yes, no], respond({ id: question.id, decision }));
+  const yes = h("button", { type: "button", class: "btn btn-primary", onclick: () => decide("allow") }, icon("check"), "Allow");
+  const no = h("button", { type: "button", class: "btn", onclick: () => decide("deny") }, "No");
+  const list = h("div", {}, permissionList(question.payload));
+  const element = h(
+    "section",
+    { class: "ask", "aria-label": "The builder asks for a secret" },
+    h("h3", {}, icon("key"), "May it use what is secret?"),
+    list,
+    h("p", { class: "muted small" }, `Izzy tests the tool with it. Neither the builder nor the chat sees its value. ${question.payload.hosts?.length ? "" : "It can send it nowhere: it reaches no network. "}Without an answer you are asked again when it is built.`),
+    h("div", { class: "ask-actions" }, yes, no),
+  );
+  return { element, id: question.id, update: (missing) => list.replaceChildren(permissionList(question.payload, missing)) };
+}
+
 function questionAsk(question, respond) {
   const id = `build-answer-${question.id}`;
   const field = h("textarea", { class: "input", id, rows: "2", maxlength: "4000", placeholder: "Your answer", required: true });
@@ -54,5 +83,6 @@ function questionAsk(question, respond) {
 
 function seconds(question) {
   const wait = question.payload.seconds ?? 60;
-  return wait === 60 ? "a minute" : `${wait} seconds`;
+  if (wait < 120) return wait === 60 ? "a minute" : `${wait} seconds`;
+  return `${Math.round(wait / 60)} minutes`;
 }

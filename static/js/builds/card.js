@@ -3,8 +3,8 @@
 import { api } from "../core/api.js";
 import { h, icon } from "../core/dom.js";
 import { toastError } from "../core/toasts.js";
-import { askOf } from "./ask.js";
-import { isOpen, linesOf, openQuestions, stateOf, titleOf } from "./words.js";
+import { askOf, permissionList } from "./ask.js";
+import { isOpen, linesOf, mayChange, openQuestions, stateOf, titleOf } from "./words.js";
 
 const FALLBACK_SECONDS = 5;
 
@@ -14,10 +14,12 @@ export class BuildCard {
   #asks = new Map();
   #timer = null;
 
-  /** actions: {say(text)} where there is a conversation to say something in; details: a link to the build's page. */
+  /** actions: {say(text)} where there is a conversation to say something in; details: a link to the build's page, where the
+   * reason of a failure stands in full and not in its first line. */
   constructor(id, actions = {}, { details = true } = {}) {
     this.id = id;
     this.actions = actions;
+    this.whole = !details;
     this.icon = h("span", { class: "tool-icon" }, icon("tool"));
     this.title = h("h3", { class: "build-title" }, "Building a capability");
     this.status = h("span", { class: "tool-status" });
@@ -25,6 +27,7 @@ export class BuildCard {
     this.steps = h("ol", { class: "build-steps" });
     this.history = h("details", { class: "build-history" }, h("summary", {}, "Steps"), this.steps);
     this.asks = h("div", { class: "build-asks" });
+    this.wish = h("div", { class: "build-wish", hidden: true });
     this.foot = h("div", { class: "build-foot" });
     this.link = details ? h("a", { class: "small", href: `/builds/${id}/` }, "Details") : null;
     this.element = h(
@@ -33,11 +36,14 @@ export class BuildCard {
       h("div", { class: "build-head" }, this.icon, this.title, this.status),
       this.now,
       this.asks,
+      this.wish,
       this.history,
       this.foot,
     );
     this.#draw();
     this.refresh();
+    // Who comes back from the page of secrets, or from another tab, finds the card as things are.
+    document.addEventListener("visibilitychange", () => !document.hidden && this.element.isConnected && mayChange(this.state) && this.refresh());
   }
 
   get state() {
@@ -71,7 +77,12 @@ export class BuildCard {
   /** Without an event for a while the rows are asked: the card never stands still while the build goes on. */
   #watch() {
     clearTimeout(this.#timer);
-    if (isOpen(this.state) && !this.gone) this.#timer = setTimeout(() => (this.element.isConnected ? this.refresh() : this.#watch()), FALLBACK_SECONDS * 1000);
+    if (this.#isMoving() && !this.gone) this.#timer = setTimeout(() => (this.element.isConnected ? this.refresh() : this.#watch()), FALLBACK_SECONDS * 1000);
+  }
+
+  #isMoving() {
+    const { state } = this;
+    return isOpen(state) || state === "testing" || (state === "secrets" && this.#build?.missing_secrets.length === 0);
   }
 
   #ordered() {
@@ -85,16 +96,17 @@ export class BuildCard {
   #draw() {
     const messages = this.#ordered();
     const { state } = this;
-    const lines = linesOf(messages);
+    const lines = linesOf(messages).filter((line) => !(this.whole && line.kind === "error"));
     this.element.dataset.state = state;
     this.title.textContent = titleOf(state, this.#name());
     this.status.replaceChildren(...statusOf(state, this.#build));
     const last = lines.at(-1);
-    this.now.textContent = nowText(state, last, this.#build);
+    this.now.textContent = nowText(state, last, this.#build, messages.at(-1), this.whole);
     this.now.hidden = !this.now.textContent;
     this.steps.replaceChildren(...lines.map((line) => h("li", { dataset: { kind: line.kind } }, line.text)));
     this.history.hidden = lines.length < 2;
     this.#drawAsks(isOpen(state) ? openQuestions(messages) : []);
+    this.#drawWish(state, messages.at(-1));
     this.#drawFoot(state);
   }
 
@@ -107,12 +119,21 @@ export class BuildCard {
       this.#asks.delete(id);
     }
     for (const question of questions) {
-      if (this.#asks.has(question.id)) continue;
-      const ask = askOf(question, (answer) => this.#post("answer", answer));
-      this.#asks.set(question.id, ask);
-      this.asks.append(ask.element);
+      if (!this.#asks.has(question.id)) {
+        const ask = askOf(question, (answer) => this.#post("answer", answer));
+        this.#asks.set(question.id, ask);
+        this.asks.append(ask.element);
+      }
+      this.#asks.get(question.id).update?.(this.#build?.missing_secrets ?? []);
     }
     this.asks.hidden = questions.length === 0;
+  }
+
+  /** What a version that is built asks for before it may run. */
+  #drawWish(state, last) {
+    const wish = ["approval", "secrets"].includes(state) ? last.payload : null;
+    this.wish.hidden = !wish;
+    if (wish) this.wish.replaceChildren(h("p", { class: "small" }, state === "approval" ? "It asks to" : "It is allowed to"), permissionList(wish, this.#build?.missing_secrets ?? []), h("p", { class: "muted small" }, wishNote(wish)));
   }
 
   #drawFoot(state) {
@@ -124,7 +145,8 @@ export class BuildCard {
     if (state === "approval") parts.push(this.#button("Approve", "btn btn-small btn-primary", () => this.#approve()));
     if (state === "done" && this.actions.say && this.#build?.request) parts.push(this.#button("Use it for what I asked", "btn btn-small", () => this.actions.say(`Use ${this.#name()} for what I asked.`)));
     if ((state === "failed" || state === "cancelled") && this.#build) parts.push(this.#button("Try again", "btn btn-small", () => this.#again()));
-    if (state === "done" || state === "approval") parts.push(h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open it"));
+    if (state === "failing") parts.push(h("a", { class: "btn btn-small", href: `/builds/new/?capability=${this.#name()}&execution=last` }, icon("tool"), "Have it fixed"));
+    if (["done", "approval", "secrets", "testing", "failing"].includes(state)) parts.push(h("a", { class: "btn btn-small", href: `/capabilities/${this.#name()}/` }, "Open it"));
     this.foot.replaceChildren(...parts, h("span", { class: "grow" }), ...(this.link ? [this.link] : []));
   }
 
@@ -154,8 +176,8 @@ export class BuildCard {
 
   async #approve() {
     try {
-      await api("POST", `/api/v1/capabilities/${this.#name()}/approve/`, { version: this.#build?.version });
-      this.foot.replaceChildren(h("span", { class: "badge badge-ok" }, icon("check"), "Approved"), h("a", { class: "small", href: `/capabilities/${this.#name()}/` }, "Open it"));
+      await api("POST", `/api/v1/capabilities/${this.#name()}/approve/`, { version: this.#ordered().at(-1).payload.version });
+      await this.refresh();
     } catch (error) {
       toastError(error);
       throw error;
@@ -181,8 +203,18 @@ export class BuildCard {
   }
 }
 
-function nowText(state, last, build) {
-  if (state === "failed") return build?.error?.message?.split("\n")[0] ?? last?.text ?? "";
+/** When it is tested, and what is in use until then. */
+function wishNote({ version, secrets }) {
+  const next = secrets.length > 0 ? "Izzy tests it as soon as it may and its secrets are stored" : "Izzy tests it as soon as it may";
+  return version > 1 ? `${next}. The version before stays in use until it has passed.` : `${next}.`;
+}
+
+function nowText(state, last, build, newest, whole) {
+  if (state === "failed") {
+    const reason = build?.error?.message ?? newest?.payload.text ?? "";
+    return whole ? reason : reason.split("\n")[0];
+  }
+  if (state === "failing") return newest.payload.problem;
   if (!isOpen(state)) return "";
   return last && last.kind !== "question" ? `${last.text}…`.replace(/[.…]+$/, "…") : "";
 }
@@ -191,6 +223,8 @@ function statusOf(state, build) {
   if (isOpen(state)) return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "being built")];
   if (state === "failed") return [h("span", { class: "badge badge-danger" }, "failed")];
   if (state === "cancelled") return [h("span", { class: "badge" }, "cancelled")];
-  if (state === "approval") return [h("span", { class: "badge badge-warn" }, "waits for you")];
+  if (state === "approval" || state === "secrets") return [h("span", { class: "badge badge-warn" }, "waits for you")];
+  if (state === "testing") return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "being tested")];
+  if (state === "failing") return [h("span", { class: "badge badge-danger" }, "failed its test")];
   return [h("span", { class: "badge badge-ok" }, icon("check"), build?.version > 1 ? `version ${build.version}` : "ready")];
 }

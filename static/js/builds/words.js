@@ -5,14 +5,20 @@ const TITLES = {
   running: (name) => `Building ${name}`,
   done: (name) => `${name} is ready`,
   approval: (name) => `${name} is built and waits for your approval`,
+  secrets: (name) => `${name} is built and needs a secret`,
+  testing: (name) => `${name} is being tested`,
+  failing: (name) => `${name} failed its test`,
   failed: (name) => `${name} could not be built`,
   cancelled: (name) => `Building ${name} was cancelled`,
 };
 
+/** What a complete build's version waits for, by its newest message. */
+const STAGES = { ready: "done", approval: "approval", secrets: "secrets", testing: "testing", failing: "failing" };
+
 /** The state a card shows, by its messages: what came last decides, whatever was fetched before. */
 export function stateOf(messages, fetched = "queued") {
   const last = messages.at(-1);
-  if (last?.type === "complete") return last.payload.waits_for_approval ? "approval" : "done";
+  if (last?.type === "complete") return STAGES[last.payload.stage] ?? "done";
   if (last?.type === "error") return last.payload.code === "cancelled" ? "cancelled" : "failed";
   if (["failed", "cancelled"].includes(fetched)) return fetched;
   return messages.length > 1 ? "running" : "queued";
@@ -23,6 +29,9 @@ export function titleOf(state, name) {
 }
 
 export const isOpen = (state) => state === "queued" || state === "running";
+
+/** Whether something may come without the user's doing, or from another of their tabs. */
+export const mayChange = (state) => isOpen(state) || ["approval", "secrets", "testing"].includes(state);
 
 /** Questions that nobody has answered: the answer is a later message that names the question. */
 export function openQuestions(messages) {
@@ -38,6 +47,7 @@ export function linesOf(messages) {
     if (message.type === "progress") lines.push({ text: payload.text, kind: payload.stage });
     else if (message.type === "question") lines.push({ text: payload.text, kind: "question", id: message.id });
     else if (message.type === "answer") lines.push({ text: answerText(payload), kind: "answer" });
+    else if (message.type === "complete") lines.push({ text: payload.text, kind: payload.stage === "failing" ? "error" : "complete" });
     else if (message.type === "error") lines.push({ text: payload.text, kind: "error" });
   }
   return lines;
