@@ -13,7 +13,7 @@ from apps.core.ids import uuid7
 from apps.memory.apps import sweep
 from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
 from apps.memory.selectors.files import file_history
-from apps.memory.services import BY_ASSISTANT, BY_USER, file_revisions
+from apps.memory.services import BY_ASSISTANT, BY_USER, revisions
 from apps.memory.services.file_history import file_restore, file_undo
 from apps.memory.services.files import file_delete, file_rename, file_replace, file_update, file_write
 from apps.search.documents import Scope, Source
@@ -139,7 +139,7 @@ def test_after_thirty_days_nothing_is_left(alice: User) -> None:
 
 
 def test_old_versions_give_way(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_revisions, "MAX_REVISIONS", 3)
+    monkeypatch.setattr(revisions, "MAX_FILE_REVISIONS", 3)
     file = write(alice, "0")
     for number in range(1, 7):
         write(alice, str(number))

@@ -1,11 +1,19 @@
-"""What an item rests on: whose words it repeats, and whether they are new."""
+"""What an item rests on: who said it when, how far that is to be trusted, and whether it is new."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
-from apps.memory.models import Trust
+from django.utils import timezone
+
+from apps.memory.models import Origin, Trust
+from apps.memory.services import Change, Provenance
 from apps.memory.trust import least_trust
-from apps.memory.trust.grounding import rephrases
+from apps.memory.trust.grounding import rephrases, telling_text
 
+from .claims import Claimed
+from .items import Item
 from .said import Segment
 
 
@@ -22,7 +30,67 @@ def trust_of_item(content: str, evidence: Sequence[int], segments: Sequence[Segm
     return least_trust(Trust.USER, *(segment.trust for segment in segments))
 
 
-def is_read_before(evidence: Iterable[int], segments: Sequence[Segment]) -> bool:
-    """Whether an item rests on nothing but what the window before held."""
-    places = list(evidence)
-    return bool(places) and all(segments[place].seen for place in places)
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An item with what it rests on in its window: the segments it cites, or all where it cites none."""
+
+    item: Item
+    user_id: UUID
+    conversation_id: UUID
+    trust: Trust
+    cited: Sequence[Segment]
+
+    @classmethod
+    def of(cls, item: Item, window: Claimed) -> "Statement":
+        words = telling_text(item.content, {"tags": item.tags})
+        return cls(
+            item=item,
+            user_id=window.user_id,
+            conversation_id=window.conversation_id,
+            trust=trust_of_item(words, item.evidence, window.segments),
+            cited=[window.segments[place] for place in item.evidence] or window.segments,
+        )
+
+    @property
+    def is_read_before(self) -> bool:
+        """Whether it rests on nothing but what the window before held."""
+        return bool(self.item.evidence) and all(segment.seen for segment in self.cited)
+
+    @property
+    def said_at(self) -> datetime:
+        return max(segment.said_at for segment in self.cited)
+
+    @property
+    def messages(self) -> set[UUID]:
+        return {segment.message for segment in self.cited}
+
+    @property
+    def source_message(self) -> UUID:
+        """The message that a note made of it names as its source."""
+        fresh = [segment for segment in self.cited if not segment.seen]
+        return (fresh or self.cited)[0].message
+
+    @property
+    def valid_from(self) -> datetime:
+        """Since when it is true: what was said, else when it was said; never ahead, or search would not find it yet."""
+        now, told = timezone.now(), self.item.valid_from
+        return min(told if told and told <= now else self.said_at, now)
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(
+            origin=Origin.EXTRACTION,
+            trust=self.trust,
+            conversation_id=self.conversation_id,
+            message_id=self.source_message,
+        )
+
+    def change(self, reason: str) -> Change:
+        return Change(
+            actor=Origin.EXTRACTION,
+            reason=reason,
+            trust=self.trust,
+            sensitive=self.item.sensitive,
+            conversation_id=self.conversation_id,
+            message_id=self.source_message,
+        )

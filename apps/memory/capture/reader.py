@@ -21,7 +21,7 @@ from . import calls, claims, nearest
 from .applying import window_apply
 from .claims import Claimed, LeaseLost, tokens_of
 from .items import Dropped, Item, checked_items
-from .outcome import Outcome
+from .outcome import Counts, Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ SERVER_FAULTS = frozenset(
 
 
 @dataclass(slots=True)
-class Tally:
+class Tally(Counts):
     """What came of the windows that were read."""
 
     windows: int = 0
@@ -48,20 +48,10 @@ class Tally:
     idle: int = 0
     repeated: int = 0
     failed: int = 0
-    added: int = 0
-    merged: int = 0
-    superseded: int = 0
-    pending: int = 0
-    skipped: int = 0
-    injected_again: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     problems: list[str] = field(default_factory=list)
     server_down_for: timedelta | None = None
-
-    def count(self, outcome: Outcome) -> None:
-        for name in ("added", "merged", "superseded", "pending", "skipped", "injected_again"):
-            setattr(self, name, getattr(self, name) + getattr(outcome, name))
 
 
 async def has_model() -> bool:

@@ -12,9 +12,9 @@ from apps.memory.selectors.files import file_at, file_get
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
-from .file_revisions import file_revision_keep
 from .files import check_free, check_room, owner_lock
 from .provenance import BY_USER, Change
+from .revisions import file_revision_keep
 
 
 @transaction.atomic

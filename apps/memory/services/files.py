@@ -19,8 +19,8 @@ from apps.memory.models import MAX_PATH_CHARS, FileAction, MemoryFile, Trust
 from apps.memory.selectors.files import file_at, files_in, is_directory
 from apps.memory.trust import least_trust
 
-from .file_revisions import file_revision_keep
 from .provenance import BY_USER, Change
+from .revisions import file_revision_keep
 
 MAX_FILES = 5_000
 """Files of one user."""

@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Max, Model, QuerySet
 
 from apps.memory.history.states import note_state
-from apps.memory.models import Action, Memory, MemoryRevision
+from apps.memory.models import Action, FileAction, Memory, MemoryFile, MemoryFileRevision, MemoryRevision
 
 from .provenance import MAX_REASON_CHARS, Change
+
+MAX_FILE_REVISIONS = 200
+"""Versions kept of one file; the oldest go first."""
 
 
 def revision_keep(
@@ -19,14 +22,36 @@ def revision_keep(
     `merged` those it takes in.
     """
     kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
-    newest = kept.aggregate(version=Max("version"))["version"] or 0
     return MemoryRevision.objects.create(
         user_id=note.user_id,
         memory_id=note.pk,
-        version=newest + 1,
+        version=_newest(kept) + 1,
         content=note.content,
         state=note_state(note, cycle) | ({"change": more} if more else {}),
         action=action,
         actor=change.actor,
         reason=change.reason[:MAX_REASON_CHARS],
     )
+
+
+def file_revision_keep(file: MemoryFile, *, action: FileAction, change: Change) -> None:
+    """Store what a file is, before `action` changes it."""
+    kept = MemoryFileRevision.objects.for_user(file.user_id).filter(file_id=file.pk)
+    version = _newest(kept) + 1
+    MemoryFileRevision.objects.create(
+        user_id=file.user_id,
+        file_id=file.pk,
+        version=version,
+        path=file.path,
+        content=file.content,
+        trust=file.trust,
+        action=action,
+        actor=change.actor,
+        reason=change.reason[:MAX_REASON_CHARS],
+    )
+    kept.filter(version__lte=version - MAX_FILE_REVISIONS).delete()
+
+
+def _newest(kept: "QuerySet[Model]") -> int:
+    """The number of the newest of some revisions; 0 where there are none."""
+    return int(kept.aggregate(version=Max("version"))["version"] or 0)
