@@ -7,6 +7,7 @@ from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import uuid7
 from apps.memory import services
 from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
+from apps.memory.selectors import note_history
 from apps.memory.services import Change, Provenance
 from tests.memory.conftest import MakeNote, found_texts
 
@@ -130,3 +131,35 @@ def test_untrusted_words_only_propose(alice: User, note: MakeNote) -> None:
     )
     assert (proposal.status, proposal.proposed_action) == (Status.PENDING, "merge")
     assert (fresh(made).content, fresh(made).trust) == ("The user likes tea.", Trust.USER)
+
+
+@pytest.mark.parametrize("text", ["The user likes tea and cake.", "The user likes tea."])
+def test_redoing_an_undone_merge_leaves_one_note(alice: User, note: MakeNote, text: str) -> None:
+    into, other = note(alice, "The user likes tea."), note(alice, "The user likes cake.")
+    services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk], content=text)
+    for _ in range(2):
+        services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+        assert len(found_texts(alice, "likes")) == 2
+        services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=2)
+        assert found_texts(alice, "likes") == [text]
+        assert (fresh(other).status, fresh(other).superseded_by_id) == (Status.SUPERSEDED, into.pk)
+        assert MemoryEdge.objects.for_user(alice).filter(source=into, relation="supersedes").count() == 1
+
+
+def test_redoing_a_merge_leaves_alone_what_says_something_else_by_now(alice: User, note: MakeNote) -> None:
+    into, other, third = (note(alice, f"The user likes {what}.") for what in ("tea", "cake", "jam"))
+    services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk, third.pk])
+    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+    services.memory_update(user_id=alice.pk, memory_id=other.pk, content="The user likes cheesecake.")
+    services.memory_delete(user_id=alice.pk, memory_id=third.pk)
+    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=2)
+    assert (fresh(other).status, fresh(third).status) == (Status.ACTIVE, Status.DELETED)
+    assert "The user likes cheesecake." in found_texts(alice, "likes")
+
+
+def test_going_back_to_what_is_there_already_writes_nothing(alice: User, note: MakeNote) -> None:
+    made = note(alice, "The user likes tea.")
+    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="The user likes coffee.")
+    for _ in range(2):
+        services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
+    assert len(note_history(alice.pk, made.pk)) == 3

@@ -87,6 +87,19 @@ def test_what_holds_only_from_later_lets_the_old_note_hold_until_then(alice: Use
     assert fresh(old).status == Status.SUPERSEDED
 
 
+def test_undoing_a_replacement_that_has_begun_meanwhile_leaves_one_note(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = replace(alice, old, "The user lives in Oslo.", valid_from=timezone.now() + timedelta(days=7))
+    past = timezone.now() - timedelta(seconds=1)
+    Memory.objects.unscoped().filter(pk=old.pk).update(valid_to=past)
+    Memory.objects.unscoped().filter(pk=new.pk).update(valid_from=past)
+    services.superseded_due()
+    assert note_history(alice.pk, old.pk)[0].actor == Origin.ASSISTANT
+    services.memory_restore(user_id=alice.pk, memory_id=old.pk)
+    assert (fresh(old).status, fresh(new).status) == (Status.ACTIVE, Status.DELETED)
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+
+
 def test_untrusted_words_replace_nothing(alice: User, note: MakeNote) -> None:
     old = note(alice, "The user lives in Lisbon.")
     foreign = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)

@@ -4,7 +4,7 @@ All raise `apps.core.errors`: InvalidInput and TooLarge for what a note cannot h
 unknown, deleted or somebody else's.
 """
 
-from .changes import memory_archive, memory_undo, memory_update
+from .changes import memory_archive, memory_update
 from .contradictions import contradiction_resolve
 from .creation import memory_bulk_create, memory_create
 from .decay import access_record, cycle_advance, decay_apply
@@ -15,6 +15,7 @@ from .proposals import memory_submit
 from .provenance import BY_API, BY_ASSISTANT, BY_USER, Change, Provenance
 from .restoring import memory_restore
 from .superseding import memory_supersede, superseded_due
+from .undoing import memory_undo
 
 __all__ = [
     "BY_API",

@@ -29,8 +29,7 @@ def change_apply(
     nothing is written and None returned.
     """
     cycle = current_cycle(note.user_id)
-    present = note_state(note, cycle)
-    changed = {name: value for name, value in values.items() if _differs(note, present, name, value)}
+    changed = _differing(note, values, cycle)
     if not changed and not more:
         return None
     revision = revision_keep(note, action=action, change=change, cycle=cycle, more=more)
@@ -47,9 +46,15 @@ def change_apply(
     return revision
 
 
-def _differs(note: Memory, present: dict[str, Any], name: str, value: object) -> bool:
-    """Whether a field is to change; the priority is compared with what decay has made of it."""
-    return bool((present["priority"] if name == "priority" else getattr(note, name)) != value)
+def differs(note: Memory, values: dict[str, Any]) -> bool:
+    """Whether `change_apply` with these values would change a field."""
+    return bool(_differing(note, values, current_cycle(note.user_id)))
+
+
+def _differing(note: Memory, values: dict[str, Any], cycle: int) -> dict[str, Any]:
+    """The values that the note does not have; the priority is compared with what decay has made of it."""
+    present = vars(note) | {"priority": note_state(note, cycle)["priority"]}
+    return {name: value for name, value in values.items() if present[name] != value}
 
 
 def _refresh_priority(note: Memory, changed: dict[str, Any]) -> None:

@@ -14,12 +14,17 @@ from apps.memory.selectors import PRIORITY_FLOOR, current_cycle, present_priorit
 from .changes import memory_archive
 from .provenance import Change
 
+ARCHIVED_AT_ONCE = 100
+"""Notes archived in one transaction: other writers need not wait for all."""
+
 
 @transaction.atomic
 def cycle_advance(*, user_id: UUID) -> int:
     """One more chat turn: moves the user's decay cycle on, whatever the number of notes; returns the new cycle."""
-    if not DecayCycle.objects.filter(user_id=user_id).update(cycle=F("cycle") + 1):
-        DecayCycle.objects.create(user_id=user_id, cycle=1)
+    rows = DecayCycle.objects.filter(user_id=user_id)
+    if not rows.update(cycle=F("cycle") + 1):
+        DecayCycle.objects.get_or_create(user_id=user_id)  # another process may have been quicker
+        rows.update(cycle=F("cycle") + 1)
     return current_cycle(user_id)
 
 
@@ -36,7 +41,10 @@ def decay_apply(*, user_id: UUID, archive_after: timedelta) -> tuple[int, int]:
 
     Returns (notes written, notes archived). What is searchable or shown does not change by the writing.
     """
-    return _write_present(user_id), _archive_faded(user_id, archive_after)
+    written, archived = _write_present(user_id), 0
+    while batch := _archive_faded(user_id, archive_after):
+        archived += batch
+    return written, archived
 
 
 @transaction.atomic
@@ -46,14 +54,15 @@ def _write_present(user_id: UUID) -> int:
     return behind.update(priority=present_priority(cycle), priority_cycle=cycle)
 
 
+@transaction.atomic
 def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
+    """Archives the next ARCHIVED_AT_ONCE, locked, so that one that is read or deleted meanwhile is left alone."""
     before = timezone.now() - archive_after
     unread = Q(last_accessed__lt=before) | Q(last_accessed=None, updated_at__lt=before)
     faded = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
-    due = faded.filter(unread, priority_now__lt=PRIORITY_FLOOR, status=Status.ACTIVE).values_list(
-        "pk", flat=True
-    )
+    due = faded.filter(unread, priority_now__lt=PRIORITY_FLOOR, status=Status.ACTIVE)
+    ids = list(due.select_for_update().values_list("pk", flat=True)[:ARCHIVED_AT_ONCE])
     change = Change(actor=Origin.ASSISTANT, reason="faded and unread")
-    for memory_id in list(due):
+    for memory_id in ids:
         memory_archive(user_id=user_id, memory_id=memory_id, change=change)
-    return len(due)
+    return len(ids)

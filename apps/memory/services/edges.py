@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.text import clean_text
@@ -41,10 +42,10 @@ def edge_create(
     return edge
 
 
+@transaction.atomic
 def edge_delete(*, user_id: UUID, source_id: UUID, edge_id: UUID) -> None:
     """Remove a link that starts or ends at the note `source_id`."""
-    edges = MemoryEdge.objects.for_user(user_id).filter(pk=edge_id)
-    edge = edges.first()
-    if edge is None or source_id not in {edge.source_id, edge.target_id}:
+    of_note = Q(source_id=source_id) | Q(target_id=source_id)
+    gone, _ = MemoryEdge.objects.for_user(user_id).filter(of_note, pk=edge_id).delete()
+    if not gone:
         raise NotFound
-    edge.delete()

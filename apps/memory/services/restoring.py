@@ -10,9 +10,9 @@ from apps.memory.indexing.notes import notes_reindex
 from apps.memory.models import Action, Memory, MemoryRevision, Status, is_gone
 from apps.memory.selectors import current_cycle
 
-from .changes import memory_undo
 from .provenance import BY_USER, Change
 from .revisions import revision_keep
+from .undoing import memory_undo
 
 
 @transaction.atomic

@@ -19,7 +19,7 @@ def revision_keep(
     """Store what `note` is at the user's decay cycle `cycle`, before `action` changes it.
 
     `more` names the other notes of the change: `by` the note that takes its place (`made` for that, or there before),
-    `merged` those it takes in.
+    `merged` those it takes in, and going back, `to` which version it goes.
     """
     kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
     return MemoryRevision.objects.create(

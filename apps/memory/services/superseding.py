@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.core.errors import Conflict
 from apps.memory.fields import MemoryFields, clean_changes
-from apps.memory.models import Action, Memory, MemoryEdge, Proposal, Relation, Status
+from apps.memory.models import Action, Memory, MemoryEdge, Origin, Proposal, Relation, Status
 from apps.memory.selectors import memory_get
 
 from .applying import change_apply
@@ -111,8 +111,8 @@ def superseded_due() -> int:
     due = Memory.objects.unscoped().filter(
         status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=now
     )
-    change = Change(reason="what replaces it holds by now")
+    change = Change(actor=Origin.ASSISTANT, reason="what replaces it holds by now")
     notes = list(due.select_for_update())
     for note in notes:
-        change_apply(note, {"status": Status.SUPERSEDED}, Action.SUPERSEDED, change, more={"by": None})
+        change_apply(note, {"status": Status.SUPERSEDED}, Action.SUPERSEDED, change)
     return len(notes)

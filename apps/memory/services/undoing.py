@@ -1,0 +1,113 @@
+"""Going back to a former version of a note, and what that brings back, or takes away, in other notes."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from apps.core.errors import Conflict, NotFound
+from apps.memory.history.states import state_values
+from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status
+from apps.memory.selectors import memory_get
+
+from .applying import change_apply, differs
+from .deletion import memory_delete
+from .provenance import BY_USER, Change
+from .superseding import supersede_with
+
+
+@transaction.atomic
+def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change = BY_USER) -> Memory:
+    """Bring a note back to what it was in `version` (1 is the first); this is itself a change with a revision.
+
+    With it goes what the changes after that version did to other notes: a note that had replaced this one is deleted
+    (restorable), notes that were merged into it come back, the links that said so are removed. Going forward again, to
+    the version that a merge had made, takes in the same notes once more, as far as they say what they said then.
+
+    Raises NotFound where the note never had that version, Conflict where the note that replaced it has itself been
+    replaced since.
+    """
+    note = memory_get(user_id, memory_id, lock=True)
+    revisions = list(_revisions(note).order_by("version"))
+    wanted = next((row for row in revisions if row.version == version), None)
+    if wanted is None:
+        raise NotFound(f"This note has no earlier version {version}.", code="unknown_version")
+    merged = _merged_by_version(revisions)
+    now, then = merged[-1], merged[version - 1]
+    if note.superseded_by_id is not None:
+        _withdraw(note, note.superseded_by_id, change)
+    parted = [_part(note, key, change) for key in now if key not in then]
+    values = state_values(wanted)
+    joined = _unchanged(note, [key for key in then if key not in now])
+    if any(parted) or joined or differs(note, values):
+        change_apply(note, values, Action.UNDONE, change, more={"to": version})
+    for other in joined:
+        supersede_with(other, note, at=note.updated_at, change=change, action=Action.MERGED)
+    return note
+
+
+def _revisions(note: Memory) -> QuerySet[MemoryRevision]:
+    return MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
+
+
+def _merged_by_version(revisions: Sequence[MemoryRevision]) -> list[tuple[UUID, ...]]:
+    """By version, from 1 to the present one, the notes that had been merged into it."""
+    taken: list[tuple[UUID, ...]] = [()]
+    for row in revisions:
+        told = row.state.get("change", {})
+        if "to" in told:
+            taken.append(taken[told["to"] - 1])
+        else:
+            taken.append((*taken[-1], *map(UUID, told.get("merged", ()))))
+    return taken
+
+
+def _unchanged(note: Memory, keys: Sequence[UUID]) -> list[Memory]:
+    """Those of the notes that were once merged into it which are active and read as they did then."""
+    rows = Memory.objects.for_user(note.user_id).select_for_update()
+    found = rows.filter(pk__in=keys, status=Status.ACTIVE).exclude(pk=note.pk).order_by("created_at")
+    return [other for other in found if _reads_as_merged(other, note)]
+
+
+def _reads_as_merged(other: Memory, into: Memory) -> bool:
+    merged = _revisions(other).filter(action=Action.MERGED, state__change__by=str(into.pk))
+    newest = merged.order_by("-version").first()
+    return newest is not None and newest.content == other.content
+
+
+def _withdraw(old: Memory, newer_id: UUID, change: Change) -> None:
+    """Let the note that took the place of `old` give it back: gone, unless it was there before or stands for others."""
+    newer = Memory.objects.for_user(old.user_id).select_for_update().filter(pk=newer_id).first()
+    _unlink(newer_id, old)
+    replaced = _last_replaced(old)
+    if newer is None or replaced is None or not replaced.state["change"].get("made"):
+        return
+    if newer.status == Status.SUPERSEDED:
+        message = "The note that replaced this one has itself been replaced since. Restore that one first."
+        raise Conflict(message, code="replaced")
+    others = Memory.objects.for_user(old.user_id).filter(superseded_by=newer).exclude(pk=old.pk)
+    if not others.exists():
+        memory_delete(user_id=old.user_id, memory_id=newer_id, change=change)
+
+
+def _part(into: Memory, other_id: UUID, change: Change) -> bool:
+    """Bring back a note that was merged into another and still stands behind it; whether it did."""
+    notes = Memory.objects.for_user(into.user_id).select_for_update()
+    other = notes.filter(pk=other_id, superseded_by=into).first()
+    replaced = _last_replaced(other) if other is not None else None
+    if other is None or replaced is None:
+        return False
+    _unlink(into.pk, other)
+    change_apply(other, state_values(replaced), Action.UNDONE, change)
+    return True
+
+
+def _last_replaced(note: Memory) -> MemoryRevision | None:
+    """The version of a replaced note that its replacement ended."""
+    return _revisions(note).filter(state__change__by__isnull=False).order_by("-version").first()
+
+
+def _unlink(newer_id: UUID, old: Memory) -> None:
+    edges = MemoryEdge.objects.for_user(old.user_id).filter(source_id=newer_id, target_id=old.pk)
+    edges.filter(relation=Relation.SUPERSEDES).delete()
