@@ -3,7 +3,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: run setup extra test lint format lock
+NEEDED := Izzy needs Python 3.11 or newer, found none. Install one (Debian: apt install python3 python3-venv), or name it: make PYTHON=/path/to/python3
+
+.PHONY: run setup extra test lint format lock help
 
 ## run: start Izzy (settings: .env)
 run: setup
@@ -11,7 +13,7 @@ run: setup
 
 ## setup: make .venv/ as requirements.lock says; nothing to do where it is up to date
 setup:
-	@test -n "$(PYTHON)" || { echo "Izzy needs Python 3.11 or newer, found none. Install one (Debian: apt install python3 python3-venv)."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@$(PYTHON) scripts/setup.py
 
 ## extra: install an optional part (NAME=fastembed, sentence-transformers or fast) and keep it through updates
@@ -21,7 +23,7 @@ extra: setup
 
 ## test: all tests; what needs Chromium or Redis is skipped where they are missing
 test:
-	@test -n "$(PYTHON)" || { echo "Izzy needs Python 3.11 or newer, found none."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@$(PYTHON) scripts/setup.py --tests
 	@$(BIN)/python -m pytest $(ARGS)
 
@@ -32,6 +34,7 @@ lint: setup
 	$(BIN)/mypy .
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
+## format: correct the style
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -40,3 +43,7 @@ format: setup
 lock: setup
 	.tools/uv/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --upgrade -q -o requirements.lock
+
+## help: these lines
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)

@@ -4,20 +4,34 @@ import base64
 import os
 import secrets
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
+from dotenv.parser import parse_stream
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
 def load_env_file() -> None:
     """Read `.env` beside manage.py, or the file IZZY_ENV_FILE names (empty: none); the environment wins."""
-    name = os.environ.get("IZZY_ENV_FILE", ".env")
-    if name:
-        load_dotenv(BASE_DIR / name)
+    chosen = os.environ.get("IZZY_ENV_FILE")
+    file = BASE_DIR / (".env" if chosen is None else chosen)
+    if chosen == "" or (chosen is None and not file.exists()):
+        return
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise ImproperlyConfigured(f"IZZY_ENV_FILE names {file}, which does not exist") from error
+    except (OSError, ValueError) as error:  # ValueError: bytes that are no text
+        reason = getattr(error, "strerror", "") or "it is not a text file in UTF-8"
+        raise ImproperlyConfigured(f"{file} cannot be read: {reason}") from error
+    for line in parse_stream(StringIO(text)):
+        if line.error:  # what stands there is not repeated: it may be a key
+            raise ImproperlyConfigured(f"{file}, line {line.original.line}: write NAME=value")
+    load_dotenv(stream=StringIO(text))
 
 
 def env_str(name: str, default: str = "") -> str:
@@ -92,15 +106,26 @@ def env_secret(name: str, file: Path, make: Callable[[], str]) -> str:
     if value:
         return value
     try:
-        return file.read_text().strip()
+        kept = file.read_text().strip()
     except FileNotFoundError:
         pass
-    except OSError as error:
-        raise ImproperlyConfigured(f"{file} cannot be read; set {name} or IZZY_DATA_DIR") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", "") or "it is no text"
+        raise ImproperlyConfigured(
+            f"{file} cannot be read ({reason}); set {name} or IZZY_DATA_DIR"
+        ) from error
+    else:
+        if kept:
+            return kept
+        hint = f"restore it from the backup, or delete it to have a new one made, or set {name}"
+        raise ImproperlyConfigured(f"{file} is empty: {hint}")
     try:
         return _new_secret(file, make())
     except OSError as error:
-        raise ImproperlyConfigured(f"{file} cannot be written; set {name} or IZZY_DATA_DIR") from error
+        reason = error.strerror or type(error).__name__
+        raise ImproperlyConfigured(
+            f"{file} cannot be written ({reason}); set {name} or IZZY_DATA_DIR"
+        ) from error
 
 
 def fernet_key() -> str:

@@ -3,12 +3,13 @@
 Nothing is done where the lock, pyproject.toml and the interpreter are those of the last time.
 """
 
+from __future__ import annotations  # so that an older Python gets as far as being told that it is too old
+
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools" / "uv"
 LOCK = ROOT / "requirements.lock"
 UV_LOCK = ROOT / "requirements-uv.lock"
+OLDEST = (3, 11)
 STAMP = VENV / "izzy-setup"
 EXTRAS = ROOT / ".tools" / "extras"
 RUN_PACKAGES = {"bubblewrap": ("bwrap",)}
@@ -27,18 +29,31 @@ TEST_PACKAGES = {
 
 
 def main() -> None:
+    if sys.version_info < OLDEST:
+        sys.exit(f"Izzy needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}.")
     os.chdir(ROOT)
-    if "--tests" in sys.argv[1:]:
+    try:
+        set_up(sys.argv[1:])
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"Setting up did not succeed, see above. What failed: {' '.join(error.cmd)}")
+    except OSError as error:
+        sys.exit(f"Setting up did not succeed: {error.strerror or error}: {error.filename or ROOT}")
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted; the next make goes on.")
+
+
+def set_up(arguments: list[str]) -> None:
+    if "--tests" in arguments:
         install_system_packages(RUN_PACKAGES | TEST_PACKAGES, "the tests that need them are skipped")
-    if "--extra" in sys.argv[1:-1]:
-        remember_extra(sys.argv[sys.argv.index("--extra") + 1])
+    if "--extra" in arguments[:-1]:
+        remember_extra(arguments[arguments.index("--extra") + 1])
     wanted = fingerprint()
     if STAMP.is_file() and STAMP.read_text() == wanted and runs(VENV):
         return
     print("Setting up .venv (once, and again when requirements.lock changes) …", flush=True)
     make_venv(VENV)
     install_packages()
-    install_system_packages(RUN_PACKAGES, "tools cannot be run until they are")
+    install_system_packages(RUN_PACKAGES, "tools cannot be run or built until they are")
     STAMP.write_text(wanted)
 
 
@@ -55,6 +70,8 @@ def extras() -> list[str]:
 
 
 def remember_extra(name: str) -> None:
+    import tomllib  # not in the older Pythons that main() refuses
+
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     if name not in known:
         sys.exit(f"There is no optional part {name}; there are {', '.join(known)}.")
@@ -126,6 +143,8 @@ def install_system_packages(packages: Mapping[str, tuple[str, ...]], otherwise: 
     ]
     if missing and not (can_apt() and apt_install(missing)):
         print(f"Not installed: {', '.join(missing)}; {otherwise}.", flush=True)
+        if shutil.which("apt-get"):
+            print(f"    sudo apt-get install {' '.join(missing)}", flush=True)
 
 
 def install_packages() -> None:
@@ -149,9 +168,9 @@ def install_packages() -> None:
 
 def install_with_pip() -> None:
     pip: list[str | Path] = [python_of(VENV), "-m", "pip", "install", "-q"]
-    if subprocess.run([*pip[:3], "--version"], check=False, stdout=subprocess.DEVNULL).returncode:
-        run([python_of(VENV), "-m", "ensurepip"])
     try:
+        if subprocess.run([*pip[:3], "--version"], check=False, stdout=subprocess.DEVNULL).returncode:
+            run([python_of(VENV), "-m", "ensurepip"])
         run([*pip, "--require-hashes", "-r", LOCK])
         run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT])
         if extras():

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.apps import AppConfig
@@ -12,7 +14,23 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from apps.core.addresses import AddressRefused, private_hosts
+from apps.core.database_errors import NOT_SET_UP, explain
 from apps.core.health import CheckResult
+from apps.core.stale import stale_message
+
+IZZY = "izzy"
+"""The tag of the checks that `serve` runs before it starts; an error stops it."""
+
+UNNAMED = {
+    "IZZY_ALLOWED_HOSTS",
+    "IZZY_DEBUG",
+    "IZZY_ENV_FILE",
+    "IZZY_LOG_LEVEL",
+    "IZZY_SECRET_KEY",
+    "IZZY_LIFELINE_FD",
+    "IZZY_GATE_FD",
+}
+"""Variables of ours that no setting is named after."""
 
 LOCAL_HOSTS = {"127.0.0.1", "::1", "localhost"}
 LOW_DISK_BYTES = 200_000_000
@@ -24,20 +42,31 @@ def check_database() -> CheckResult:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
-        return CheckResult(
-            False, f"The database does not answer: {error}.", "Look at IZZY_DATA_DIR and the disk."
+        message, hint = explain(error) or (
+            f"The database does not answer: {error}.",
+            "Look at IZZY_DATA_DIR and the disk.",
         )
+        return CheckResult(False, message, hint)
+    if len(missing) == len(executor.loader.graph.nodes):
+        return CheckResult(False, NOT_SET_UP.message, NOT_SET_UP.hint)
     if missing:
         return CheckResult(False, f"{len(missing)} migrations are missing.", "Run `manage.py migrate`.")
+    if stale := stale_message():
+        return CheckResult(False, stale, "See *Updates* in docs/operations.md.")
     return CheckResult(True, f"{connection.vendor} answers and is up to date.")
+
+
+def unwritable_place() -> Path | None:
+    """The data directory or the database file, where this user may not write it."""
+    folder, file = Path(settings.IZZY_DATA_DIR), Path(settings.DATABASES["default"]["NAME"])
+    places = [folder, file] if file.exists() else [folder]
+    return next((place for place in places if not os.access(place, os.W_OK)), None)
 
 
 def check_data_directory() -> CheckResult:
     folder = settings.IZZY_DATA_DIR
-    if not os.access(folder, os.W_OK):
-        return CheckResult(
-            False, f"{folder} cannot be written.", "Give it to this user or set IZZY_DATA_DIR."
-        )
+    if place := unwritable_place():
+        return CheckResult(False, f"{place} cannot be written.", "Give it to this user or set IZZY_DATA_DIR.")
     free = shutil.disk_usage(folder).free
     if free < LOW_DISK_BYTES:
         return CheckResult(
@@ -56,12 +85,14 @@ def check_redis() -> CheckResult:
 
     try:
         Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2, socket_timeout=2).ping()
-    except (RedisError, ValueError) as error:
+    except ValueError:  # what it says may hold a part of the password
+        return CheckResult(False, "REDIS_URL is no address of a Redis.", "Write redis://host:6379/0.")
+    except RedisError as error:
         return CheckResult(False, f"Redis does not answer: {error}.", "Look at REDIS_URL, or leave it empty.")
     return CheckResult(True, "Redis answers.")
 
 
-@register
+@register(IZZY)
 def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Warnings about what is fine on one's own machine and is not on a network."""
     found: list[CheckMessage] = []
@@ -83,7 +114,30 @@ def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     return found
 
 
-@register
+@register(IZZY)
+def open_data_directory(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Where the operator made the folder, it may be open to others."""
+    folder, file = Path(settings.IZZY_DATA_DIR), Path(settings.DATABASES["default"]["NAME"])
+    try:
+        is_open = folder.stat().st_mode & stat.S_IXOTH and file.stat().st_mode & stat.S_IROTH
+    except OSError:
+        return []
+    if not is_open:
+        return []
+    message = f"Every user of this machine can read {file}."
+    return [Warning(message, hint=f"Close it: chmod -R go= {folder}", id="izzy.W005")]
+
+
+@register(IZZY)
+def unknown_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """A name that was mistyped would otherwise do nothing, and say nothing."""
+    names = sorted(name for name in os.environ if name.startswith("IZZY_"))
+    unknown = [name for name in names if not hasattr(settings, name) and name not in UNNAMED]
+    hint = "Is it mistyped? README.md lists them all."
+    return [Warning(f"{name} is no setting of Izzy's.", hint=hint, id="izzy.W006") for name in unknown]
+
+
+@register(IZZY)
 def malformed_private_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """An entry that is not understood would leave a host closed, or the wrong one open."""
     try:

@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db import OperationalError, ProgrammingError
+from django.db import DatabaseError
+
+from apps.core.database_errors import explain
 
 logger = logging.getLogger(__name__)
 
@@ -47,15 +49,11 @@ def checks() -> list[Check]:
 def run_check(check: Check) -> CheckResult:
     try:
         return check.function()
-    except (OperationalError, ProgrammingError) as error:
-        if "no such table" not in str(error) and "does not exist" not in str(error):
-            logger.exception("health check %s failed", check.name)
-            return CheckResult(False, f"The database does not answer: {error}.", "See the server's log.")
-        return CheckResult(
-            False,
-            "The database is not set up yet.",
-            "Run `manage.py migrate`, or start with `manage.py serve`.",
-        )
+    except DatabaseError as error:
+        if trouble := explain(error):
+            return CheckResult(False, trouble.message, trouble.hint)
+        logger.exception("health check %s failed", check.name)
+        return CheckResult(False, f"The database does not answer: {error}.", "See the server's log.")
     except Exception as error:
         logger.exception("health check %s failed", check.name)
         return CheckResult(

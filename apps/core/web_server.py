@@ -74,6 +74,9 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
 class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no types
     """Daphne's server with such requests; a websocket frame over the limit is told so (1009) before it is closed."""
 
+    failed = False
+    """Whether the address could not be listened on."""
+
     def run(self) -> None:
         daphne.server.HTTPFactory = Factory  # daphne asks nobody which one to take
         super().run()
@@ -81,6 +84,10 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
     def listen_success(self, port: Any) -> None:
         self.ws_factory.setProtocolOptions(failByDrop=False)
         super().listen_success(port)
+
+    def listen_error(self, failure: Any) -> None:
+        self.failed = True
+        super().listen_error(failure)
 
     def kill_all_applications(self) -> Any:
         """Requests still on their way in have no application, which daphne does not expect."""

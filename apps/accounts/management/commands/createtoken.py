@@ -10,6 +10,8 @@ from apps.accounts.models import Scope, User
 from apps.accounts.services import token_create
 from apps.core.errors import IzzyError
 
+MAX_DAYS = 36_500
+
 
 class Command(BaseCommand):
     help = "Makes an API token for a user and prints it. It is not stored and cannot be shown again."
@@ -23,13 +25,20 @@ class Command(BaseCommand):
             choices=[str(scope) for scope in Scope],
             help="may be repeated; without it: write, which includes read",
         )
-        parser.add_argument("--days", type=int, help="days until it expires; without it: never")
+        parser.add_argument(
+            "--days", type=int, metavar="N", help="days until it expires, at least 1; without it: never"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no user {options['user']}.")
-        expires_at = timezone.now() + timedelta(days=options["days"]) if options["days"] is not None else None
+        days = options["days"]
+        if days is not None and not 1 <= days <= MAX_DAYS:
+            raise CommandError(
+                f"--days must be from 1 to {MAX_DAYS:,}; leave it out for a token that stays valid."
+            )
+        expires_at = timezone.now() + timedelta(days=days) if days is not None else None
         scopes = options["scope"] or [str(Scope.WRITE)]
         try:
             _, secret = token_create(user=user, name=options["name"], scopes=scopes, expires_at=expires_at)

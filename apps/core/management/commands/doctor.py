@@ -7,9 +7,10 @@ from typing import Any
 
 import django
 from django.conf import settings
-from django.core.checks import run_checks
+from django.core.checks import ERROR, run_checks
 from django.core.management.base import BaseCommand
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from apps.core.health import checks, run_check
@@ -31,9 +32,12 @@ class Command(BaseCommand):
             result = run_check(check)
             broken = broken or (check.essential and not result.ok)
             mark = "[green]ok[/]" if result.ok else "[red]!![/]" if check.essential else "[yellow]--[/]"
-            table.add_row(mark, check.name, result.message, "" if result.ok else result.hint)
+            table.add_row(mark, check.name, escape(result.message), escape(result.hint))
         for finding in run_checks(include_deployment_checks=False):
-            table.add_row("[yellow]--[/]", "settings", finding.msg, finding.hint or "")
+            wrong = finding.level >= ERROR
+            broken = broken or wrong
+            mark = "[red]!![/]" if wrong else "[yellow]--[/]"
+            table.add_row(mark, "settings", escape(finding.msg), escape(finding.hint or ""))
         console.print(table)
         if broken:
             sys.exit(1)

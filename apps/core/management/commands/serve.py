@@ -1,5 +1,6 @@
 """`manage.py serve`: everything Izzy needs, in one process tree."""
 
+import errno
 import os
 import socket
 import time
@@ -8,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.checks import ERROR, run_checks
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.migrations.exceptions import InconsistentMigrationHistory
 
-from apps.core.checks import unsafe_settings
+from apps.core.checks import IZZY, check_data_directory, unwritable_place
 from apps.core.registries import console_notes
+from apps.core.stale import stale_message
 from apps.core.supervisor import Supervisor
 
 PORT_SECONDS = 6.0
@@ -32,14 +36,13 @@ class Command(BaseCommand):
         host, port = str(options["host"]), int(options["port"])
         # The children read their settings anew: what the command line says must reach them.
         os.environ["IZZY_HOST"], os.environ["IZZY_PORT"] = host, str(port)
-        for warning in unsafe_settings(None):
-            self._say(f"Warning: {warning.msg} {warning.hint}")
+        self._check_settings()
         wait_for_port(host, port)
         manage = Path(settings.BASE_DIR) / "manage.py"
         supervisor = Supervisor({"web": ["web"], "worker": ["worker"]}, manage, self._say)
         try:
             supervisor.start("web")
-            call_command("migrate", interactive=False, verbosity=0)
+            update_database()
             supervisor.open_gate()
             if supervisor.watch(until=lambda: answers(host, port)):
                 self._greet(host, port)
@@ -48,6 +51,17 @@ class Command(BaseCommand):
         finally:
             self._say("Stopping.")
             supervisor.stop()
+
+    def _check_settings(self) -> None:
+        for finding in run_checks(tags=[IZZY]):
+            if finding.level >= ERROR:
+                raise CommandError(f"{finding.msg} {finding.hint}")
+            self._say(f"Warning: {finding.msg} {finding.hint}")
+        found = check_data_directory()
+        if unwritable_place():
+            raise CommandError(f"{found.message} {found.hint}")
+        if not found.ok:
+            self._say(f"Warning: {found.message} {found.hint}")
 
     def _greet(self, host: str, port: int) -> None:
         address = settings.IZZY_PUBLIC_URL or f"http://{shown_host(host)}:{port}"
@@ -75,25 +89,55 @@ def answers(host: str, port: int) -> bool:
         return probe.connect_ex((shown_host(host).strip("[]"), port)) == 0
 
 
+def update_database() -> None:
+    """Make the database or bring it up to date. Raises CommandError where it is not this version's all the same."""
+    file = Path(settings.DATABASES["default"]["NAME"])
+    if not file.exists():
+        # SQLite would let everybody read it who gets into the folder; what it makes beside it is as this is.
+        file.touch(mode=0o600)
+    try:
+        call_command("migrate", interactive=False, verbosity=0)
+        stale = stale_message()
+    except InconsistentMigrationHistory as error:
+        stale = str(error)
+    if stale:
+        raise CommandError(
+            f"{stale} Before the first release there may be no way to carry it over. Move {settings.IZZY_DATA_DIR}"
+            " away and start anew, or go back to the version that made it."
+        )
+
+
 def wait_for_port(host: str, port: int) -> None:
     """Raise CommandError where the address cannot be listened on, also not after a few seconds."""
     deadline = time.monotonic() + PORT_SECONDS
     while error := _bind_error(host, port):
-        if time.monotonic() > deadline:
+        if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
             raise CommandError(
-                f"Cannot listen on {host}:{port}: {error}. Is it in use? Try --port {port + 1}."
+                f"Cannot listen on {host}:{port}: {error.strerror or error}. {_advice(error, port)}"
             )
         time.sleep(0.2)
 
 
-def _bind_error(host: str, port: int) -> str:
+def _advice(error: OSError, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Izzy may run already; else try --port {port + 1}."
+    if error.errno == errno.EACCES:
+        return "Ports below 1024 are for root: try --port 8000."
+    return "Look at IZZY_HOST and IZZY_PORT."
+
+
+def _bind_error(host: str, port: int) -> OSError | None:
     with closing(socket.socket(_family(host), socket.SOCK_STREAM)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except (OSError, OverflowError) as error:
-            return getattr(error, "strerror", "") or str(error)
-    return ""
+        except OSError as error:
+            return error
+        except OverflowError:
+            return OSError(errno.EINVAL, "A port is a number up to 65535")
+        except UnicodeError:
+            return OSError(errno.EINVAL, "That is no host name")
+    return None
 
 
 def _family(host: str) -> socket.AddressFamily:

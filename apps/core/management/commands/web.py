@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
@@ -32,10 +32,13 @@ class Command(BaseCommand):
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
         wait_at_gate()
-        WebServer(
+        server = WebServer(
             application=application,
             endpoints=build_endpoint_description_strings(host=options["host"], port=options["port"]),
             request_buffer_size=HTTP_BUFFER,
             server_name="izzy",
             ready_callable=lambda: threading.Thread(target=warm_up, name="warm-up", daemon=True).start(),
-        ).run()
+        )
+        server.run()
+        if server.failed:
+            raise CommandError(f"Cannot listen on {options['host']}:{options['port']}; see above.")

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from apps.core.errors import IzzyError
+from apps.search.embedders import embedder_for
 from apps.search.embedding import space_build, vectors_clear
 from apps.search.models import EmbeddingSpace
 
@@ -23,6 +24,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["embedder"] or settings.IZZY_EMBEDDER
+        try:
+            embedder_for(name)
+        except IzzyError as error:
+            raise CommandError(error.message) from error
         columns = (TextColumn(f"[bold]{name}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         try:
             with Progress(*columns, console=Console(file=cast("IO[str]", self.stdout))) as progress:

@@ -1,0 +1,94 @@
+"""`manage.py backup FOLDER`: a copy of everything, made while Izzy runs."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+KEYS = ("secret_key", "secrets_key")
+CACHES = ("sandbox",)
+"""Folders of the data directory that Izzy makes again by itself."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Copies the data directory to a new folder while Izzy runs: the database as of one moment, the files of "
+        "capabilities, the keys. To restore, stop Izzy and put the folder in place of the data directory."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("folder", help="where to; it must not exist yet")
+        parser.add_argument(
+            "--without-keys",
+            action="store_true",
+            help=f"leave out {' and '.join(KEYS)}, which open stored secrets",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        data, folder = Path(settings.IZZY_DATA_DIR), Path(options["folder"]).expanduser().absolute()
+        database = database_file()
+        refuse(data, folder, database)
+        # Under its own name only once it is complete: half a backup must not pass for one.
+        part = folder.with_name(f".{folder.name}.part")
+        try:
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(mode=0o700, parents=True)
+            # Before the files: those of a version are there before its row, and never change.
+            copy_database(database, part / database.name)
+            copy_files(data, part, database.name, () if not options["without_keys"] else KEYS)
+            part.rename(folder)
+        except (OSError, sqlite3.Error) as error:
+            shutil.rmtree(part, ignore_errors=True)
+            raise CommandError(f"The backup failed, nothing was kept of it: {error}.") from error
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        self.stdout.write(f"{folder}: {size / 1_000_000:,.1f} MB.")
+        if not options["without_keys"]:
+            self.stdout.write(
+                "It holds the keys that open stored secrets: keep it where only you can read it."
+            )
+
+
+def database_file() -> Path:
+    return Path(settings.DATABASES["default"]["NAME"])
+
+
+def refuse(data: Path, folder: Path, database: Path) -> None:
+    """Raise CommandError where there is nothing to copy, or no place for it."""
+    if not database.is_file():
+        raise CommandError(f"There is no database at {database}: nothing to copy. See IZZY_DATA_DIR.")
+    if folder.exists():
+        raise CommandError(f"{folder} exists already. Name a folder that does not.")
+    if folder.resolve().is_relative_to(data):
+        raise CommandError("The backup cannot lie in the data directory itself.")
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """The database as of one moment; writers go on meanwhile. Raises sqlite3.Error where the copy is not sound."""
+    target.touch(mode=0o600)
+    address = f"{source.as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(address, uri=True, timeout=30)) as original,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        original.backup(copy)
+        # One file, without a log beside it.
+        copy.execute("PRAGMA journal_mode=DELETE")
+        (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"the database is damaged ({found})")
+
+
+def copy_files(data: Path, target: Path, database: str, left_out: tuple[str, ...]) -> None:
+    """Everything else of the data directory, but caches and what belongs to the database while it is open."""
+    for entry in data.iterdir():
+        if entry.name.startswith((database, ".")) or entry.name in (*CACHES, *left_out):
+            continue
+        if entry.is_dir():
+            shutil.copytree(entry, target / entry.name, symlinks=True)
+        else:
+            shutil.copy2(entry, target / entry.name)

@@ -1,0 +1,148 @@
+"""What the command line says where something is wrong with the installation: a sentence, never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError
+from django.db import DatabaseError, connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from apps.core.checks import check_database, unknown_settings
+from apps.core.database_errors import explain
+from apps.core.management.commands.serve import update_database
+from apps.core.stale import stale_message, stale_tables
+from tests.site.test_documented import settings_read
+
+SECRET = "hunter2hunter2"
+
+
+def manage(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`manage.py` as an operator runs it, with a data directory of its own."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=settings.BASE_DIR,
+        env=os.environ
+        | {"DJANGO_SETTINGS_MODULE": "izzysite.settings", "IZZY_DATA_DIR": str(folder), "COLUMNS": "300"}
+        | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def told(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 1, said
+    assert "Traceback" not in said
+    for part in parts:
+        assert part in said
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("IZZY_PORT", "eighty"),
+        ("IZZY_SANDBOX", "docker"),
+        ("IZZY_PUBLIC_URL", f"https://me:{SECRET}@izzy.example.org/path"),
+        ("IZZY_ENV_FILE", "/no/such/file"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_named(tmp_path: Path, variable: str, value: str) -> None:
+    done = manage(tmp_path, "doctor", **{variable: value})
+    told(done, "Izzy's settings:", variable)
+    assert SECRET not in done.stdout + done.stderr
+
+
+def test_a_settings_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "env").write_bytes(b"\xff\xfe\x00I\x00Z\x00Z\x00Y")
+    told(manage(tmp_path, "doctor", IZZY_ENV_FILE=str(tmp_path / "env")), str(tmp_path / "env"), "UTF-8")
+
+
+def test_a_line_that_is_no_setting_is_named_and_not_repeated(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text(f"IZZY_PORT=8000\n# a remark\nANTHROPIC_API_KEY {SECRET}\n")
+    done = manage(tmp_path, "doctor", IZZY_ENV_FILE=str(tmp_path / "env"))
+    told(done, f"{tmp_path / 'env'}, line 3")
+    assert SECRET not in done.stdout + done.stderr
+
+
+def test_a_mistyped_setting_is_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in settings_read():
+        monkeypatch.setenv(name, "x")
+    assert unknown_settings(None) == []
+    monkeypatch.setenv("IZZY_PROT", "8000")
+    assert [found.msg for found in unknown_settings(None)] == ["IZZY_PROT is no setting of Izzy's."]
+
+
+def test_a_key_that_is_none_stops_the_start_and_is_not_repeated(tmp_path: Path) -> None:
+    for command in ("serve", "doctor"):
+        done = manage(tmp_path, command, IZZY_SECRETS_KEY=SECRET)
+        told(done, "IZZY_SECRETS_KEY", "base64")
+        assert SECRET not in done.stdout + done.stderr
+
+
+def test_an_empty_key_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secrets_key").write_text("")
+    told(manage(tmp_path, "doctor"), str(tmp_path / "secrets_key"), "is empty")
+
+
+def test_commands_before_the_first_start_say_how_to_begin(tmp_path: Path) -> None:
+    told(manage(tmp_path, "createtoken", "alice"), "not set up yet", "manage.py migrate")
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "izzy.sqlite3").write_bytes(b"this is no database at all" * 200)
+    told(manage(tmp_path, "serve", "--port", "0"), "no database", "backup")
+    told(manage(tmp_path, "doctor"), "no database", "backup")
+
+
+@pytest.mark.django_db
+def test_a_database_of_an_earlier_checkout_is_noticed_and_not_started_with() -> None:
+    assert stale_tables() == []
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE accounts_preferences DROP COLUMN build_continue")
+        cursor.execute("ALTER TABLE core_instancestate ADD COLUMN hue INTEGER NULL")
+        cursor.execute("ALTER TABLE accounts_apitoken RENAME COLUMN hint TO clue")
+        cursor.execute("DROP TABLE builder_dialoguemessage")
+    assert sorted(stale_tables()) == [
+        "accounts_apitoken: a column clue too many",
+        "accounts_apitoken: no column hint",
+        "accounts_preferences: no column build_continue",
+        "no table builder_dialoguemessage",
+    ]
+    result = check_database()
+    assert not result.ok
+    assert "another version" in result.message
+    with pytest.raises(CommandError, match=r"Move .* away"):
+        update_database()
+
+
+@pytest.mark.django_db
+def test_a_database_of_a_newer_version_is_noticed() -> None:
+    MigrationRecorder(connection).record_applied("core", "9999_of_the_future")
+    MigrationRecorder(connection).record_applied("an_app_that_was_given_up", "0001_initial")
+    assert stale_message().count("migration") == 1
+    assert "core.9999_of_the_future" in stale_message()
+    assert not check_database().ok
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("statement", "meant"),
+    [
+        ("CREATE TABLE core_instancestate (a)", "another version"),
+        ("SELECT hue FROM core_instancestate", "another version"),
+        ("INSERT INTO core_instancestate (hue) VALUES (1)", "another version"),
+        ("SELECT * FROM core_nothing", "not set up"),
+        ("SELECT nonsense(", None),
+    ],
+)
+def test_what_the_database_says_is_put_in_an_operators_words(statement: str, meant: str | None) -> None:
+    with connection.cursor() as cursor, pytest.raises(DatabaseError) as caught:
+        cursor.execute(statement)
+    trouble = explain(caught.value)
+    assert (trouble.message if trouble else None) == meant or (trouble and meant and meant in trouble.message)
