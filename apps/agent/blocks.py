@@ -8,6 +8,12 @@ from uuid import uuid4
 from apps.agent.client import INCOMPLETE_INPUT, ServerCall, ServerResult
 from apps.agent.results import storable
 from apps.agent.server_blocks import CALL, GAP, RESULT_SUFFIX, is_result, is_server_block, source_links
+from apps.core.strict_json import strict_loads
+
+MAX_COUNT = 2**31 - 1
+"""No server counts more tokens than this in earnest, and the ledger cannot hold more."""
+MAX_DEPTH = 100
+"""Deeper input is not taken for one: what follows (schemas, secrets, rows) goes through it level by level."""
 
 
 @dataclass(slots=True)
@@ -50,7 +56,7 @@ class Answer:
     def _taken(self, event: Any) -> str:
         match event.type:
             case "message_start":
-                self.started, self.model = True, event.message.model or ""
+                self.started, self.model = True, _word(event.message.model)
                 self._count(event.message.usage)
             case "content_block_start":
                 block = event.content_block.to_dict()
@@ -62,7 +68,7 @@ class Answer:
             case "content_block_stop" if event.index in self.opened:
                 return self._closed(self.opened[event.index])
             case "message_delta":
-                self.stop_reason = event.delta.stop_reason or self.stop_reason
+                self.stop_reason = _word(event.delta.stop_reason) or self.stop_reason
                 self._count(event.usage)
             case "message_stop":
                 self.complete = True
@@ -106,7 +112,7 @@ class Answer:
         ):
             value = getattr(usage, name, None)
             if isinstance(value, int):
-                self.usage[name] = value
+                self.usage[name] = min(max(value, 0), MAX_COUNT)
 
     def blocks(self) -> list[dict[str, Any]]:
         """The blocks as they go back into the next request; blank text is left out, which the API refuses.
@@ -141,13 +147,30 @@ def _input(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
     given = block.start.get("input") or {}
     if cut:
         return {INCOMPLETE_INPUT: source}
-    if not source:
-        return given if isinstance(given, dict) else {INCOMPLETE_INPUT: str(given)}
     try:
-        value = json.loads(source)
-    except ValueError:
+        value = strict_loads(source or json.dumps(given))
+    except (ValueError, RecursionError):
         return {INCOMPLETE_INPUT: source}
-    return value if isinstance(value, dict) else {INCOMPLETE_INPUT: source}
+    return value if isinstance(value, dict) and not _is_deep(value) else {INCOMPLETE_INPUT: source}
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _word(value: Any) -> str:
+    """A name in the answer, which some servers leave out or send as something else."""
+    return str(storable(value)) if isinstance(value, str) else ""
 
 
 def _with_own_ids(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:

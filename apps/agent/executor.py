@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +26,9 @@ from apps.core.database import in_db
 from apps.core.errors import IzzyError
 
 logger = logging.getLogger(__name__)
+
+CRASHED = "tool_crashed"
+SAID_CHARS = 500
 
 APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
 
@@ -108,7 +112,8 @@ class ToolExecutor:
         started = time.monotonic()
         output, error_code = await self._handled(tool, context, arguments)
         data = output.data if isinstance(output, ToolOutput) else output
-        quoted = tool.untrusted and not error_code
+        # What a tool that reads others' words stumbles over may be those very words.
+        quoted = tool.untrusted and error_code in ("", CRASHED)
         text = result_text(data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted)
         untrusted = _has_others_words(output, quoted)
         build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
@@ -136,17 +141,18 @@ class ToolExecutor:
         except TimeoutError as error:
             if limit.expired():
                 return _timed_out(tool), "timeout"
-            return self._crashed(tool, error), "tool_crashed"
+            return self._crashed(tool, error), CRASHED
         except ToolFailure as error:
             return ToolOutput(str(error), untrusted=error.untrusted), "tool_failed"
         except IzzyError as error:
             return error.message, error.code
         except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
-            return self._crashed(tool, error), "tool_crashed"
+            return self._crashed(tool, error), CRASHED
 
     def _crashed(self, tool: Tool, error: Exception) -> str:
-        said = self.scrubber.text(f"{type(error).__name__}: {error}")
-        logger.error("tool %s failed: %s", tool.name, said)
+        said = self.scrubber.text(f"{type(error).__name__}: {error}")[:SAID_CHARS]
+        where = self.scrubber.text("".join(traceback.format_exception(error)))
+        logger.error("tool %s failed: %s", tool.name, where)
         return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
 
 
@@ -175,7 +181,7 @@ async def executor_for(
     """An executor with the user's preferences and the stored secrets, read in one database hop."""
 
     def read() -> tuple[Preferences, list[str]]:
-        return preferences_for(user_id), secret_values()
+        return preferences_for(user_id), secret_values(user_id)
 
     preferences, secrets = await in_db(read)
     return ToolExecutor(

@@ -19,6 +19,8 @@ STATUS_OF_TYPE = {
 }
 TOO_LONG = ("prompt is too long", "context length", "context window", "maximum context", "too many tokens")
 SAID_CHARS = 300
+LONGEST_WAIT = 86_400.0
+"""Seconds; who asks for more, or for infinitely many, is not repeated to the minute."""
 
 OVERLOADED = ("overloaded", "The model service is overloaded right now. Try again in a minute.")
 TIMED_OUT = ("model_timeout", "The model server took too long to answer. Try again.")
@@ -72,17 +74,19 @@ def status_error(failure: Failure) -> ModelError:
 
 def _rate_limited(failure: Failure) -> ModelError:
     wait = failure.retry_after
-    when = f"in {_duration(wait)}" if wait else "in a minute"
+    when = _duration(wait) if wait and wait > 0 else "in a minute"
     return ModelError(
         "rate_limited", f"The model service asks to slow down. Try again {when}.", retry_after=wait
     )
 
 
 def _duration(seconds: float) -> str:
+    if seconds > LONGEST_WAIT:
+        return "tomorrow or later"
     whole = max(1, round(seconds))
     if whole < 120:
-        return "1 second" if whole == 1 else f"{whole} seconds"
-    return f"{round(whole / 60)} minutes"
+        return "in 1 second" if whole == 1 else f"in {whole} seconds"
+    return f"in {round(whole / 60)} minutes"
 
 
 def unreachable(server: str) -> ModelError:

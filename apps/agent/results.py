@@ -28,6 +28,14 @@ def result_text(data: Any, *, limit: int, scrubber: Scrubber, untrusted: bool = 
     return UNTRUSTED + text if untrusted else text
 
 
+def result_json(result: str) -> Any:
+    """The value of a result that is JSON, quoted or not; None for any other text."""
+    try:
+        return json.loads(result.removeprefix(UNTRUSTED))
+    except (ValueError, RecursionError):  # others may write ten thousand brackets
+        return None
+
+
 def truncated(text: str, limit: int) -> str:
     """The beginning of `text`, with a last line that says how much is missing."""
     if len(text) <= limit:

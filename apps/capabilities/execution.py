@@ -94,7 +94,7 @@ def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place, numbe
         raise InvalidInput(problem, code="bad_input", field="input", input_schema=version.input_schema)
     files = files_verified(version, capability.name)
     environment = _environment(user_id, capability, version)
-    scrubber = Scrubber([*secret_values(), *environment.values()])
+    scrubber = Scrubber([*secret_values(user_id), *environment.values()])
     backend = current_backend()
     execution = execution_begin(
         capability=capability, version=version, args=args, place=place, scrubber=scrubber

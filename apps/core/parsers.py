@@ -1,7 +1,5 @@
 """JSON in and out, strictly: what cannot be stored or would crash a parser is refused at the edge."""
 
-import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
@@ -12,6 +10,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from apps.core.errors import InvalidInput
+from apps.core.strict_json import strict_loads
 
 _SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -21,7 +20,7 @@ def parse_json(body: bytes) -> Any:
     """The value of a request's body. Raises InvalidInput (`malformed_json`, `invalid_text`) for anything but JSON in
     UTF-8 nested at most about 1,000 deep, free of NUL, lone surrogates, NaN and infinities."""
     try:
-        data = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
+        data = strict_loads(body.decode("utf-8"))
     except RecursionError as error:
         raise InvalidInput("The JSON is nested too deeply.", code="malformed_json") from error
     except ValueError as error:
@@ -29,17 +28,6 @@ def parse_json(body: bytes) -> Any:
     if _SUSPICIOUS.search(body):
         _refuse_unstorable(data)
     return data
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise ValueError(f"{digits[:20]} is out of range")
-    return value
 
 
 def _refuse_unstorable(data: Any) -> None:

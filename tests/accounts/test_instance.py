@@ -91,13 +91,20 @@ def test_secrets_of_users_and_of_the_instance_are_apart(alice: User, bob: User) 
     assert secret_get("weather", user_id=alice.pk) == ""
 
 
-def test_what_is_scrubbed_are_all_secrets_and_the_servers_own_keys(alice: User, settings: Settings) -> None:
+def test_what_is_scrubbed_are_ones_own_secrets_the_instances_and_the_servers_keys(
+    alice: User, bob: User, settings: Settings
+) -> None:
     settings.ANTHROPIC_API_KEY = KEY
+    secret_set(name="weather", value="bobs-weather-key", user_id=bob.pk)
+    secret_set(name="anthropic_base_url", value="alices-own-of-that-name", user_id=alice.pk)
+    secret_set(name="anything", value="everybodys-secret")
     secret_set(name="weather", value="alices-weather-key", user_id=alice.pk)
     secret_set(name="pin", value="1234", user_id=alice.pk)
     secret_set(name="anthropic_base_url", value="http://127.0.0.1:11434")
-    values = secret_values()
-    assert {KEY, "alices-weather-key", settings.SECRET_KEY, settings.IZZY_SECRETS_KEY} <= set(values)
+    values = secret_values(alice.pk)
+    assert {KEY, "alices-weather-key", "everybodys-secret", settings.SECRET_KEY} <= set(values)
+    assert {settings.IZZY_SECRETS_KEY, "alices-own-of-that-name"} <= set(values)
+    assert "bobs-weather-key" not in values
     assert "1234" not in values
     assert "http://127.0.0.1:11434" not in values
     assert values == sorted(values, key=len, reverse=True)

@@ -68,6 +68,16 @@ async def test_every_call_leaves_a_row_with_tokens_times_and_cost(alice: User, p
     assert call.request_id == "req_peer"
 
 
+async def test_a_server_that_cannot_count_costs_nobody_the_answer(alice: User, peer: AnthropicServer) -> None:
+    peer.add(reply("Here.", usage={"input_tokens": -1, "cache_read_input_tokens": 10**30}))
+    turn = Turn(alice)
+    await turn.run()
+    last = turn.events[-1]
+    assert isinstance(last, Response)
+    assert last.text == "Here."
+    assert (await row(alice)).input_tokens == 0
+
+
 async def test_tools_run_and_their_results_go_back_together(alice: User, peer: AnthropicServer) -> None:
     one, two = tool("one", {}), tool("two", {})
     peer.add(reply("Let me look.", one, two), reply("Both done."))

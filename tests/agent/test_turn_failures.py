@@ -43,6 +43,8 @@ async def row(user: User) -> ModelCall:
         (failure(402, "billing_error"), "model_billing"),
         (failure(403, "permission_error"), "model_forbidden"),
         (failure(404, "not_found_error"), "model_not_found"),
+        (failure(429, "rate_limit_error", retry_after="inf", x_should_retry="false"), "rate_limited"),
+        (failure(429, "rate_limit_error", retry_after="nan", x_should_retry="false"), "rate_limited"),
         (failure(429, "rate_limit_error", retry_after="90", x_should_retry="false"), "rate_limited"),
         (failure(500, "api_error", x_should_retry="false"), "model_unavailable"),
         (failure(504, "timeout_error", x_should_retry="false"), "model_timeout"),

@@ -207,9 +207,9 @@ def test_a_search_that_works_is_said_to_work(settings: Any) -> None:
 
 
 @pytest.mark.django_db
-def test_the_key_is_scrubbed(settings: Any) -> None:
+def test_the_key_is_scrubbed(alice: User, settings: Any) -> None:
     settings.BRAVE_API_KEY = "BSA-of-the-tests"
-    assert "BSA-of-the-tests" in secret_values()
+    assert "BSA-of-the-tests" in secret_values(alice.pk)
 
 
 @pytest.mark.django_db(transaction=True)

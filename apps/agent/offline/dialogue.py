@@ -1,11 +1,10 @@
 """What the offline model sees of a request: the user's newest words and what its own tool calls have brought."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from apps.agent.offline.matching import Note
-from apps.agent.results import UNTRUSTED
+from apps.agent.results import result_json
 
 CONTEXT = "<context>"
 
@@ -21,10 +20,7 @@ class Done:
 
     def json(self) -> Any:
         """The result as JSON, without the mark of others' words; None where it is none."""
-        try:
-            return json.loads(self.result.removeprefix(UNTRUSTED))
-        except ValueError:
-            return None
+        return result_json(self.result)
 
 
 @dataclass(frozen=True, slots=True)

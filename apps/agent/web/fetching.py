@@ -51,7 +51,10 @@ async def fetch_page(url: str, *, progress: Progress) -> Page:
     except httpx.TimeoutException as error:
         raise ToolFailure("The server does not answer. Try another page.") from error
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-        raise ToolFailure(f"The page could not be fetched ({_reason(error)}). Try another one.") from error
+        # The reason may repeat what the server sent where an answer was expected.
+        raise ToolFailure(
+            f"The page could not be fetched ({_reason(error)}). Try another one.", untrusted=True
+        ) from error
 
 
 async def _fetched(url: httpx.URL, progress: Progress) -> Page:

@@ -212,7 +212,7 @@ def _start(build_id: UUID) -> Start | None:
         dialogue=dialogue_read(build),
         network=NETWORKS.get(preferences.build_network, "ask"),
         model=model_for("builder"),
-        secrets=tuple(secret_values()),
+        secrets=tuple(secret_values(build.user_id)),
         usage=turn_usage(user_id=build.user_id, turn_id=build.pk),
     )
 

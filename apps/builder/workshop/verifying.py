@@ -35,7 +35,7 @@ async def failed_example(*, user_id: UUID, draft: Draft, environment: Mapping[st
             requirements=draft.requirements,
         )
         outcome = await run_capability(spec, {MAIN: draft.main}, dict(example["input"]))
-        outcome = await in_db(_scrubbed, outcome, environment)
+        outcome = await in_db(_scrubbed, user_id, outcome, environment)
         if problem := example_problem(example, outcome):
             shown = ends(json.dumps(example["input"], ensure_ascii=False), SHOWN_CHARS)
             return f"Example {number} with input {shown} failed in a fresh sandbox. {problem}"
@@ -53,9 +53,9 @@ async def load_problem(*, user_id: UUID, draft: Draft) -> str:
     return f"It cannot be loaded in a fresh sandbox. {problem}"
 
 
-def _scrubbed(outcome: Outcome, environment: Mapping[str, str]) -> Outcome:
+def _scrubbed(user_id: UUID, outcome: Outcome, environment: Mapping[str, str]) -> Outcome:
     """Before anything of it is cut: half a secret would not be found."""
-    scrubber = Scrubber([*secret_values(), *environment.values()])
+    scrubber = Scrubber([*secret_values(user_id), *environment.values()])
     error = outcome.error
     return replace(
         outcome,

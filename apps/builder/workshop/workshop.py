@@ -35,7 +35,7 @@ class Workshop:
 
     async def failed(self, text: str) -> None:
         """Keeps the newest failure, without secrets: a build that gives up names it."""
-        await in_db(_note_failure, self.build_id, text)
+        await in_db(_note_failure, self.build_id, self.user_id, text)
 
     async def noted(self, text: str) -> str:
         """A tool's result behind what the model has to know first: late answers, a new sandbox."""
@@ -62,5 +62,5 @@ class Workshop:
         return f"[The user has answered your earlier question meanwhile: {answer.get('text', '')}]\n"
 
 
-def _note_failure(build_id: UUID, text: str) -> None:
-    error_note(build_id=build_id, text=Scrubber(secret_values()).text(text))
+def _note_failure(build_id: UUID, user_id: UUID, text: str) -> None:
+    error_note(build_id=build_id, text=Scrubber(secret_values(user_id)).text(text))
