@@ -1,16 +1,21 @@
 """Secrets encrypted at rest: Fernet, with a key that lies in the data directory and not in the database."""
 
 import logging
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 from cryptography.fernet import Fernet, InvalidToken
+from django.apps import AppConfig
 from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.accounts.models import Secret
+from apps.core.checks import IZZY
 from apps.core.health import CheckResult
 
 logger = logging.getLogger(__name__)
@@ -19,6 +24,8 @@ ENVIRONMENT = {"anthropic_api_key": "ANTHROPIC_API_KEY", "anthropic_base_url": "
 """Instance secrets that a setting of the same meaning overrides."""
 
 SCRUBBED_LENGTH = 8
+KEY_PLACE = "IZZY_SECRETS_KEY, or secrets_key in the data directory,"
+KEY_HINT = "Restore the key from the backup; without one, remove it and enter the stored secrets anew."
 
 
 @transaction.atomic
@@ -61,12 +68,24 @@ def secret_values(user_id: UUID) -> list[str]:
     return sorted(values, key=len, reverse=True)
 
 
+@register(IZZY)
+def malformed_key(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """What is no key would fail where the first secret is stored or read."""
+    try:
+        _fernet()
+    except ValueError:
+        message = f"{KEY_PLACE} holds no key: it must be 32 bytes in URL-safe base64."
+        return [Error(message, hint=KEY_HINT, id="izzy.E002")]
+    return []
+
+
 def check_secrets() -> CheckResult:
     """Health check: the present key opens every stored secret."""
+    if malformed := malformed_key(None):
+        return CheckResult(False, malformed[0].msg, KEY_HINT)
     closed = [row.name for row in Secret.objects.all() if not _decrypt(row)]
     if closed:
-        hint = "Restore data/secrets_key (or IZZY_SECRETS_KEY) from the backup, or enter them anew."
-        return CheckResult(False, f"Stored with another key: {', '.join(sorted(closed))}.", hint)
+        return CheckResult(False, f"Stored with another key: {', '.join(sorted(closed))}.", KEY_HINT)
     return CheckResult(True, "Stored secrets can be read.")
 
 
@@ -78,7 +97,7 @@ def _rows(name: str, user_id: UUID | None) -> QuerySet[Secret]:
 def _decrypt(row: Secret) -> str:
     try:
         return _fernet().decrypt(row.ciphertext.encode()).decode()
-    except InvalidToken:
+    except (InvalidToken, ValueError):  # ValueError: the key is none, which `malformed_key` tells
         logger.warning("secret %s was encrypted with another key", row.name)
         return ""
 
