@@ -12,6 +12,8 @@ from functools import cache, lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from apps.chat.markdown_limits import links_found, tables_found
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
@@ -68,8 +70,11 @@ def warm_up() -> None:
 
 
 def blocks(text: str) -> list[Block]:
-    """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself."""
-    parser = _parser()
+    """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself.
+
+    Where tables, or addresses that are not marked as links, would cost too much they stay text.
+    """
+    parser = _parser(tables=tables_found(text), links=links_found(text))
     env: dict[str, Any] = {}
     return [
         Block((tokens[0].map or [0])[0], _clean(parser.renderer.render(tokens, parser.options, env)))
@@ -89,13 +94,13 @@ def _top_level(tokens: "Sequence[Token]") -> "Iterator[list[Token]]":
 
 
 @cache
-def _parser() -> "MarkdownIt":
+def _parser(*, tables: bool, links: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt(
-        "commonmark", {"html": False, "linkify": True, "breaks": True, "highlight": _highlight}
+        "commonmark", {"html": False, "linkify": links, "breaks": True, "highlight": _highlight}
     )
-    parser.enable(["table", "strikethrough", "linkify"])
+    parser.enable(["strikethrough", *(["table"] if tables else []), *(["linkify"] if links else [])])
     parser.add_render_rule("image", _image)
     parser.add_render_rule("th_open", _cell)
     parser.add_render_rule("td_open", _cell)

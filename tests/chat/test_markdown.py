@@ -128,3 +128,28 @@ def test_a_block_that_is_over_is_not_rendered_again() -> None:
     renderer.feed("paragraph.")
     assert [index for index, _ in renderer.render()] == [1]
     assert renderer.render() == []
+
+
+@pytest.mark.parametrize("bomb", ["http://a.", "http://( ", "<http://", "a.com/(", "a.com/(\n"])
+def test_addresses_that_would_take_minutes_to_find_stay_text(bomb: str) -> None:
+    text = bomb * 10_000
+
+    assert "<a " not in render(text)
+    assert "http" in render(text) or "a.com" in render(text)
+
+
+@pytest.mark.parametrize("quote", ["", "> ", "- "])
+def test_a_table_that_would_become_a_million_cells_stays_text(quote: str) -> None:
+    rows = [*["a|" * 100, "-|" * 100], *["|"] * 10_000]
+
+    assert len(render("\n".join(f"{quote}{row}" for row in rows))) < 500_000
+
+
+def test_a_long_answer_keeps_its_links_and_tables() -> None:
+    paragraph = "See https://example.org/page and www.example.org for what e.g. version 1.2 changed. " * 12
+    table = "\n".join(["| a | b | c |", "|---|---|---|", *["| 1 | 2 | https://example.org |"] * 300])
+
+    html = render("\n\n".join([paragraph] * 20 + [table]))
+
+    assert html.count("<a ") == 12 * 2 * 20 + 300
+    assert html.count("<tr>") == 301
