@@ -13,7 +13,7 @@ from apps.chat.selectors.conversations import (
     conversation_get,
     conversations_for,
     conversations_search,
-    with_counts,
+    messages_counted,
 )
 from apps.chat.selectors.messages import messages_json, readable_messages
 from apps.chat.serializers import (
@@ -47,32 +47,35 @@ class ConversationsView(UserView):
         responses=page_of("ConversationPage", ConversationOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
+        """List conversations, newest first, or those that fit a search."""
         query = clean_text(
             request.query_params.get("q", ""), field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True
         )
         if query:
             ids = [found.conversation.id for found in conversations_search(self.user_id, query, limit=200)]
-            rows = with_counts(conversations_for(self.user_id, channel=None).filter(id__in=ids))
+            rows = conversations_for(self.user_id, channel=None).filter(id__in=ids)
             return self._page(sorted(rows, key=lambda row: ids.index(row.id)))
         channel = request.query_params.get("channel")
         if channel is not None:
             channel = clean_text(channel, field="channel", max_chars=64)
-        return self._page(with_counts(conversations_for(self.user_id, channel=channel)))
+        return self._page(conversations_for(self.user_id, channel=channel))
 
     @extend_schema(
         operation_id="conversations_create", request=ConversationInput, responses={201: ConversationOutput}
     )
     def post(self, request: Request) -> Response:
+        """Begin an empty conversation."""
         body = body_of(request)
         row = services.conversation_create(
             user_id=self.user_id, title=body.get("title", ""), use_memory=flag(body, "use_memory", None)
         )
-        return Response(conversation_json(row), status=201)
+        return Response(conversation_json(row, 0), status=201)
 
     def _page(self, rows: Any) -> Response:
         pages = Pages()
         shown: list[Conversation] = pages.paginate_queryset(rows, self.request, view=self) or []
-        return pages.get_paginated_response([conversation_json(row) for row in shown])
+        counts = messages_counted(self.user_id, [row.id for row in shown])
+        return pages.get_paginated_response([conversation_json(row, counts.get(row.id, 0)) for row in shown])
 
 
 class ConversationView(UserView):
@@ -80,14 +83,16 @@ class ConversationView(UserView):
 
     @extend_schema(operation_id="conversations_get", responses=ConversationDetailOutput)
     def get(self, request: Request, conversation_id: str) -> Response:
+        """Read a conversation: its title and summary, but not its messages."""
         found = conversation_get(self.user_id, conversation_id)
-        rows = conversations_for(self.user_id, channel=None).filter(id=found.id)
-        return Response(conversation_json(with_counts(rows).get()) | {"summary": found.summary})
+        counts = messages_counted(self.user_id, [found.id])
+        return Response(conversation_json(found, counts.get(found.id, 0)) | {"summary": found.summary})
 
     @extend_schema(
         operation_id="conversations_rename", request=ConversationInput, responses=ConversationDetailOutput
     )
     def patch(self, request: Request, conversation_id: str) -> Response:
+        """Rename a conversation."""
         services.conversation_rename(
             user_id=self.user_id, conversation_id=conversation_id, title=body_of(request).get("title")
         )
@@ -95,6 +100,7 @@ class ConversationView(UserView):
 
     @extend_schema(operation_id="conversations_delete", responses={204: None})
     def delete(self, request: Request, conversation_id: str) -> Response:
+        """Delete a conversation with its messages. Memories made from it stay."""
         services.conversation_delete(user_id=self.user_id, conversation_id=conversation_id)
         return Response(status=204)
 
@@ -110,6 +116,7 @@ class MessagesView(UserView):
         responses=page_of("MessagePage", MessageOutput(many=True)),
     )
     def get(self, request: Request, conversation_id: str) -> Response:
+        """List the messages of a conversation, oldest first. With `before`, the page that ends before that message."""
         conversation = conversation_get(self.user_id, conversation_id)
         rows = readable_messages(conversation)
         if (before := request.query_params.get("before")) is not None:
@@ -134,6 +141,7 @@ class IngestView(UserView):
 
     @extend_schema(operation_id="ingest", request=IngestInput, responses={202: IngestOutput})
     def post(self, request: Request) -> Response:
+        """Take in messages of a conversation held elsewhere. They are searchable when this answers."""
         body = body_of(request)
         extract = flag(body, "extract", True)
         done = services.messages_ingest(

@@ -118,8 +118,10 @@ def _said(rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID 
 
 def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
     """The notes that Izzy put beside the turns of this conversation, as they read then."""
-    turns = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation, memory_tokens__gt=0)
-    newest = turns.order_by("-id").values_list("memories", flat=True).iterator(chunk_size=50)
+    turns = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation)
+    newest = (
+        turns.exclude(memories=[]).order_by("-id").values_list("memories", flat=True).iterator(chunk_size=50)
+    )
     items = islice(chain.from_iterable(newest), SHOWN_AT_MOST)
     return [(parse_id(item["id"]), str(item["text"])) for item in items]
 

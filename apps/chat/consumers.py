@@ -218,8 +218,11 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         key = session.session_key if session is not None else None
         while True:
             await asyncio.sleep(GUARD_SECONDS)
-            if not await in_db(still_welcome, self.user.id, self.token, key):
-                break
+            try:
+                if not await in_db(still_welcome, self.user.id, self.token, key):
+                    break
+            except DatabaseError as error:  # asked again in a while: whoever has to go must not stay for good
+                logger.warning("could not see whether a socket may stay: %s", error)
         await self.close(code=CLOSE_SIGNED_OUT)
 
     async def _refuse(self, error: IzzyError, client_id: str | None) -> None:

@@ -53,30 +53,33 @@ class LoggedEvent:
 
 def rows_of(conversation_id: UUID, events: Iterable[LoggedEvent]) -> list[TurnEvent]:
     """Unsaved rows for these events, neighbouring text deltas of one turn sharing a row."""
-    rows: list[TurnEvent] = []
-    texts: list[str] = []
+    runs: list[list[LoggedEvent]] = []
     for event in events:
-        if event.type == TEXT and texts and _continues(rows[-1], event) and len(texts) < MAX_TEXTS_PER_ROW:
-            texts.append(event.payload["text"])
-            rows[-1].last_seq = event.seq
-            rows[-1].payload = canonical_json({"texts": texts})
-            continue
-        texts = [event.payload["text"]] if event.type == TEXT else []
-        rows.append(
-            TurnEvent(
-                conversation_id=conversation_id,
-                turn_id=event.turn_id,
-                seq=event.seq,
-                last_seq=event.seq,
-                type=event.type,
-                payload=canonical_json({"texts": texts} if texts else event.payload),
-            )
+        if runs and _continues(runs[-1], event):
+            runs[-1].append(event)
+        else:
+            runs.append([event])
+    return [
+        TurnEvent(
+            conversation_id=conversation_id,
+            turn_id=run[0].turn_id,
+            seq=run[0].seq,
+            last_seq=run[-1].seq,
+            type=run[0].type,
+            payload=canonical_json(_payload(run)),
         )
-    return rows
+        for run in runs
+    ]
 
 
-def _continues(row: TurnEvent, event: LoggedEvent) -> bool:
-    return row.turn_id == event.turn_id and row.last_seq + 1 == event.seq
+def _continues(run: Sequence[LoggedEvent], event: LoggedEvent) -> bool:
+    newest = run[-1]
+    is_text = newest.type == event.type == TEXT and len(run) < MAX_TEXTS_PER_ROW
+    return is_text and newest.turn_id == event.turn_id and newest.seq + 1 == event.seq
+
+
+def _payload(run: Sequence[LoggedEvent]) -> dict[str, Any]:
+    return {"texts": [event.payload["text"] for event in run]} if run[0].type == TEXT else run[0].payload
 
 
 def events_of(rows: Iterable[TurnEvent], after: int = 0) -> list[LoggedEvent]:

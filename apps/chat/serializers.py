@@ -133,15 +133,15 @@ class IngestOutput(serializers.Serializer[Any]):
     ids = serializers.ListField(child=serializers.UUIDField(), help_text="Of the added messages, in order.")
 
 
-def conversation_json(row: Conversation) -> dict[str, Any]:
-    """A conversation as REST shows it; `visible_messages` comes from `with_counts`."""
+def conversation_json(row: Conversation, messages: int) -> dict[str, Any]:
+    """A conversation as REST shows it, with how many messages a reader sees (`messages_counted`)."""
     return {
         "id": str(row.id),
         "title": str(row),
         "channel": row.channel,
         "session": row.session,
         "use_memory": row.use_memory,
-        "messages": getattr(row, "visible_messages", 0),
+        "messages": messages,
         "created_at": row.created_at.isoformat(),
         "updated_at": row.updated_at.isoformat(),
     }

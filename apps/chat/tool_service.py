@@ -1,12 +1,12 @@
 """Past conversations of one user as the tools see them: implements `apps.agent.protocols.ConversationTools`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
 from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Message
-from apps.chat.selectors.conversations import conversation_get, conversations_for, with_counts
+from apps.chat.selectors.conversations import conversation_get, conversations_for, messages_counted
 from apps.chat.selectors.messages import readable_messages
 from apps.chat.services.conversations import conversation_delete
 from apps.chat.summary.transcript import shortened
@@ -19,6 +19,8 @@ from apps.search.selectors import search
 
 SUMMARY_CHARS = 300
 QUOTED_CHARS = 1500
+READ_CHARS = 16_000
+"""So many characters of messages are read at once; a longer message is shortened."""
 MAX_QUERY_CHARS = 10_000
 
 
@@ -43,7 +45,10 @@ class PastConversations:
         return await in_db(self._search, query, limit)
 
     async def read(self, conversation_id: str, *, limit: int, offset: int) -> dict[str, Any]:
-        """`{id, title, created_at, count, offset, messages: [{role, text, created_at}]}`, oldest first."""
+        """`{id, title, created_at, count, offset, messages: [{role, text, created_at}]}`, oldest first.
+
+        At most `limit` messages, and no more than fit into a tool's result; the next page begins after the last one.
+        """
         return await in_db(self._read, conversation_id, limit, offset)
 
     async def delete(self, conversation_id: str) -> dict[str, Any]:
@@ -52,12 +57,14 @@ class PastConversations:
 
     def _list(self, limit: int, offset: int) -> dict[str, Any]:
         rows = conversations_for(self.user_id, channel=None)
-        listed = list(with_counts(rows)[offset : offset + limit])
+        listed = list(rows[offset : offset + limit])
+        counts = messages_counted(self.user_id, [row.id for row in listed])
         foreign = self._foreign([row.id for row in listed if not row.title_by_user])
         return {
             "count": rows.count(),
             "conversations": [
-                self._entry(row) | ({"untrusted": True} if row.id in foreign else {}) for row in listed
+                self._entry(row, counts.get(row.id, 0)) | ({"untrusted": True} if row.id in foreign else {})
+                for row in listed
             ],
         }
 
@@ -88,13 +95,13 @@ class PastConversations:
         }
         return entry | ({"current": True} if message.conversation_id == self.current_id else {})
 
-    def _entry(self, row: Conversation) -> dict[str, Any]:
+    def _entry(self, row: Conversation, messages: int) -> dict[str, Any]:
         entry = {
             "id": str(row.id),
             "title": str(row),
             "created_at": row.created_at.isoformat(timespec="minutes"),
             "updated_at": row.updated_at.isoformat(timespec="minutes"),
-            "messages": getattr(row, "visible_messages", 0),
+            "messages": messages,
         }
         if row.summary and not row.summary_untrusted:
             entry["summary"] = shortened(" ".join(row.summary.split()), SUMMARY_CHARS)
@@ -109,14 +116,7 @@ class PastConversations:
             "created_at": conversation.created_at.isoformat(timespec="minutes"),
             "count": rows.count(),
             "offset": offset,
-            "messages": [
-                {
-                    "role": row.speaker or row.role,
-                    "text": row.text,
-                    "created_at": row.created_at.isoformat(timespec="minutes"),
-                }
-                for row in rows[offset : offset + limit]
-            ],
+            "messages": _fitting(rows[offset : offset + limit].iterator(chunk_size=20)),
         }
 
     def _delete(self, conversation_id: str) -> dict[str, Any]:
@@ -133,3 +133,22 @@ class PastConversations:
             raise NotFound(
                 f"There is no conversation with the id {conversation_id!r}. Call conversation_list for the ids."
             ) from None
+
+
+def _fitting(rows: Iterable[Message]) -> list[dict[str, str]]:
+    """The first of these messages, together at most READ_CHARS long; at least one."""
+    found: list[dict[str, str]] = []
+    room = READ_CHARS
+    for row in rows:
+        text = shortened(row.text, READ_CHARS)
+        room -= len(text)
+        if found and room < 0:
+            break
+        found.append(
+            {
+                "role": row.speaker or row.role,
+                "text": text,
+                "created_at": row.created_at.isoformat(timespec="minutes"),
+            }
+        )
+    return found

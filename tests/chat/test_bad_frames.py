@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from channels.testing import WebsocketCommunicator
+from django.db import DatabaseError
 from pytest_django import Settings
 
 from apps.accounts.models import APIToken, User
@@ -184,6 +185,25 @@ async def test_a_socket_closes_when_its_user_may_not_come_in_any_more(
     assert closed == {"type": "websocket.close", "code": consumers.CLOSE_SIGNED_OUT} | {
         key: value for key, value in closed.items() if key not in {"type", "code"}
     }
+
+
+async def test_a_database_that_fails_for_a_moment_does_not_let_anybody_stay_for_good(
+    alice: User, runner: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "GUARD_SECONDS", 0.05)
+    answers: list[object] = [DatabaseError("locked"), True, DatabaseError("locked"), False]
+
+    def asked(*who: object) -> object:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(consumers, "still_welcome", asked)
+    async with connected(alice) as page:
+        closed = await page.communicator.receive_output(10)
+    assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
+    assert answers == []
 
 
 async def test_nobody_gets_in_without_a_user(runner: None) -> None:

@@ -2,10 +2,14 @@
 
 import json
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.chat.models import Conversation
 from apps.chat.runner.registry import registry
+from apps.chat.services import messages_ingest
 from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.search.documents import Scope, Source
@@ -34,6 +38,28 @@ async def test_past_conversations_are_listed_and_read(alice: User, model: Anthro
     assert (rows[old]["messages"], rows[new].get("current")) == (2, True)
     assert "Porto is lovely." in read.result
     assert "<context>" not in read.result
+
+
+async def test_a_long_conversation_is_read_page_by_page_as_far_as_a_result_goes(
+    alice: User, bob: User
+) -> None:
+    texts = [f"{number} " + "word " * 1_500 for number in range(6)] + ["x" * 50_000, "The end."]
+    await in_db(
+        lambda: messages_ingest(
+            user_id=alice.pk, session="long", messages=[{"role": "user", "content": text} for text in texts]
+        )
+    )
+    place = str((await in_db(lambda: Conversation.objects.for_user(alice).get())).pk)
+    past, read = PastConversations(user_id=alice.pk), []
+    while len(read) < len(texts):
+        page = await past.read(place, limit=100, offset=len(read))
+        assert 0 < len(json.dumps(page)) < 20_000
+        read += page["messages"]
+    assert [row["text"][:20] for row in read] == [text[:20] for text in texts]
+    assert page["count"] == len(texts)
+    assert (await PastConversations(user_id=bob.pk).list(limit=5, offset=0))["count"] == 0
+    [entry] = (await past.list(limit=5, offset=0))["conversations"]
+    assert entry["messages"] == len(texts)
 
 
 async def test_deleting_takes_messages_passages_and_tool_calls_along(
@@ -159,3 +185,16 @@ async def test_without_a_model_our_conversations_are_searched_by_simple_rules(al
     (call,) = await calls(queued["turn"])
     assert call.name == "conversation_search"
     assert "The ferry to Lisbon leaves at noon." in end["text"]
+
+
+def test_a_list_counts_the_messages_of_the_conversations_it_shows_and_reads_no_others(alice: User) -> None:
+    for number in range(5):
+        talk = [{"role": "user", "content": f"Word {place}"} for place in range(number + 1)]
+        messages_ingest(user_id=alice.pk, session=f"s{number}", messages=talk)
+    with CaptureQueriesContext(connection) as seen:
+        listed = PastConversations(user_id=alice.pk)._list(2, 1)
+    assert [(row["title"], row["messages"]) for row in listed["conversations"]] == [("s3", 4), ("s2", 3)]
+    asked = [query["sql"] for query in seen if "chat_message" in query["sql"]]
+    assert len(asked) == 1
+    shown = [row.hex for row in Conversation.objects.for_user(alice).values_list("pk", flat=True)]
+    assert sum(key in asked[0] for key in shown) == 2

@@ -9,9 +9,11 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.agent.models import ModelCall, ToolCall
+from apps.agent.offline.dialogue import Done
+from apps.agent.results import UNTRUSTED
 from apps.chat.decision_log.recovery import recoveries
 from apps.chat.decision_log.selectors import decision_log
-from apps.chat.models import Conversation
+from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.registry import registry
 from apps.chat.templatetags.log_figures import unmarked
 from apps.core.database import in_db
@@ -190,6 +192,26 @@ async def test_an_unknown_note_is_told_without_ids_and_advice_for_the_model(
     )
     assert turn["outcome"] == ["1 call failed."]
     assert unknown in step["result"]
+
+
+def test_a_result_of_ten_thousand_brackets_is_shown_like_any_other(
+    alice: User, sign_in: Callable[[User], Client]
+) -> None:
+    place = Conversation.objects.create(user=alice)
+    turn = Turn.objects.create(user=alice, conversation=place, state=TurnState.DONE)
+    for position, result in enumerate(["[" * 10_000, UNTRUSTED + '{"a":' * 10_000]):
+        ToolCall.objects.create(
+            user=alice,
+            conversation_id=place.pk,
+            turn_id=turn.pk,
+            round=1,
+            position=position,
+            name="cap_brackets",
+            state=ToolCall.State.DONE,
+            result=result,
+        )
+    assert sign_in(alice).get(f"/c/{place.pk}/log/").status_code == 200
+    assert Done("cap_brackets", {}, "[" * 10_000, is_error=False).json() is None
 
 
 async def test_a_replaced_turn_is_marked_with_what_took_its_place(

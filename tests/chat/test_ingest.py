@@ -57,6 +57,14 @@ def test_a_time_without_zone_is_utc(alice: User, api: Api) -> None:
     ]
 
 
+def test_what_was_ingested_is_not_asked_again(alice: User, api: Api) -> None:
+    place = ingest(api(alice), {"session": "s1", "messages": TALK}).json()["conversation"]
+    again = api(alice).post(f"/api/v1/conversations/{place}/retry/", {}, content_type="application/json")
+    assert (again.status_code, again.json()["code"]) == (409, "read_only")
+    assert search(alice.id, "kitten Pixel", scope=SPOKEN)
+    assert Message.objects.for_user(alice).filter(superseded_by=None).count() == 2
+
+
 def test_an_external_id_comes_in_once_per_session_and_channel(alice: User, api: Api) -> None:
     client = api(alice)
     message = {"role": "user", "content": "Hello", "external_id": "m1"}

@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from apps.chat.decision_log.words import TARGETS, command_of, file_name, parsed
+from apps.agent.results import result_json
+from apps.chat.decision_log.words import TARGETS, command_of, file_name
 
 MAX_LISTED = 50
 PREVIEW_CHARS = 8_000
@@ -37,7 +38,7 @@ def step_card(step: dict[str, Any]) -> dict[str, Any]:
         said = step["result"].removeprefix("Error: ")
         card["error"] = said if step["state"] == "error" and said != step["outcome"] else ""
         return card
-    result = parsed(step["result"])
+    result = result_json(step["result"])
     card["found"] = _listed(result)
     if isinstance(result, dict) and isinstance(result.get("summary"), str):
         card["result"] = result["summary"]

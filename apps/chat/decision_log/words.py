@@ -1,13 +1,12 @@
 """What a tool call did, in words for the user: its title, what it was about, and what came of it."""
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from apps.agent.models import ToolCall
-from apps.agent.results import UNTRUSTED
+from apps.agent.results import UNTRUSTED, result_json
 from apps.memory.files.commands import SYNONYMS
 from apps.memory.files.paths import ROOT
 
@@ -90,7 +89,7 @@ def outcome(call: ToolCall) -> str:
         return NOT_RUN.get(call.error_code) or one_line(_problem(call.result))
     if call.name == "ask_user":
         return one_line(f"You answered: {call.answer or call.result}")
-    return _file_outcome(call) if call.name == "memory" else _found(parsed(call.result)) or "Done."
+    return _file_outcome(call) if call.name == "memory" else _found(result_json(call.result)) or "Done."
 
 
 def _problem(result: str) -> str:
@@ -182,11 +181,3 @@ def counted(number: int, noun: str) -> str:
 def one_line(text: str, limit: int = LINE_CHARS) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
-
-
-def parsed(result: str) -> Any:
-    """The result as JSON, None where it is something else."""
-    try:
-        return json.loads(result.removeprefix(UNTRUSTED))
-    except ValueError:
-        return None

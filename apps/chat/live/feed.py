@@ -73,7 +73,7 @@ class Feed:
             self.last_seq = event.seq
             if not self._html.ready:
                 self._early.append(event)
-            self._send(self._html.take(event))
+            self._send(self._html.take(event, shown=self._is_page_watching))
             for watcher in self.watchers:
                 watcher.put(event)
             if event.type == TEXT:
@@ -88,7 +88,7 @@ class Feed:
         early, self._early = self._early, []
         for event in early:
             if event.seq > seq:
-                self._html.take(event)
+                self._html.take(event, shown=False)
 
     def gone(self) -> None:
         """Tells the watchers, once, that the conversation was deleted."""
@@ -104,6 +104,10 @@ class Feed:
         if self._rendering is not None:
             self._rendering.cancel()
 
+    @property
+    def _is_page_watching(self) -> bool:
+        return any(watcher.html for watcher in self.watchers)
+
     def _send(self, events: Sequence[LoggedEvent]) -> None:
         for event in events:
             for watcher in self.watchers:
@@ -112,7 +116,7 @@ class Feed:
 
     def _render_soon(self) -> None:
         """Renders at once after a pause in the stream, else when the pause since the last time is over."""
-        if self._rendering is not None or not any(watcher.html for watcher in self.watchers):
+        if self._rendering is not None or not self._is_page_watching:
             return
         loop = asyncio.get_running_loop()
         due = self._rendered_at + self._html.pause

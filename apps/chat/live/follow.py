@@ -74,11 +74,11 @@ async def turn_stream(conversation_id: UUID, turn_id: UUID, after: int = 0) -> A
 
 async def turn_end(conversation_id: UUID, turn_id: UUID, after: int = 0) -> dict[str, Any] | None:
     """The event that ends the turn's stream; None when the turn ended long ago and its events are gone."""
-    last = None
     async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
         async for frame in frames:
-            last = frame or last
-    return last
+            if frame is not None and frame["type"] in LAST:
+                return frame
+    return None
 
 
 def server_sent(frame: dict[str, Any]) -> bytes:

@@ -42,8 +42,11 @@ class LiveHtml:
             self._renderer.feed(live.text)
             self._renderer.render()
 
-    def take(self, event: LoggedEvent) -> list[LoggedEvent]:
-        """The `html` events to send before this event; for text they are due later, from `render`."""
+    def take(self, event: LoggedEvent, *, shown: bool = True) -> list[LoggedEvent]:
+        """The `html` events to send before this event; for text they are due later, from `render`.
+
+        Where nobody is `shown` them, nothing is rendered.
+        """
         if event.type in STARTS:
             self.prime(LiveText(event.turn_id, 0, ""), event.seq)
         if not self.ready:
@@ -52,7 +55,7 @@ class LiveHtml:
             self._turn_id, self._seq = event.turn_id, event.seq
             self._renderer.feed(event.payload["text"])
         elif event.type in ENDS_SEGMENT and not event.payload.get("server") and self._renderer.text:
-            last = self._events([*self._renderer.render(), *self._renderer.finish()])
+            last = self._events([*self._renderer.render(), *self._renderer.finish()]) if shown else []
             self._renderer = LiveRenderer()
             self._segment += 1
             return last
@@ -83,12 +86,12 @@ def with_html(events: Sequence[LoggedEvent], after: int) -> list[LoggedEvent]:
     `events` are all of one turn, so that its blocks get the numbers they had live.
     """
     live = LiveHtml()
-    live.prime(LiveText(events[0].turn_id, 0, ""), 0) if events else None
+    if events:
+        live.prime(LiveText(events[0].turn_id, 0, ""), 0)
     out: list[LoggedEvent] = []
     fresh = False
     for event in events:
-        html = live.take(event)
-        out += html if fresh else []
+        out += live.take(event, shown=fresh)
         fresh = (fresh and event.type == TEXT) or (event.type == TEXT and event.seq > after)
         if event.seq > after:
             out.append(event)

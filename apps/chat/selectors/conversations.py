@@ -1,9 +1,10 @@
 """Reads of conversations: one, a page of them, and those that match a search."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 
 from apps.chat.models import Conversation, Message, MessageKind
 from apps.core.errors import NotFound
@@ -16,8 +17,6 @@ SEARCH_HITS = 40
 SNIPPET_CHARS = 120
 RELEVANT = 0.35
 """Below this relevance a passage is not about what was searched for."""
-
-VISIBLE = Q(messages__kind=MessageKind.TEXT, messages__superseded_by=None) & ~Q(messages__text="")
 
 
 def conversation_get(user_id: UUID, conversation_id: object) -> Conversation:
@@ -34,14 +33,23 @@ def conversation_belongs(user_id: UUID, conversation_id: UUID) -> bool:
 
 
 def conversations_for(user_id: UUID, *, channel: str | None = CHAT_CHANNEL) -> QuerySet[Conversation]:
-    """The user's conversations, newest activity first; `channel=None` gives those of programs too."""
-    found = Conversation.objects.for_user(user_id).order_by("-updated_at", "-id")
+    """The user's conversations, newest activity first; `channel=None` gives those of programs too.
+
+    Without the definitions of their tools, some 30 KB each, which no list shows.
+    """
+    found = Conversation.objects.for_user(user_id).defer("tools").order_by("-updated_at", "-id")
     return found if channel is None else found.filter(channel=channel)
 
 
-def with_counts(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Adds `visible_messages`: how many messages a reader of the conversation sees."""
-    return conversations.annotate(visible_messages=Count("messages", filter=VISIBLE))
+def messages_counted(user_id: UUID, conversation_ids: Collection[UUID]) -> dict[UUID, int]:
+    """How many messages a reader of each of these conversations of the user sees; none where there are none.
+
+    To be asked for one page of them: the messages are counted one by one.
+    """
+    rows = Message.objects.for_user(user_id).filter(
+        conversation_id__in=conversation_ids, kind=MessageKind.TEXT, superseded_by=None
+    )
+    return dict(rows.exclude(text="").order_by().values_list("conversation_id").annotate(Count("id")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from apps.builder.selectors import builds_in
 from apps.chat import markdown
-from apps.chat.log import TEXT, LoggedEvent, events_after, events_of, text_after
+from apps.chat.log import LoggedEvent, events_after, events_of, text_after
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnState
 from apps.chat.reading import one_view
 from apps.chat.selectors.messages import (
@@ -119,7 +119,3 @@ def missed_events(conversation: Conversation, seq: int) -> list[LoggedEvent] | N
 def turn_events(turn_id: UUID) -> list[LoggedEvent]:
     """All stored events of a turn, in order."""
     return events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq"))
-
-
-def is_text(event: LoggedEvent) -> bool:
-    return event.type == TEXT

@@ -30,5 +30,5 @@ def said_by_user(user_id: UUID, conversation_id: UUID) -> list[str]:
 
 def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
     """Whether a note from an untrusted source was put beside a message of the conversation."""
-    turns = Turn.objects.for_user(user_id).filter(conversation_id=conversation_id, memory_tokens__gt=0)
+    turns = Turn.objects.for_user(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
     return any(item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items)

@@ -97,6 +97,7 @@ def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = ""
     if (sent := _sent_before(user_id, name)) is not None:
         return sent
     conversation = _locked(user_id, conversation_id)
+    _check_queue(conversation)
     newest = _own_messages(conversation).last()
     if newest is None:
         raise Conflict("There is no message to send again.", code="nothing_to_retry")

@@ -1,12 +1,11 @@
 """What is to be summed up, and what a summary rests on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Sum
 from django.db.models.functions import Length
 
 from apps.agent.models import ToolCall
@@ -15,6 +14,7 @@ from apps.chat.models import OPEN_STATES, Conversation, Turn
 from apps.chat.prompt.history import messages_in_force, messages_sent
 from apps.chat.selectors.messages import readable_messages
 from apps.chat.summary.budget import Budget
+from apps.chat.summary.sizes import message_tokens
 from apps.chat.summary.transcript import MESSAGE_CHARS, FoldedTurn, chunked, turn_text
 from apps.core.text import estimate_tokens
 
@@ -70,19 +70,24 @@ class SentTurn:
 
 def over(conversation: Conversation, tokens: int) -> bool:
     """Whether what is sent of the conversation has more than so many estimated tokens."""
-    characters = messages_sent(conversation).aggregate(n=Sum(Length("blocks")))["n"] or 0
-    return characters > tokens and sum(turn.tokens for turn in sent_turns(conversation)) > tokens
+    return _size(sent_turns(conversation)) > tokens
 
 
 def sent_turns(conversation: Conversation) -> list[SentTurn]:
     """The turns after the summary, in order, with their sizes."""
+    rows = messages_sent(conversation).exclude(turn=None).annotate(length=Length("blocks"))
+    listed = list(rows.values_list("id", "length", "turn_id", "turn__state", "position"))
+    sizes = message_tokens({key: length for key, length, *_ in listed})
     found: dict[UUID, SentTurn] = {}
-    rows = messages_sent(conversation).exclude(turn=None)
-    for turn_id, state, position, blocks in rows.values_list("turn_id", "turn__state", "position", "blocks"):
+    for key, _, turn_id, state, position in listed:
         known = found.get(turn_id)
-        tokens = estimate_tokens(blocks) + (known.tokens if known else 0)
+        tokens = sizes.get(key, 0) + (known.tokens if known else 0)
         found[turn_id] = SentTurn(turn_id, state, position, tokens)
     return list(found.values())
+
+
+def _size(turns: Iterable[SentTurn]) -> int:
+    return sum(turn.tokens for turn in turns)
 
 
 def fold_job(conversation_id: UUID, need: Need, budget: Budget, *, rewrite: bool = False) -> FoldJob | None:
@@ -104,9 +109,9 @@ def fold_job(conversation_id: UUID, need: Need, budget: Budget, *, rewrite: bool
 def _cut(conversation: Conversation, need: Need, budget: Budget) -> int | None:
     """The position of the last message to fold."""
     threshold = {Need.BUDGET: budget.history, Need.LIMIT: budget.limit, Need.REFUSED: 0}[need]
-    if not over(conversation, threshold):
-        return None
     turns = sent_turns(conversation)
+    if _size(turns) <= threshold:
+        return None
     kept, room = 0, 0 if need == Need.REFUSED else budget.kept
     for turn in reversed(turns):
         room -= turn.tokens
@@ -182,6 +187,8 @@ def summary_json(conversation: Conversation) -> dict[str, Any] | None:
 
 
 def turns_shown(conversation: Conversation) -> list[Turn]:
-    """The turns whose surfaced notes the model still has before it: in force, and not folded into the summary."""
+    """The turns whose surfaced notes the model still has before it: in force, and not folded into the summary. Those
+    without any are left out; of the others only `memories` is read."""
     rows = messages_sent(conversation).exclude(turn=None).values("turn_id")
-    return list(Turn.objects.for_user(conversation.user_id).filter(id__in=rows))
+    turns = Turn.objects.for_user(conversation.user_id).filter(id__in=rows).exclude(memories=[])
+    return list(turns.only("memories"))
