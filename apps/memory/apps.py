@@ -19,6 +19,7 @@ class MemoryConfig(AppConfig):
         from .database.folding import fold_in_sqlite
         from .file_tool import MEMORY_FILES
         from .purge.places import register_places
+        from .purge.sweeps import deleted_purge, interrupted_resume
         from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
@@ -31,7 +32,9 @@ class MemoryConfig(AppConfig):
         register_tools(NOTE_TOOLS)
         register_tools([MEMORY_FILES])
         register_tools([*CLASSIC_TOOLS, *GRAPH_TOOLS, *DEEP_TOOLS])
-        register_sweep("memory_deleted_purge", sweep, every=timedelta(hours=1))
+        register_sweep("memory_deleted_purge", lambda: deleted_purge(), every=timedelta(hours=1))
+        register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
+        register_sweep("memory_superseded", lambda: services.superseded_due(), every=timedelta(minutes=10))
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
@@ -41,13 +44,3 @@ class MemoryConfig(AppConfig):
         register_check("capture", health.check_capture)
         register_sweep("capture", background.sweep, every=background.SWEEP_EVERY)
         register_places()
-
-
-def sweep() -> None:
-    """Purge the notes and files whose 30 days after deletion are over; end what is replaced by now."""
-    from . import services
-    from .purge.sweeps import deleted_purge, interrupted_resume
-
-    deleted_purge()
-    services.superseded_due()
-    interrupted_resume()

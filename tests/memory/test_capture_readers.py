@@ -1,4 +1,4 @@
-"""The daily budget, several readers, and the command."""
+"""Several readers, and the command."""
 
 import json
 from datetime import timedelta
@@ -12,68 +12,15 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.agent.models import ModelCall
 from apps.core.database import in_db
 from apps.memory.capture import background, claims
 from apps.memory.capture.background import Reader, windows_read
-from apps.memory.capture.selectors import capture_figures
 from apps.memory.models import CaptureLease, CaptureWindow, Memory
-from tests.memory.capturing import LINZ, add, captured, notes, read, said, status, windows
+from tests.memory.capturing import LINZ, add, notes, read, said, windows
 from tests.peers.anthropic_server import AnthropicServer, Reply
 from tests.peers.capture_model import CaptureModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-# --- Budget -----------------------------------------------------------------------------------------------------------
-
-
-async def test_when_the_days_tokens_are_spent_windows_wait_for_tomorrow(
-    alice: User, bob: User, peer: AnthropicServer, settings: Settings
-) -> None:
-    settings.IZZY_CAPTURE_TOKENS = 5000
-    peer.fallback = CaptureModel(LINZ)
-    await in_db(
-        lambda: ModelCall.objects.create(user=alice, purpose="extraction", model="m", endpoint="custom", input_tokens=4000, output_tokens=1000)
-    )  # fmt: skip
-    await in_db(add, alice, [said("I live in Linz.")])
-    await in_db(add, bob, [said("I live in Linz.")])
-    await windows_read()
-    assert await notes(alice) == []
-    assert await notes(bob) == ["The user lives in Linz."]
-    now = await status(alice)
-    assert (now.spent_today, now.budget, now.reason) == (5000, 5000, "budget_spent")
-    assert "It goes on tomorrow" in now.sentence
-    assert await in_db(claims.users_due, timezone.now()) == []
-    await in_db(ModelCall.objects.for_user(alice).update, created_at=timezone.now() - timedelta(days=1))
-    tomorrow = timezone.now() + timedelta(days=1)
-    assert await in_db(claims.users_due, tomorrow) == [alice.pk]
-    assert (await read(alice, any_time=True)).added == 1
-
-
-async def test_what_chat_costs_does_not_count(alice: User, peer: AnthropicServer, settings: Settings) -> None:
-    settings.IZZY_CAPTURE_TOKENS = 1000
-    peer.fallback = CaptureModel(LINZ)
-    await in_db(
-        lambda: ModelCall.objects.create(
-            user=alice, purpose="chat", model="m", endpoint="custom", input_tokens=9000
-        )
-    )
-    assert (await captured(alice, said("I live in Linz."))).added == 1
-
-
-async def test_figures_say_what_it_brought_and_cost(alice: User, bob: User, peer: AnthropicServer) -> None:
-    peer.fallback = CaptureModel(LINZ)
-    await captured(alice, said("I live in Linz."))
-    await captured(alice, said("Lovely weather."))
-    figures = await in_db(capture_figures, alice.pk)
-    assert (figures["windows"], figures["gated"], figures["passed"], figures["memories"]) == (2, 2, 1, 1)
-    rows = await in_db(lambda: list(ModelCall.objects.for_user(alice)))
-    assert figures["tokens"] == sum(row.input_tokens + row.output_tokens for row in rows) > 0
-    assert figures["tokens_per_memory"] == figures["tokens"]
-    (first, _) = await windows(alice)
-    assert 0 < first.used_tokens < figures["tokens"]
-    assert (await in_db(capture_figures, bob.pk))["tokens"] == 0
-
 
 # --- Several readers --------------------------------------------------------------------------------------------------
 

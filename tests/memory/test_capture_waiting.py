@@ -1,10 +1,8 @@
-"""Windows as rows: what waits without a model, when each is read, and what is taken back."""
+"""Windows as rows: what waits without a model, and when each is read."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -17,15 +15,9 @@ from apps.core.database import in_db
 from apps.core.health import checks, run_check
 from apps.memory.capture import background
 from apps.memory.capture.background import windows_read
-from apps.memory.capture.services import (
-    conversation_withdraw,
-    windows_scrub,
-    windows_withdraw,
-)
 from apps.memory.models import CaptureWindow
 from tests.memory.capturing import (
     LINZ,
-    YES,
     add,
     add_later,
     captured,
@@ -36,7 +28,7 @@ from tests.memory.capturing import (
     talk,
     windows,
 )
-from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
+from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.capture_model import CaptureModel, Rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -157,103 +149,3 @@ async def test_a_text_cannot_pass_for_another_segment(alice: User, peer: Anthrop
     )
     lines = model.gates[0].split("<passage>\n")[1].splitlines()
     assert [line[:3] for line in lines if line.startswith("[")] == ["[1]"]
-
-
-# --- The user's wishes ------------------------------------------------------------------------------------------------
-
-
-async def test_who_switches_capture_off_has_what_waits_dropped(alice: User, peer: AnthropicServer) -> None:
-    await in_db(add, alice, talk("I live in Linz.", "Nice."))
-    await in_db(lambda: preferences_update(user_id=alice.pk, capture=False))
-    assert (await read(alice)).windows == 0
-    (window,) = await windows(alice)
-    assert (window.state, window.segments) == ("withdrawn", [])
-    assert peer.messages == []
-
-
-async def test_a_replaced_message_is_taken_out_of_what_waits(alice: User, peer: AnthropicServer) -> None:
-    peer.fallback = CaptureModel(LINZ, Rule("violin", "The user plays the violin."))
-    first, second = said("I live in Linz."), said("I play the violin.")
-    place = await in_db(add, alice, [first, second])
-    await in_db(
-        lambda: windows_withdraw(user_id=alice.pk, conversation_id=place, message_ids=[first.message_id])
-    )
-    await read(alice)
-    assert await notes(alice) == ["The user plays the violin."]
-
-
-async def test_a_window_of_nothing_but_replaced_messages_is_withdrawn(
-    alice: User, peer: AnthropicServer
-) -> None:
-    one = said("I live in Linz.")
-    place = await in_db(add, alice, [one])
-    await in_db(
-        lambda: windows_withdraw(user_id=alice.pk, conversation_id=place, message_ids=[one.message_id])
-    )
-    (window,) = await windows(alice)
-    assert (window.state, window.segments) == ("withdrawn", [])
-
-
-@pytest.mark.parametrize("purpose", ["judge", "save_items"])
-async def test_what_is_taken_back_while_it_is_read_is_not_saved(
-    alice: User, peer: AnthropicServer, purpose: str
-) -> None:
-    model, reached = CaptureModel(LINZ), asyncio.Event()
-    place = await in_db(add, alice, [said("I live in Linz.")])
-    held: list[Reply] = []
-
-    def answer(request: dict[str, Any]) -> Reply:
-        given = model(request)
-        if request["tools"][0]["name"] == purpose:
-            given.hold_after = 1
-            held.append(given)
-            reached.set()
-        return given
-
-    async def take_back() -> None:
-        await reached.wait()
-        await in_db(lambda: conversation_withdraw(user_id=alice.pk, conversation_id=place))
-        held[0].release.set()
-
-    peer.fallback = answer
-    await asyncio.gather(read(alice), take_back())
-    assert await notes(alice) == []
-    (window,) = await windows(alice)
-    assert (window.state, window.segments) == ("withdrawn", [])
-
-
-# --- Purging ----------------------------------------------------------------------------------------------------------
-
-
-async def test_scrubbing_a_message_empties_its_windows(alice: User, peer: AnthropicServer) -> None:
-    one = said("I live in Linz.")
-    peer.add(reply(tool("judge", {"worth_remembering": False, "reason": "only says Linz"})))
-    await captured(alice, one)
-    (window,) = await windows(alice)
-    assert window.gate_reason == "only says Linz"
-    assert await in_db(lambda: windows_scrub(user_id=alice.pk, message_ids=[one.message_id])) == 1
-    (window,) = await windows(alice)
-    assert window.gate_reason == ""
-
-
-async def test_what_is_scrubbed_while_it_is_read_is_not_saved(alice: User, peer: AnthropicServer) -> None:
-    one = said("I live in Linz.")
-    await in_db(add, alice, [one])
-    held, asked = reply(tool("judge", YES), hold_after=1), asyncio.Event()
-
-    def judge(request: dict[str, Any]) -> Reply:
-        asked.set()
-        return held
-
-    peer.add(judge)
-    peer.fallback = CaptureModel(LINZ)
-
-    async def purge() -> None:
-        await asked.wait()
-        await in_db(lambda: windows_scrub(user_id=alice.pk, message_ids=[one.message_id]))
-        held.release.set()
-
-    await asyncio.gather(read(alice), purge())
-    assert await notes(alice) == []
-    (window,) = await windows(alice)
-    assert window.state == "withdrawn"

@@ -8,6 +8,7 @@ from django.utils import timezone
 from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, NotFound
+from apps.core.sweeps import sweeps
 from apps.memory import services
 from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Status, Trust
 from apps.memory.selectors import note_history
@@ -84,6 +85,15 @@ def test_what_holds_only_from_later_lets_the_old_note_hold_until_then(alice: Use
     assert services.superseded_due() == 0
     Memory.objects.unscoped().filter(pk=old.pk).update(valid_to=timezone.now() - timedelta(seconds=1))
     assert services.superseded_due() == 1
+    assert fresh(old).status == Status.SUPERSEDED
+
+
+def test_the_worker_ends_what_is_replaced_by_now(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    replace(alice, old, "The user lives in Oslo.", valid_from=timezone.now() + timedelta(days=7))
+    Memory.objects.unscoped().filter(pk=old.pk).update(valid_to=timezone.now() - timedelta(seconds=1))
+    (sweep,) = [entry for entry in sweeps() if entry.name == "memory_superseded"]
+    sweep.function()
     assert fresh(old).status == Status.SUPERSEDED
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from datetime import timedelta
 from uuid import UUID
 
+from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from apps.agent.endpoint import current_endpoint
@@ -120,5 +121,5 @@ _registered: list[bool] = []
 def _release() -> None:
     try:
         claims.leases_release(HOLDER)
-    except Exception:
+    except DatabaseFailure:
         logger.warning("the leases of this process run out by themselves", exc_info=True)

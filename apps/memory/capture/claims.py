@@ -7,7 +7,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Min, Q
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
@@ -25,7 +25,6 @@ RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25
 """What is waited after each failure of a window's own; after MAX_ATTEMPTS it is given up."""
 SERVER_DELAY, SERVER_DELAY_MOST = timedelta(seconds=30), timedelta(hours=1)
 """What is waited, doubled each time, where the model's server is at fault: such a window is never given up."""
-
 
 NO_USAGE = Usage()
 
@@ -50,13 +49,13 @@ class Claimed:
 
 
 def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> list[UUID]:
-    """Users with a window that may be read and nobody to read it."""
+    """Users with a window that may be read and nobody to read it, those first who have waited longest."""
     waiting = CaptureWindow.objects.unscoped().filter(state=WindowState.WAITING)
     if not any_time:
         waiting = waiting.filter(due_at__lte=now)
     held = CaptureLease.objects.filter(until__gt=now).exclude(holder="").values("user_id")
-    rows = waiting.exclude(user_id__in=held).order_by("user_id")
-    return list(rows.values_list("user_id", flat=True).distinct()[:limit])
+    rows = waiting.exclude(user_id__in=held).order_by().values("user_id").annotate(first=Min("due_at"))
+    return list(rows.order_by("first", "user_id").values_list("user_id", flat=True)[:limit])
 
 
 def lease_take(user_id: UUID, holder: str) -> bool:

@@ -6,28 +6,35 @@ from apps.agent.endpoint import current_endpoint
 from apps.core.health import CheckResult
 from apps.memory.models import CaptureWindow, WindowState
 
+from .budget import spenders
+from .selectors import passages
+
 
 def check_capture() -> CheckResult:
     """Whether conversations are read for what is worth remembering, over all users."""
     rows = CaptureWindow.objects.unscoped()
-    waiting = rows.filter(state=WindowState.WAITING).count()
-    gave_up = rows.filter(state=WindowState.GAVE_UP).count()
-    passages = f"{waiting:,} {'passage waits' if waiting == 1 else 'passages wait'} to be read"
-    if waiting and current_endpoint().is_offline:
+    waiting = rows.filter(state=WindowState.WAITING)
+    count, now = waiting.count(), timezone.now()
+    wait = f"{passages(count)} {'waits' if count == 1 else 'wait'} to be read"
+    if count and current_endpoint().is_offline:
         return CheckResult(
             False,
-            f"{passages}: no model is connected.",
+            f"{wait}: no model is connected.",
             "Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL; nothing is lost, they are read then.",
         )
-    failed = rows.filter(state=WindowState.WAITING, due_at__gt=timezone.now()).exclude(error="")
-    if gave_up:
+    if gave_up := rows.filter(state=WindowState.GAVE_UP).count():
         return CheckResult(
             False,
-            f"{gave_up:,} passages of conversations could not be read; {passages}.",
+            f"{passages(gave_up)} of conversations could not be read; {wait}.",
             "See the reasons in the admin (capture windows), then run: manage.py extract --retry",
         )
+    failed = waiting.filter(due_at__gt=now).exclude(error="")
     if (problem := failed.order_by("-id").values_list("error", flat=True).first()) is not None:
-        return CheckResult(False, f"{passages}: {problem}", "They are tried again by themselves.")
-    return CheckResult(
-        True, f"Izzy remembers by itself; {passages}." if waiting else "Izzy remembers by itself."
-    )
+        return CheckResult(False, f"{wait}: {problem}", "They are tried again by themselves.")
+    if spent := len(spenders(waiting.values("user_id"), now)):
+        return CheckResult(
+            False,
+            f"{wait}: {'a user has' if spent == 1 else f'{spent:,} users have'} spent the day's tokens for it.",
+            "It goes on at midnight; IZZY_CAPTURE_TOKENS is what each user has for a day.",
+        )
+    return CheckResult(True, f"Izzy remembers by itself; {wait}." if count else "Izzy remembers by itself.")

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
@@ -14,7 +14,7 @@ from apps.agent.endpoint import current_endpoint
 from apps.agent.models import ModelCall
 from apps.memory.models import CaptureWindow, GateVerdict, WindowState
 
-from .budget import PURPOSES, spent_today
+from .budget import PURPOSES, TOKENS, spent_today
 from .said import Segment
 
 NO_MODEL, SPENT, RETRYING, OFF = "no_model", "budget_spent", "retrying", "off"
@@ -46,7 +46,7 @@ class CaptureStatus:
         """Why passages wait; "" when none do, or when they are read shortly."""
         if self.reason not in {NO_MODEL, SPENT, RETRYING}:
             return ""
-        wait = f"{_passages(self.waiting)} of your conversations {'waits' if self.waiting == 1 else 'wait'} to be read: "
+        wait = f"{passages(self.waiting)} of your conversations {'waits' if self.waiting == 1 else 'wait'} to be read: "
         if self.reason == NO_MODEL:
             return f"{wait}no model is connected."
         if self.reason == SPENT:
@@ -58,10 +58,11 @@ class CaptureStatus:
         """How many passages were given up; "" for none."""
         if not self.gave_up:
             return ""
-        return f"{_passages(self.gave_up)} could not be read."
+        return f"{passages(self.gave_up)} could not be read."
 
 
-def _passages(count: int) -> str:
+def passages(count: int) -> str:
+    """1 passage, 2 passages …"""
     return "1 passage" if count == 1 else f"{count:,} passages"
 
 
@@ -137,9 +138,8 @@ def capture_figures(user_id: UUID) -> dict[str, Any]:
         skipped=Sum("skipped", default=0),
         injected_again=Sum("injected_again", default=0),
     )
-    total = F("input_tokens") + F("output_tokens") + F("cache_read_tokens") + F("cache_write_tokens")
     calls = ModelCall.objects.for_user(user_id).filter(purpose__in=PURPOSES).order_by()
-    cost = calls.aggregate(tokens=Sum(total, default=0), cost=Sum("cost_usd", default=0))
+    cost = calls.aggregate(tokens=Sum(TOKENS, default=0), cost=Sum("cost_usd", default=0))
     made = figures["memories"] + figures["superseded"] + figures["pending"]
     return {
         **figures,

@@ -27,6 +27,8 @@ BATCH = 200
 
 NO_WORDS = {"segments": [], "shown": [], "error": ""}
 """What a window is left with once its words are not needed."""
+NOTHING_TOLD = {**NO_WORDS, "gate_reason": "", "dropped": []}
+"""What a window is left with that nobody may read any more: neither its words nor what was thought of them."""
 
 
 @transaction.atomic
@@ -111,7 +113,7 @@ def conversation_withdraw(*, user_id: UUID, conversation_id: UUID) -> int:
     waited = windows.filter(state__in=[WindowState.WAITING, WindowState.GAVE_UP]).update(
         state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now()
     )
-    windows.update(**NO_WORDS, gate_reason="", dropped=[], fingerprint="")
+    windows.update(**NOTHING_TOLD, fingerprint="")
     return waited
 
 
@@ -121,7 +123,7 @@ def user_withdraw(*, user_id: UUID) -> int:
     return (
         CaptureWindow.objects.for_user(user_id)
         .filter(state__in=[WindowState.WAITING, WindowState.GAVE_UP])
-        .update(state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now(), **NO_WORDS)
+        .update(state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now(), **NOTHING_TOLD)
     )
 
 
@@ -148,18 +150,16 @@ def windows_scrub(
 
     A window that waits loses the segments of these messages alone; one that made such a note has none left.
     """
-    notes, messages = {str(value) for value in memory_ids}, {str(value) for value in message_ids}
-    changed = 0
-    for window in CaptureWindow.objects.for_user(user_id).select_for_update():
-        of_note, of_message = notes & set(window.memory_ids), messages & set(window.message_ids)
-        if not of_note and not of_message:
-            continue
+    gone = {str(value) for value in (*memory_ids, *message_ids)}
+    rows = CaptureWindow.objects.for_user(user_id)
+    ids = rows.values_list("pk", "memory_ids", "message_ids").iterator()
+    concerned = [pk for pk, notes, messages in ids if not gone.isdisjoint([*notes, *messages])]
+    for window in rows.filter(pk__in=concerned).select_for_update():
         window.gate_reason, window.dropped, window.error = "", [], ""
         if window.state in {WindowState.WAITING, WindowState.GAVE_UP}:
-            _refill(window, [s for s in _segments(window) if str(s.message) not in messages])
+            _refill(window, [one for one in _segments(window) if str(one.message) not in gone])
         window.save()
-        changed += 1
-    return changed
+    return len(concerned)
 
 
 def _waiting(user_id: UUID) -> QuerySet[CaptureWindow]:
@@ -201,7 +201,8 @@ def _refill(window: CaptureWindow, kept: list[Segment]) -> None:
     _fill(window, part, ())
     if not part.has_fresh:
         window.state, window.done_at = WindowState.WITHDRAWN, timezone.now()
-        window.segments, window.shown, window.error = [], [], ""
+        for name, value in NOTHING_TOLD.items():
+            setattr(window, name, value)
     window.save()
 
 

@@ -1,0 +1,155 @@
+"""Where a purge looks: the admin's log, sessions, columns that nobody thought of, names, common words."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import models
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.agent.models import ToolCall
+from apps.chat.models import Conversation, Message, Turn
+from apps.core.purging.search import find
+from apps.core.purging.trace import MARKER
+from apps.core.registries import purge_places
+from apps.memory.models import Memory, Purged, PurgeReceipt
+from apps.memory.purge import memory_purge
+from apps.memory.purge.tracing import trace_of
+from tests.memory.conftest import MakeNote
+from tests.memory.purged import TEXT, WORD, place
+from tests.memory.purged import talk as talk
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_admins_log_of_the_note_loses_its_words(alice: User, admin: User, note: MakeNote) -> None:
+    made = note(alice, TEXT)
+    entry = LogEntry.objects.create(
+        user=admin, content_type=ContentType.objects.get_for_model(Memory), object_id=str(made.pk),
+        object_repr=str(made), action_flag=CHANGE, change_message=f"Changed {WORD}",
+    )  # fmt: skip
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    entry.refresh_from_db()
+    assert (entry.object_repr, entry.change_message) == (MARKER, "")
+    assert place(receipt, "admin.log")["removed"] == 1
+
+
+def test_a_session_that_quotes_it_is_cleaned(
+    alice: User, note: MakeNote, sign_in: Callable[[User], Client]
+) -> None:
+    made = note(alice, TEXT)
+    browser = sign_in(alice)
+    session = browser.session
+    session["draft"] = f"About: {TEXT}"
+    session.save()
+    memory_purge(user_id=alice.pk, memory_id=made.pk)
+    assert WORD not in browser.session["draft"]
+    assert browser.get("/memory/").status_code == 200
+
+
+def test_words_as_json_escapes_are_found(alice: User, note: MakeNote) -> None:
+    made = note(alice, "Großmutters Königskuchenförmchen steht im Keller bei den Äpfeln.")
+    call = ToolCall.objects.create(
+        user=alice, round=1, position=0, tool_use_id="toolu_u", name="memory_search",
+        input={"query": "Königskuchenförmchen"}, result=json.dumps([{"note_id": made.note_id, "text": made.content}]),
+    )  # fmt: skip
+    assert "\\u" in call.result
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    call.refresh_from_db()
+    assert json.loads(call.result)[0]["text"] == MARKER
+    assert call.input == {"query": MARKER}
+    assert receipt.left == []
+
+
+def test_a_column_nobody_registered_is_looked_into_and_cleaned(alice: User, note: MakeNote) -> None:
+    made = note(alice, TEXT)
+    turn = Turn.objects.create(
+        user=alice,
+        conversation=Conversation.objects.create(user=alice),
+        state="failed",
+        error_message=f"Echo: {TEXT}",
+    )
+    assert "chat.turn.error_message" not in {name for _, entry in purge_places for name in entry.columns}
+    trace = trace_of(user_id=alice.pk, source=Purged.NOTE, ids=[made.pk])
+    assert find(trace)["chat.turn.error_message"] == [turn.pk]
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    turn.refresh_from_db()
+    assert turn.error_message == MARKER
+    assert place(receipt, "chat.turn.error_message")["removed"] == 1
+
+
+def test_names_that_something_goes_by_are_not_rewritten(alice: User, note: MakeNote) -> None:
+    made = note(alice, f"The {WORD} is a tool of mine.")
+    tools = json.dumps([{"name": f"cap_{WORD}", "description": "Rolls.", "input_schema": {}}])
+    conversation = Conversation.objects.create(user=alice, tools=tools)
+    use = {"type": "tool_use", "id": "toolu_n", "name": f"cap_{WORD}", "input": {"what": f"the {WORD}"}}
+    message = Message.objects.create(
+        user=alice, conversation=conversation, position=1, role="assistant", blocks=json.dumps([use])
+    )
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+    conversation.refresh_from_db()
+    message.refresh_from_db()
+    assert conversation.tools == tools
+    assert json.loads(message.blocks) == [{**use, "input": {"what": MARKER}}]
+    assert place(receipt, "chat.names")["left"] == 1
+
+
+def test_every_registered_column_exists() -> None:
+    from apps.core.purging.columns import columns
+
+    known = {column.name for column in columns()}
+    named = {name for _, entry in purge_places for name in entry.columns}
+    assert named <= known, named - known
+
+
+def test_a_receipt_holds_ids_and_counts_alone() -> None:
+    words = {
+        field.name for field in PurgeReceipt._meta.concrete_fields if isinstance(field, models.TextField)
+    }
+    assert words == set()
+
+
+def test_common_words_are_not_taken_for_the_notes_own(alice: User, note: MakeNote) -> None:
+    made = note(alice, "I like good coffee in the morning.")
+    call = ToolCall.objects.create(
+        user=alice,
+        round=1,
+        position=0,
+        tool_use_id="toolu_c",
+        name="think",
+        input={"thought": "A good morning to all."},
+    )
+    memory_purge(user_id=alice.pk, memory_id=made.pk)
+    call.refresh_from_db()
+    assert call.input == {"thought": "A good morning to all."}
+
+
+def test_a_call_with_an_invented_id_loses_the_word_in_it(alice: User, note: MakeNote) -> None:
+    """Only what can be an id is left as one."""
+    made = note(alice, f"The {WORD} is a tool of mine.")
+    given = {"note_id": f"the-{WORD}", "content": "x"}
+    call = ToolCall.objects.create(
+        user=alice, turn_id=made.pk, round=1, position=0, tool_use_id="toolu_i", name="memory_update",
+        state="done", input=given,
+    )  # fmt: skip
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    call.refresh_from_db()
+    assert call.input == {"note_id": MARKER, "content": "x"}
+    assert receipt.left == []
+
+
+def test_a_receipt_names_places_in_plain_words(
+    alice: User, talk: tuple[Memory, Message, Message], note: MakeNote
+) -> None:
+    """Also those that nobody registered; and what only goes by an id is not counted as a place of its own."""
+    made, _, _ = talk
+    turn = Turn.objects.for_user(alice).first()
+    assert turn is not None
+    Turn.objects.for_user(alice).filter(pk=turn.pk).update(error_message=made.content)
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+    assert place(receipt, "chat.turn.error_message")["label"] == "Turns"
+    found = {entry["place"] for entry in receipt.places if entry["found"]}
+    assert not {name for name in found if name.startswith(("agent.toolcall", "search.passage."))}
