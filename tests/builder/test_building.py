@@ -186,3 +186,17 @@ async def test_examples_that_are_wrong_are_refused_with_the_result(
     assert "eleven dragons" in refusals[0]["content"]
     assert "2d6: " in refusals[0]["content"]
     assert (await built(build)).state == State.DONE
+
+
+async def test_a_module_that_is_written_anew_is_imported_anew(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(wish, alice)
+    show = code("import main; print(main.run({'count': 2, 'sides': 6}))")
+    model.add(write(), show, write(DICE.replace("{count}d{sides}", "two dice")), show, write(), register())
+
+    await pool.idle()
+
+    assert "2d6: " in last_result(model.messages[2])["content"]
+    assert "two dice: " in last_result(model.messages[4])["content"]
+    assert (await built(build)).state == State.DONE

@@ -112,6 +112,13 @@ def test_builds_of_one_user_at_once_are_limited_and_the_rest_waits(
     assert builds_claim(runner="a", limit=10) == [mine[3].pk]
 
 
+def test_a_build_held_from_before_the_clock_was_set_back_is_taken_up(alice: User) -> None:
+    build = wish(alice)
+    assert builds_claim(runner="dead", limit=1) == [build.pk]
+    Build.objects.unscoped().update(lease_until=timezone.now() + timedelta(hours=3))
+    assert builds_claim(runner="new", limit=1) == [build.pk]
+
+
 async def test_a_build_over_its_tokens_or_its_time_fails_with_the_limit(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:

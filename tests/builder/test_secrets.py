@@ -4,6 +4,7 @@ nobody but the tool."""
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -315,11 +316,8 @@ async def test_a_late_yes_allows_the_hosts_it_was_about_and_no_others(
     await until(lambda: len(model.messages) >= 3)
     questions = [row for row in await in_db(messages_after, build) if row.type == "question"]
     for question, decision in zip(questions, ("allow", "deny"), strict=True):
-        await in_db(
-            lambda: build_answer(
-                user_id=alice.pk, build_id=build.pk, question_id=question.pk, decision=decision
-            )
-        )  # noqa: B023
+        decide = partial(build_answer, user_id=alice.pk, build_id=build.pk, question_id=question.pk)
+        await in_db(decide, decision=decision)
     await asyncio.sleep(1)
     held.release.set()
     await running

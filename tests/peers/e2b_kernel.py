@@ -55,6 +55,8 @@ def run(code: str, namespace: dict[str, Any]) -> None:
 def main() -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     count = 0
+    # As in a notebook, modules are found in the home directory.
+    sys.path[0] = os.getcwd()
     # What a shell starts in the background ignores SIGINT, and so does all that it starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=listen, daemon=True).start()

@@ -34,8 +34,10 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
     One that was interrupted too often ends as failed instead.
     """
     now = timezone.now()
-    lost = Q(state=State.RUNNING) & (Q(lease_until__lt=now) | Q(lease_until=None))
-    running = Build.objects.unscoped().filter(state=State.RUNNING, lease_until__gte=now).order_by()
+    # A lease further ahead than any living process writes is from before the clock was set back.
+    stale = Q(lease_until__lt=now) | Q(lease_until__gt=now + 4 * LEASE)
+    lost = Q(state=State.RUNNING) & (stale | Q(lease_until=None))
+    running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(lost).order_by()
     busy = dict(running.values_list("user_id").annotate(number=Count("pk")))
     claimed: list[UUID] = []
     waiting = Build.objects.unscoped().filter(lost | Q(state=State.QUEUED)).order_by("created_at", "pk")

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 from apps.agent.tools.base import ToolFailure
@@ -23,6 +24,8 @@ from apps.core.errors import InvalidInput, TooLarge
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 MAX_FILE_CHARS = 400_000
 MAX_FILES = 200
 RESTARTED = (
@@ -33,6 +36,8 @@ GONE = (
     "The sandbox ended: {message} A new one with your files and packages starts with your next call; variables of run_code "
     "are lost. Do it in a way that needs less."
 )
+FORGET = "for _ in {names!r}: __import__('sys').modules.pop(_, None)"
+"""The kernel keeps its modules: `import main` after it was written anew has to find what was written."""
 
 
 @dataclass
@@ -46,6 +51,7 @@ class Bench:
     installs: list[str] = field(default_factory=list)
     restarted: bool = False
     unavailable: str = ""
+    _rewritten: set[str] = field(default_factory=set)
     _sandbox: Sandbox | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -57,17 +63,22 @@ class Bench:
             raise TooLarge(message, field="content", limit=MAX_FILE_CHARS)
         if path not in self.files and len(self.files) >= MAX_FILES:
             raise InvalidInput(f"There are {MAX_FILES} files already. Use fewer.", field="path")
-        async with self._working() as sandbox:
-            await sandbox.write_file(path, content)
+        await self._call(lambda sandbox: sandbox.write_file(path, content))
+        if path in self.files and path.endswith(".py"):
+            self._rewritten.add(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
         self.files[path] = content
 
     async def run_code(self, code: str, *, seconds: float) -> CodeResult:
-        async with self._working() as sandbox:
+        async def run(sandbox: Sandbox) -> CodeResult:
+            if self._rewritten:
+                names, self._rewritten = sorted(self._rewritten), set()
+                await sandbox.run_code(FORGET.format(names=names))
             return await sandbox.run_code(code, seconds=seconds)
 
+        return await self._call(run)
+
     async def run_command(self, command: str, *, seconds: float) -> CommandResult:
-        async with self._working() as sandbox:
-            result = await sandbox.run_command(command, seconds=seconds)
+        result = await self._call(lambda sandbox: sandbox.run_command(command, seconds=seconds))
         if result.ok and is_install(command):
             self.installs.append(command)
         return result
@@ -89,8 +100,31 @@ class Bench:
         restarted, self.restarted = self.restarted, False
         return RESTARTED if restarted else ""
 
-    def _working(self) -> "_Working":
-        return _Working(self)
+    async def _call(self, work: Callable[[Sandbox], Awaitable[T]]) -> T:
+        """One call at a time. Where an earlier call has ended the sandbox, this one has not begun: it is made in a new one.
+        Raises ToolFailure where that ends as well, and SandboxUnavailable."""
+        async with self._lock:
+            try:
+                return await self._tried(work)
+            except SandboxGone:
+                logger.info("the sandbox of a build had ended; the call is made in a new one")
+            try:
+                return await self._tried(work)
+            except SandboxGone as error:
+                raise ToolFailure(GONE.format(message=error.message)) from error
+
+    async def _tried(self, work: Callable[[Sandbox], Awaitable[T]]) -> T:
+        try:
+            return await work(await self._ready())
+        except SandboxGone:
+            await self._lost()
+            raise
+        except asyncio.CancelledError:
+            await asyncio.shield(self._lost())
+            raise
+        except SandboxUnavailable as error:
+            self.unavailable = error.message
+            raise
 
     async def _ready(self) -> Sandbox:
         if self._sandbox is None:
@@ -110,41 +144,13 @@ class Bench:
         for command in self.installs:
             await sandbox.run_command(command)
 
+    async def _lost(self) -> None:
+        self.restarted, self._rewritten = bool(self.files or self.installs), set()
+        await self._drop()
+
     async def _drop(self) -> None:
         stack, self._stack, self._sandbox = self._stack, AsyncExitStack(), None
         await stack.aclose()
-
-
-class _Working:
-    """One call at a time; a sandbox that ended is dropped, and the next call gets a new one."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-
-    async def __aenter__(self) -> Sandbox:
-        await self.bench._lock.acquire()
-        try:
-            return await self.bench._ready()
-        except BaseException as error:
-            await self._left(error)
-            if isinstance(error, SandboxUnavailable):
-                self.bench.unavailable = error.message
-            if isinstance(error, SandboxGone):
-                raise ToolFailure(GONE.format(message=error.message)) from error
-            raise
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        await self._left(error)
-        if isinstance(error, SandboxGone):
-            raise ToolFailure(GONE.format(message=error.message)) from error
-
-    async def _left(self, error: BaseException | None) -> None:
-        try:
-            if isinstance(error, SandboxGone | asyncio.CancelledError):
-                self.bench.restarted = bool(self.bench.files or self.bench.installs)
-                await asyncio.shield(self.bench._drop())
-        finally:
-            self.bench._lock.release()
 
 
 def is_install(command: str) -> bool:
