@@ -11,7 +11,7 @@ from apps.core.health import CheckResult
 
 from .arguments import sandbox_arguments
 from .prepared import CannotPrepare, Prepared, command_as, prepare
-from .process import pipe_with
+from .spawning import pipe_with
 
 PROBE_SECONDS = 20
 AGAIN_SECONDS = 10.0

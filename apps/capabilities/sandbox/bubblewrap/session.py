@@ -15,7 +15,6 @@ from apps.capabilities.sandbox.base import (
     CodeResult,
     CommandResult,
     ErrorCode,
-    Limits,
     Outcome,
     Progress,
     RunError,
@@ -27,18 +26,13 @@ from apps.capabilities.sandbox.paths import writable_path
 from apps.core.errors import InvalidInput
 
 from . import processes
-from .process import BadFrame, SandboxProcess
+from .answers import answer_error, answer_text, ending, runner_limits
+from .channel import BadFrame
+from .process import SandboxProcess
 
 logger = logging.getLogger(__name__)
 
-ADDRESS_SPACE_BYTES = 4_000_000_000
-OPEN_FILES = 128
-MOST_PROCESSES = 4096
-COUNTED_PER_NAMESPACE = tuple(map(int, os.uname().release.split(".")[:2])) >= (5, 14)
-"""Before that the kernel counts all of a user's processes, also those outside: there the watchdog alone counts."""
-VALUE_CHARS = 20_000
 INTERRUPT_SECONDS = 2.0
-VALUE_LIMIT = VALUE_CHARS + 100
 
 
 class BubblewrapSandbox:
@@ -79,16 +73,16 @@ class BubblewrapSandbox:
         if isinstance(answer, RunError):
             raise SandboxGone(answer)
         if refused := answer.get("refused"):
-            raise InvalidInput(_text(refused), field="path")
+            raise InvalidInput(answer_text(refused), field="path")
 
     async def run_code(self, code: str, *, seconds: float | None = None) -> CodeResult:
         began = time.monotonic()
         async with self._call() as output:
             job = {"op": "code", "code": code.encode("utf-8", "replace")}
             answer = await self._exchange(job, output, seconds, interrupt=True)
-        error = _error(answer)
-        value = "" if isinstance(answer, RunError) else _text(answer.get("value"))
-        return CodeResult(ok=error is None, value=value, error=error, **_ending(output, began))
+        error = answer_error(answer)
+        value = "" if isinstance(answer, RunError) else answer_text(answer.get("value"))
+        return CodeResult(ok=error is None, value=value, error=error, **ending(output, began))
 
     async def run_command(self, command: str, *, seconds: float | None = None) -> CommandResult:
         if "\x00" in command:
@@ -98,9 +92,9 @@ class BubblewrapSandbox:
             job = {"op": "command", "argv": ["/bin/sh", "-c", command]}
             answer = await self._exchange(job, output, seconds)
         if isinstance(answer, RunError):
-            return CommandResult(exit_code=-signal.SIGKILL, error=answer, **_ending(output, began))
+            return CommandResult(exit_code=-signal.SIGKILL, error=answer, **ending(output, began))
         code = answer.get("exit")
-        return CommandResult(exit_code=code if isinstance(code, int) else -1, **_ending(output, began))
+        return CommandResult(exit_code=code if isinstance(code, int) else -1, **ending(output, began))
 
     async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> Outcome:
         self._require_size("The tool", sum(len(text) for text in files.values()))
@@ -109,7 +103,7 @@ class BubblewrapSandbox:
         async with self._call() as output:
             await tell(self._progress, {"status": "running"})
             answer = await self._exchange({"op": "capability", "files": given, "args": args}, output, None)
-        error = _error(answer)
+        error = answer_error(answer)
         result = None if isinstance(answer, RunError) else answer.get("result")
         if error is None and not isinstance(result, str):
             error = RunError(ErrorCode.BAD_RESULT, "The tool's answer could not be read.")
@@ -119,7 +113,7 @@ class BubblewrapSandbox:
             result=storable(result) if error is None and isinstance(result, str) else None,
             error=error,
             hosts_used=used,
-            **_ending(output, began),
+            **ending(output, began),
         )
 
     async def allow_hosts(self, hosts: Collection[str]) -> None:
@@ -154,7 +148,7 @@ class BubblewrapSandbox:
                 reason = self.process.reason or RunError(ErrorCode.SANDBOX_FAILED, "The sandbox has ended.")
                 raise SandboxGone(reason)
             output = Output(self.spec.limits, self._progress)
-            self.process.on_output = self._taker(output)
+            self.process.take_output(self._taker(output))
             output.start()
             try:
                 yield output
@@ -163,7 +157,7 @@ class BubblewrapSandbox:
                 output.abandon()
                 raise
             finally:
-                self.process.on_output = None
+                self.process.take_output(None)
             await output.finish()
 
     def _taker(self, output: Output) -> Any:
@@ -232,57 +226,3 @@ class BubblewrapSandbox:
         """The runner went without the host's doing: the tool killed it, or the kernel did."""
         message = f"The sandbox ended by itself (exit code {self.process.exit_code()})."
         return RunError(ErrorCode.SANDBOX_FAILED, message)
-
-
-def runner_limits(limits: Limits, frame_limit: int) -> dict[str, int]:
-    return {
-        "address_space": ADDRESS_SPACE_BYTES,
-        "file": limits.file_bytes,
-        "open_files": OPEN_FILES,
-        "processes": limits.processes if COUNTED_PER_NAMESPACE else MOST_PROCESSES,
-        "cpu": limits.cpu_seconds,
-        "result": limits.result_bytes,
-        "frame": frame_limit,
-        "value": VALUE_CHARS,
-    }
-
-
-def _ending(output: Output, began: float) -> dict[str, Any]:
-    return {
-        "stdout": output.stdout.text(),
-        "stderr": output.stderr.text(),
-        "duration_ms": round((time.monotonic() - began) * 1000),
-    }
-
-
-def _error(answer: dict[str, Any] | RunError) -> RunError | None:
-    """What the runner or the tool says went wrong. Nothing in it is believed beyond its being text."""
-    if isinstance(answer, RunError):
-        return answer
-    if "refused" in answer:
-        return RunError(ErrorCode.SANDBOX_FAILED, _text(answer["refused"]))
-    if "exit" in answer:
-        return _ended_without_answer(answer["exit"])
-    match answer.get("code"):
-        case None:
-            return None
-        case "interrupted":
-            return RunError(ErrorCode.RAISED, _text(answer.get("message")))
-        case "out_of_memory" | "raised" | "bad_result" as code:
-            return RunError(ErrorCode(code), _text(answer.get("message")))
-    return RunError(ErrorCode.BAD_RESULT, "The tool's answer could not be read.")
-
-
-def _ended_without_answer(code: object) -> RunError:
-    if code == -signal.SIGXCPU:
-        return RunError(ErrorCode.TIMED_OUT, "It used more processor time than it may.")
-    if isinstance(code, int) and code < 0:
-        names = {item.value: item.name for item in signal.Signals}
-        what = f"was ended by {names.get(-code, f'signal {-code}')}"
-    else:
-        what = f"ended with exit code {code}"
-    return RunError(ErrorCode.RAISED, f"The tool's process {what} before run(args) returned.")
-
-
-def _text(value: object) -> str:
-    return storable(value)[:VALUE_LIMIT] if isinstance(value, str) else ""

@@ -1,13 +1,11 @@
 """One sandbox at E2B."""
 
-import asyncio
 import json
 import logging
 import secrets
 import shlex
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apps.core.errors import InvalidInput
@@ -15,26 +13,21 @@ from apps.core.errors import InvalidInput
 from ..base import (
     CodeResult,
     CommandResult,
-    ErrorCode,
     Outcome,
-    Progress,
     RunError,
     SandboxGone,
-    SandboxSpec,
 )
 from ..output import storable
 from ..paths import HOME, writable_path
-from .answers import InstallError, Problem, answer_error, code_error, timed_out
+from .answers import InstallError, answer_error, code_error, timed_out
+from .calls import GRACE_SECONDS, Calls
 from .network import network_for
-from .output import MarkedStream, Stream
+from .output import MarkedStream
 from .script import inside_script
 
 logger = logging.getLogger(__name__)
 
 OWN = "/home/user/.izzy"
-KILL_SECONDS = 10.0
-GRACE_SECONDS = 5.0
-"""Beyond a time limit, for the sandbox to say itself that it was reached."""
 SIGNALLED = range(129, 129 + 64)
 KILLED = -9
 PIP = (
@@ -43,25 +36,8 @@ PIP = (
 QUOTED_CHARS = 2_000
 
 
-class E2BSandbox:
+class E2BSandbox(Calls):
     """See `base.Sandbox`."""
-
-    def __init__(
-        self, remote: Any, spec: SandboxSpec, progress: Progress | None, hosts: Collection[str]
-    ) -> None:
-        self._hosts = frozenset(hosts)
-        self._remote = remote
-        self._spec = spec
-        self._progress = progress
-        self._ends = float("inf")
-        self._gone: RunError | None = None
-        self._closing = asyncio.Lock()
-        self._ending: asyncio.Future[RunError] | None = None
-
-    @property
-    def id(self) -> str:
-        """As E2B names it."""
-        return str(self._remote.sandbox_id)
 
     async def begin(self, spare: float) -> None:
         """From now on the wall time counts; E2B ends the sandbox a little later by itself."""
@@ -161,19 +137,6 @@ class E2BSandbox:
             duration_ms=took(),
         )
 
-    async def close(self) -> None:
-        """See `base.Sandbox`. What cannot be ended now is ended by E2B when its time is over."""
-        self._gone = self._gone or RunError(ErrorCode.CANCELLED, "The sandbox was closed.")
-        async with self._closing:
-            if self._remote is None:
-                return
-            try:
-                await asyncio.wait_for(asyncio.shield(self._remote.kill()), KILL_SECONDS)
-            except Exception as error:  # noqa: BLE001  whatever the SDK raises: E2B's own time limit remains
-                logger.warning("sandbox %s could not be ended: %s", self.id, type(error).__name__)
-                return
-            self._remote = None
-
     async def _shell(self, command: str, *, seconds: float, env: Mapping[str, str]) -> CommandResult:
         """`timeout` ends the command with all it started: they are one process group."""
         out, err, took = self._streams()
@@ -205,68 +168,3 @@ class E2BSandbox:
             code = int(error.exit_code)
             return 128 - code if code in SIGNALLED else code
         return 0
-
-    def _streams(self) -> tuple[Stream, Stream, Callable[[], int]]:
-        began = time.monotonic()
-        limits = self._spec.limits
-        return (
-            Stream("stdout", limits, self._progress, self._flooded),
-            Stream("stderr", limits, self._progress, self._flooded),
-            lambda: round((time.monotonic() - began) * 1000),
-        )
-
-    def _flooded(self) -> None:
-        """Ending the sandbox ends the call under way; raising within the SDK's own tasks would not, reliably."""
-        flood = self._spec.limits.flood_bytes
-        why = RunError(ErrorCode.TOO_MUCH_OUTPUT, f"More than {flood:,} bytes were written, so it was ended.")
-        self._ending = asyncio.ensure_future(self._end(why))
-
-    def _seconds(self, wish: float | None) -> float:
-        """Never more than the sandbox has left."""
-        left = self._ends - time.monotonic()
-        return max(0.1, left if wish is None else min(wish, left))
-
-    @asynccontextmanager
-    async def _call(self, seconds: float, *streams: Stream) -> "AsyncIterator[Problem]":
-        """Around everything that is asked of the sandbox: its end, time limits, floods, cancellation."""
-        if self._gone is not None or self._remote is None:
-            raise SandboxGone(self._gone or RunError(ErrorCode.CANCELLED, "The sandbox was closed."))
-        problem = Problem()
-        try:
-            async with asyncio.timeout(seconds + GRACE_SECONDS):
-                yield problem
-        except asyncio.CancelledError:
-            await asyncio.shield(self._end(RunError(ErrorCode.CANCELLED, "The run was cancelled.")))
-            raise
-        except (InvalidInput, SandboxGone):
-            raise
-        except Exception as error:  # noqa: BLE001  the SDK's errors have no common base
-            problem.error = await self._failed(error, seconds)
-        for stream in streams:
-            await stream.finish()
-
-    async def _failed(self, error: Exception, seconds: float) -> RunError:
-        import e2b
-
-        if self._gone is not None:
-            return self._gone
-        if time.monotonic() >= self._ends:
-            return await self._end(timed_out(self._spec.limits.wall_seconds))
-        gone = (e2b.SandboxNotRunningException, e2b.SandboxNotFoundException)
-        if isinstance(error, e2b.TimeoutException) and not isinstance(error, gone):
-            return timed_out(seconds)
-        if isinstance(error, TimeoutError):
-            return await self._end(timed_out(seconds))
-        logger.warning("E2B failed: %s: %s", type(error).__name__, error)
-        return await self._end(
-            RunError(ErrorCode.SANDBOX_FAILED, f"The sandbox failed ({type(error).__name__}). Run it again.")
-        )
-
-    async def _end(self, why: RunError) -> RunError:
-        self._gone = self._gone or why
-        await self.close()
-        return why
-
-    async def _tell(self, status: str) -> None:
-        if self._progress:
-            await self._progress({"status": status})

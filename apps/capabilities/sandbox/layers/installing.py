@@ -17,6 +17,7 @@ from uv import find_uv_bin
 
 from apps.capabilities.egress import EgressProxy
 from apps.capabilities.sandbox.base import ErrorCode, InstallFailed, Limits, Progress, RunError
+from apps.capabilities.sandbox.bubblewrap.answers import runner_limits
 from apps.capabilities.sandbox.bubblewrap.arguments import CERTIFICATES, Binding
 from apps.capabilities.sandbox.bubblewrap.prepared import Prepared
 from apps.capabilities.sandbox.bubblewrap.process import SandboxProcess
@@ -120,10 +121,8 @@ async def _watch_uv(
     variables: dict[str, str],
 ) -> None:
     said = bytearray()
-    process.on_output = lambda _, data: said.extend(data[: max(0, 100_000 - len(said))])
+    process.take_output(lambda _, data: said.extend(data[: max(0, 100_000 - len(said))]))
     process.run_for(INSTALL_SECONDS)
-    from apps.capabilities.sandbox.bubblewrap.session import runner_limits
-
     limits = runner_limits(process.limits, process.frame_limit) | {"address_space": 2**40, "open_files": 4096}
     await process.send({"op": "begin", "limits": limits, "env": _environment(variables)})
     (stage / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
