@@ -173,7 +173,7 @@ class MemoryView(NotesView):
         key = parse_id(memory_id)
         present = self.note(key)
         given = body_object(request.data, FIELDS | READ_ONLY)
-        same = {name for name in READ_ONLY & given.keys() if given[name] == present[name]}
+        same = {name for name in (READ_ONLY | {"status"}) & given.keys() if given[name] == present[name]}
         written = {name: value for name, value in given.items() if name not in same}
         changes = cast("MemoryChanges", body_object(written, FIELDS))
         services.memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)

@@ -83,6 +83,9 @@ def test_a_note_is_sent_back_whole_as_it_was_read(alices: Client) -> None:
     assert (changed.status_code, changed.json()["content"]) == (200, "Likes green tea.")
     raised = send(alices, "PATCH", url, {"trust": "assistant"})
     assert (raised.status_code, raised.json()["extra"]) == (400, {"field": "trust"})
+    post(alices, f"{url}supersede/", {"content": "Likes black tea."})
+    replaced = send(alices, "PATCH", url, {**alices.get(url).json(), "tags": ["drink"]})
+    assert (replaced.status_code, replaced.json()["tags"]) == (200, ["drink"])
 
 
 def test_a_deleted_note_is_gone_and_comes_back(alice: User, alices: Client) -> None:

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.database import in_db
-from apps.core.errors import InvalidInput, NotFound
+from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import uuid7
-from apps.memory.models import Memory, MemoryRevision, Origin
+from apps.memory.models import Memory, MemoryRevision, Origin, Status
 from apps.memory.selectors import memory_get, note_history, texts_at
 from apps.memory.services import (
     BY_ASSISTANT,
@@ -19,6 +19,7 @@ from apps.memory.services import (
     memory_archive,
     memory_delete,
     memory_restore,
+    memory_supersede,
     memory_undo,
     memory_update,
 )
@@ -206,3 +207,14 @@ def test_a_change_moves_the_time_of_change_alone(alice: User, note: MakeNote) ->
     now = memory_get(alice.pk, made.pk)
     assert now.created_at == made.created_at
     assert now.updated_at > made.created_at
+
+
+def test_what_was_replaced_becomes_active_by_restoring_alone(alice: User, note: MakeNote) -> None:
+    """Else both notes would hold at once, until the worker ends the old one again."""
+    old = note(alice, "The user lives in Lisbon.")
+    memory_supersede(user_id=alice.pk, memory_id=old.pk, content="The user lives in Oslo.")
+    with pytest.raises(Conflict) as refused:
+        memory_update(user_id=alice.pk, memory_id=old.pk, status="active")
+    assert refused.value.code == "replaced"
+    memory_update(user_id=alice.pk, memory_id=old.pk, tags=["home"])
+    assert memory_get(alice.pk, old.pk).status == Status.SUPERSEDED

@@ -11,6 +11,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.capabilities.files import files_verified
 from apps.chat.models import Conversation, Message, Turn
 from apps.core.purging.search import find
 from apps.core.purging.trace import MARKER
@@ -18,6 +19,7 @@ from apps.core.registries import purge_places
 from apps.memory.models import Memory, Purged, PurgeReceipt
 from apps.memory.purge import memory_purge
 from apps.memory.purge.tracing import trace_of
+from tests.capabilities.making import make
 from tests.memory.conftest import MakeNote
 from tests.memory.purged import TEXT, WORD, place
 from tests.memory.purged import talk as talk
@@ -153,3 +155,24 @@ def test_a_receipt_names_places_in_plain_words(
     assert place(receipt, "chat.turn.error_message")["label"] == "Turns"
     found = {entry["place"] for entry in receipt.places if entry["found"]}
     assert not {name for name in found if name.startswith(("agent.toolcall", "search.passage."))}
+
+
+def test_a_capability_whose_code_says_it_stays_and_is_told_of(alice: User, bob: User, note: MakeNote) -> None:
+    """Changed, it would not be what was approved; the receipt must not say that nothing is left."""
+    made = note(alice, TEXT)
+    code = f'def run(args: dict) -> str:\n    """Where things are."""\n    return "{TEXT}"\n'
+    tool = make(alice, "finder", main=code)
+    make(bob, "finder", main=code)
+    make(alice, "greeter")
+    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    told = place(receipt, "capabilities.files")
+    assert (told["found"], told["removed"], told["left"]) == (1, 0, 1)
+    assert told["why"]
+    version = tool.current
+    assert version is not None
+    assert TEXT in files_verified(version, "finder")["main.py"]
+
+
+def test_a_capability_that_says_something_else_is_not_told_of(alice: User, note: MakeNote) -> None:
+    make(alice, "greeter")
+    assert memory_purge(user_id=alice.pk, memory_id=note(alice, TEXT).pk).left == []

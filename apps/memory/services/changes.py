@@ -16,6 +16,7 @@ from .proposals import proposal_instead
 from .provenance import BY_USER, Change
 
 WAITS = "This note waits for the user's review; only the user can change it."
+REPLACED = "This note was replaced by another. Restore it to have it back in the place of that one."
 
 
 @transaction.atomic
@@ -29,10 +30,13 @@ def memory_update(
 
     A text that the user writes by hand is the user's from then on; any other writer's lowers the trust to the least
     of both. A change that has to be reviewed (see `review.status_for`) leaves the note as it is: what is returned
-    then is another, pending note that proposes it. A pending note is changed by the user alone (Conflict).
+    then is another, pending note that proposes it. A pending note is changed by the user alone (Conflict), and one that
+    was replaced becomes active by `memory_restore`, which takes away what replaced it (Conflict).
     """
     note = memory_get(user_id, memory_id, lock=True)
     values = clean_changes(changes)
+    if note.status == Status.SUPERSEDED and values.get("status") in {Status.ACTIVE, Status.PENDING}:
+        raise Conflict(REPLACED, code="replaced", field="status")
     if not change.by_hand:
         if note.status == Status.PENDING:
             raise Conflict(WAITS, code="waits_for_review")
