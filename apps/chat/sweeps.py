@@ -5,12 +5,12 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max, Q
+from django.db.models import Max
 from django.utils import timezone
 
 from apps.chat.log import LoggedEvent, events_store
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent, TurnState
-from apps.chat.runner.lease import PROCESS, LeaseLost, lease_extend, lease_release, lease_take
+from apps.chat.runner.lease import PROCESS, LeaseLost, lease_extend, lease_free, lease_release, lease_take
 from apps.chat.runner.work import turn_interrupt
 
 logger = logging.getLogger(__name__)
@@ -22,9 +22,7 @@ PRUNE_BATCH = 200
 
 def turns_interrupt() -> None:
     """Ends the turns that were running in a process whose lease has run out."""
-    now = timezone.now()
-    free = Q(conversation__runner="") | Q(conversation__lease_until__lt=now)
-    turns = Turn.objects.unscoped().filter(free, state=TurnState.RUNNING)
+    turns = Turn.objects.unscoped().filter(lease_free("conversation__"), state=TurnState.RUNNING)
     for conversation_id in turns.values_list("conversation_id", flat=True).distinct():
         try:
             _interrupt(conversation_id)

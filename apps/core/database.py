@@ -1,8 +1,9 @@
 """Database work from asynchronous code: one bounded pool of threads with connections of their own."""
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import ParamSpec, TypeVar
@@ -30,6 +31,19 @@ async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
     """
     run = sync_to_async(_with_connection, thread_sensitive=False, executor=_pool())
     return await run(partial(function, *args, **kwargs))
+
+
+async def settled(work: Awaitable[T]) -> T:
+    """Awaits `work` to its end even when cancelled meanwhile: a transaction under way cannot be called back."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not report it: who was cancelled does not care
+        raise
 
 
 @cache

@@ -1,9 +1,11 @@
 """Asking for builds: once for a name, within limits, each user for themselves; answering and cancelling."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User

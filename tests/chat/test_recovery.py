@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.chat.log import LoggedEvent, events_of, rows_of
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.chat.runner import afterwards
 from apps.chat.runner.afterwards import messages_index_pending
 from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost, lease_extend, lease_release, lease_take
 from apps.chat.runner.registry import conversations_left, kick_soon, registry
@@ -52,6 +53,13 @@ def test_a_lease_that_ran_out_goes_to_the_next_with_fresh_numbers(alice: User) -
     assert lease_take(place, "two") == (RESERVE + 1, 2 * RESERVE)
     with pytest.raises(LeaseLost):
         lease_extend(place, "one", stored_seq=7)
+
+
+def test_a_lease_from_before_the_clock_was_set_back_holds_nobody_up(alice: User) -> None:
+    place = conversation_create(user_id=alice.id).id
+    lease_take(place, "one")
+    change(lease_until=timezone.now() + timedelta(hours=3))
+    assert lease_take(place, "two") == (RESERVE + 1, 2 * RESERVE)
 
 
 def test_the_log_gives_back_what_was_told() -> None:
@@ -189,6 +197,31 @@ def test_messages_that_were_not_indexed_are_indexed_later(alice: User) -> None:
     messages_index_pending()
     assert [hit.conversation_id for hit in search(alice.id, "Albatross", scope=Scope())] == [place.id]
     assert not Message.objects.unscoped().filter(indexed=False).exists()
+
+
+def test_a_message_that_cannot_be_indexed_does_not_keep_back_the_others(
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user, text in ((alice, "a broken one"), (bob, "The boat is called Albatross")):
+        Message.objects.create(
+            user_id=user.id,
+            conversation=conversation_create(user_id=user.id),
+            position=1,
+            role="user",
+            text=text,
+        )
+    Message.objects.unscoped().update(created_at=past())
+    document_of = afterwards.document_of
+
+    def fail_once(message: Message) -> Any:
+        if "broken" in message.text:
+            raise ValueError("cannot be read")
+        return document_of(message)
+
+    monkeypatch.setattr(afterwards, "document_of", fail_once)
+    messages_index_pending()
+    assert search(bob.id, "Albatross", scope=Scope())
+    assert list(Message.objects.for_user(alice).values_list("indexed", flat=True)) == [False]
 
 
 def test_the_worker_knows_the_sweeps() -> None:

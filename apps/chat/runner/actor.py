@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from apps.agent.loop import TurnTaken
@@ -19,25 +19,11 @@ from apps.chat.runner.turn import RunningTurn
 from apps.chat.runner.work import INTERRUPTED_MESSAGE, Work, conversation_release, work_next
 from apps.chat.services.messages import STOPPED, Draft
 from apps.chat.summary.folding import conversation_fold_after
-from apps.core.database import in_db
+from apps.core.database import in_db, settled
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 Publish = Callable[[UUID, Sequence[LoggedEvent]], None]
-
-
-async def settled(work: Awaitable[T]) -> T:
-    """Awaits `work` to its end even when cancelled meanwhile: a transaction under way cannot be called back."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
-            await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # looked at, so that asyncio does not report it: who was cancelled does not care
-        raise
 
 
 class Actor:
@@ -227,7 +213,12 @@ class Actor:
     def _start(self, work: "Any") -> None:
         task = asyncio.ensure_future(work)
         self._extra.add(task)
-        task.add_done_callback(self._extra.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._extra.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("conversation %s: what follows a turn failed", self.conversation_id, exc_info=error)
 
     async def _make_title(self, turn_id: UUID) -> None:
         line = await conversation_title_make(turn_id)

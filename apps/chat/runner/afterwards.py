@@ -52,17 +52,29 @@ def messages_index(messages: list[Message]) -> None:
 
 
 def messages_index_pending() -> None:
-    """Sweep: indexes what a crash left out, of turns that have ended."""
-    while True:
-        rows = (
-            Message.objects.unscoped()
-            .filter(indexed=False, kind=MessageKind.TEXT, created_at__lt=timezone.now() - UNINDEXED_AGE)
-            .exclude(turn__state__in=OPEN_STATES)
-        )
-        batch = list(rows.select_related("conversation").order_by("id")[:INDEX_BATCH])
-        if not batch:
-            return
-        messages_index(batch)
+    """Sweep: indexes what a crash left out, of turns that have ended. A message that fails does not keep back others."""
+    rows = (
+        Message.objects.unscoped()
+        .filter(indexed=False, kind=MessageKind.TEXT, created_at__lt=timezone.now() - UNINDEXED_AGE)
+        .exclude(turn__state__in=OPEN_STATES)
+        .select_related("conversation")
+        .order_by("id")
+    )
+    batch = list(rows[:INDEX_BATCH])
+    while batch:
+        if not _indexed(batch):
+            for message in batch:
+                _indexed([message])
+        batch = list(rows.filter(id__gt=batch[-1].id)[:INDEX_BATCH])
+
+
+def _indexed(messages: list[Message]) -> bool:
+    try:
+        messages_index(messages)
+    except Exception:  # whatever is wrong with one message, the others are to be found
+        logger.exception("%d messages from %s on were not indexed", len(messages), messages[0].id)
+        return False
+    return True
 
 
 async def conversation_title_make(turn_id: UUID) -> Told | None:

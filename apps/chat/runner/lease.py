@@ -28,10 +28,18 @@ class LeaseLost(Exception):
     """Another process has taken the conversation over, or it was deleted; stop writing to it."""
 
 
+def lease_free(prefix: str = "") -> Q:
+    """Conversations that nobody runs: given back, or the lease has run out. One that reaches further ahead than any living
+    process writes is from before the clock was set back. `prefix` leads to the conversation ("conversation__")."""
+    now = timezone.now()
+    until = f"{prefix}lease_until"
+    return Q(**{f"{prefix}runner": ""}) | Q(**{f"{until}__lt": now}) | Q(**{f"{until}__gt": now + 4 * LEASE})
+
+
 def lease_take(conversation_id: UUID, runner: str) -> tuple[int, int] | None:
     """The first and the last number of a fresh block of sequence numbers, or None when another one runs it."""
     now = timezone.now()
-    free = Q(runner="") | Q(runner=runner) | Q(lease_until__lt=now)
+    free = lease_free() | Q(runner=runner)
     with transaction.atomic():
         taken = (
             Conversation.objects.unscoped()

@@ -103,8 +103,10 @@ def _store_context(turn: Turn, message: Message, preferences: Preferences, surfa
 
 def _loop_state(turn: Turn, preferences: Preferences) -> TurnState:
     conversation = turn.conversation
+    before = conversation.tools
     tools = conversation_tools(conversation, preferences.toolsets)
-    conversation.save(update_fields=["tools"])
+    if conversation.tools != before:
+        conversation.save(update_fields=["tools"])
     newest = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("round").last()
     return TurnState(
         user_id=turn.user_id,

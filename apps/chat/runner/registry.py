@@ -23,7 +23,7 @@ from apps.chat.builds import conversations_to_tell
 from apps.chat.live.hub import Hub
 from apps.chat.models import Turn, TurnState
 from apps.chat.runner.actor import Actor
-from apps.chat.runner.lease import PROCESS, lease_take
+from apps.chat.runner.lease import PROCESS, lease_free, lease_take
 from apps.chat.runner.rows import logs_write
 from apps.core.database import in_db
 
@@ -197,8 +197,9 @@ _STOP_WANTED = _OPEN & Q(stop_requested=True)
 def conversations_left() -> list[UUID]:
     """Conversations that nobody runs although there is something to do in them."""
     now = timezone.now()
-    free = Q(conversation__runner="") | Q(conversation__lease_until__lt=now)
-    turns = Turn.objects.unscoped().filter(free, _OPEN, created_at__lt=now - RESCUE_AGE)
+    turns = Turn.objects.unscoped().filter(
+        lease_free("conversation__"), _OPEN, created_at__lt=now - RESCUE_AGE
+    )
     due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | Q(stop_requested=True)
     found = set(turns.filter(due).values_list("conversation_id", flat=True))
     waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))
