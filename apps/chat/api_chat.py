@@ -18,7 +18,7 @@ from apps.chat.live.follow import turn_end, turn_stream
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.registry import kick_soon
 from apps.chat.selectors.conversations import conversation_get
-from apps.chat.serializers import AnswerInput, ApproveInput, ChatInput, StopOutput, TurnOutput
+from apps.chat.serializers import AnswerInput, ApproveInput, ChatInput, RetryInput, StopOutput, TurnOutput
 from apps.chat.services.turns import MAX_MESSAGE_CHARS
 from apps.chat.views_base import UserView
 from apps.core.errors import Conflict, NotFound
@@ -34,6 +34,7 @@ RESPONSES = {
     502: OpenApiResponse(
         description="The model failed; `extra` has the conversation, the turn and the text so far."
     ),
+    503: OpenApiResponse(description="Izzy was interrupted while answering; `extra` as with 502."),
 }
 
 
@@ -107,7 +108,7 @@ class ChatView(TurnView):
 class RetryView(TurnView):
     """`POST /conversations/{id}/retry/`: the newest message again, in place of its answer."""
 
-    @extend_schema(request=None, responses=RESPONSES, operation_id="conversation_retry")
+    @extend_schema(request=RetryInput, responses=RESPONSES, operation_id="conversation_retry")
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
         """Answer the newest message once more, in place of the answer it has."""
         body = body_of(request)

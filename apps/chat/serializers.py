@@ -23,6 +23,13 @@ class ChatInput(serializers.Serializer[Any]):
     use_memory = serializers.BooleanField(required=False, help_text="For a new conversation.")
 
 
+class RetryInput(serializers.Serializer[Any]):
+    stream = serializers.BooleanField(default=False)
+    client_id = serializers.CharField(
+        required=False, max_length=64, help_text="Your name for it: sent again, it makes no second turn."
+    )
+
+
 class AnswerInput(serializers.Serializer[Any]):
     text = serializers.CharField(help_text="At most 20,000 characters.")
     id = serializers.UUIDField(
