@@ -2,8 +2,12 @@
 
 import pytest
 
+from apps.agent.offline.capability_words import input_from
 from apps.agent.offline.intents import Intent, Kind, intent_of
 from apps.agent.offline.matching import Note, best_matches, sharing
+from apps.agent.offline.rehearsals.pieces import DICE
+from apps.agent.offline.rehearsals.using import plain
+from apps.agent.offline.responder import respond
 from apps.agent.offline.wording import note_text, to_you
 
 
@@ -133,6 +137,39 @@ def test_no_wording_takes_long_to_understand(words: str) -> None:
     """Patterns that backtrack would run into the test's time limit."""
     intent_of((words * 20_000)[:19_999])
     intent_of((words * 20_000)[:19_990] + "\x00")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "convert {digits}",
+        "convert 1.{digits}",
+        "roll{spaces}x",
+        "run a with{spaces}b",
+        "run a_b with x{spaces}y",
+    ],
+)
+def test_no_use_of_a_tool_takes_long_to_understand(words: str) -> None:
+    said = words.format(digits="1" * 19_900, spaces=" " * 19_900)
+    assert respond({"messages": [{"role": "user", "content": said}]})
+    assert input_from(said, {"properties": {"x": {"type": "array"}, "y": {}}})
+
+
+@pytest.mark.parametrize(
+    ("said", "dice"),
+    [("roll 3d6", "3d6"), ("Roll me a 2 d 10 + 4!", "2d10+4"), ("throw d20", "d20"), ("roll six", "")],
+)
+def test_dice_are_understood_as_people_write_them(said: str, dice: str) -> None:
+    match = DICE.used.fullmatch(plain(said))
+    assert (DICE.arguments(match)["dice"] if match else "") == dice
+
+
+def test_values_are_told_from_what_joins_them() -> None:
+    schema = {"properties": {"names": {"type": "array"}, "size": {"type": "integer"}, "note": {}}}
+    given = "names Ann, Bob and Cy, size 3 and note a grand piano"
+    assert input_from(given, schema) == {"names": ["Ann", "Bob", "Cy"], "size": 3, "note": "a grand piano"}
+    assert input_from("note is salt and", schema) == {"note": "salt"}
+    assert input_from("note is the strand", schema) == {"note": "the strand"}
 
 
 def test_long_notes_take_no_longer_to_compare() -> None:

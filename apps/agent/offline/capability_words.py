@@ -38,8 +38,16 @@ def _named(text: str, known: dict[str, Any]) -> dict[str, Any]:
     for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
         name = list(spelled.values())[(piece.lastindex or 1) - 1]
         raw = text[piece.end() : following.start() if following else len(text)]
-        found[name] = _value(re.sub(r"(?:\s*[,;]|\s+and)\s*$", "", raw.strip()), known[name])
+        found[name] = _value(_without_joint(raw.strip()), known[name])
     return found
+
+
+def _without_joint(text: str) -> str:
+    """The text without the comma, semicolon or `and` that leads to the next value."""
+    if text.endswith((",", ";")):
+        return text[:-1].rstrip()
+    head, _, last = text.rpartition("and")
+    return head.rstrip() if not last and head[-1:].isspace() else text
 
 
 def _only(known: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -67,7 +75,7 @@ def _list(text: str, items: Any) -> list[Any]:
     found = _json(text) if text.startswith("[") else None
     if isinstance(found, list):
         return found
-    return [_value(part, items) for part in re.split(r"\s*,\s*|\s+and\s+", text) if part]
+    return [_value(part, items) for part in re.split(r",|\sand\s", text) if part.strip()]
 
 
 def _number(text: str) -> int | float | None:

@@ -63,7 +63,7 @@ PATTERNS: list[tuple[Kind, str]] = [
     (Kind.THANKS, r"(?:thanks|thank you|thx|great|cool|nice|perfect|good)(?: you| a lot| very much| so much| izzy)?"),
     (Kind.CAPABILITY_LIST, r"(?:list|show|what are|which are)(?: me)?(?: all)?(?: of)?(?: (?:my|your|the|our))? (?:capabilities|tools)(?: (?:do )?(?:you|i) have)?"),
     (Kind.CAPABILITY_LIST, r"(?:what|which) (?:capabilities|tools)(?: (?:do )?(?:you|i) have| are there)?"),
-    (Kind.CAPABILITY_RUN, rf"(?:run|execute)(?: (?:the|my))?(?: (?:capability|tool))? {NAME}(?: (?:capability|tool))?\s*,?\s+with(?: (?:the )?(?:input|arguments))?:?\s+(?P<value>.+)"),
+    (Kind.CAPABILITY_RUN, rf"(?:run|execute)(?: (?:the|my))?(?: (?:capability|tool))? {NAME}(?: (?:capability|tool))?(?:\s*,)?\s+with(?: (?:the )?(?:input|arguments))?:?\s+(?P<value>.+)"),
     (Kind.CAPABILITY_RUN, r"(?:run|execute)(?: (?:the|my))?(?: (?:capability|tool))? [`\"']?(?P<topic>[a-z][a-z0-9_]*)[`\"']?(?: (?:capability|tool))?:?\s*(?P<value>\{.*\})?"),
     (Kind.CONVERSATION_LIST, rf"(?:list|show|what are)(?: me)? (?:all )?(?:of )?(?:my|our|the) {TALKS}"),
     (Kind.CONVERSATION_DELETE, r"(?:delete|remove|forget) (?:the|my|our|that) (?:conversation|chat)(?: (?:about|on|called|titled|named))? (?P<topic>.+)"),

@@ -55,7 +55,7 @@ DICE = Piece(
         {"input": {"dice": "five"}, "expect": "are no dice I know"},
     ],
     wanted=_pattern(r"\b(?:dice|die)\b"),
-    used=_pattern(r"(?:roll|throw)(?: me)?(?: an?)?\s+(?P<dice>\d*\s*d\s*\d+(?:\s*[+-]\s*\d+)?)"),
+    used=_pattern(r"(?:roll|throw)(?: me)?(?: an?)?\s+(?P<dice>\d{0,6} ?d ?\d{1,6}(?: ?[+-] ?\d{1,6})?)"),
     arguments=lambda match: {"dice": re.sub(r"\s", "", match["dice"])},
     usage="roll 3d6",
 )
@@ -77,7 +77,7 @@ UNITS = Piece(
     ],
     wanted=_pattern(r"\bunits?\b|\bconverter\b"),
     used=_pattern(
-        r"(?:convert|what is|how much is)\s+(?P<value>-?\d+(?:\.\d+)?)\s*(?P<source>[\w°/]+)\s+(?:to|in|into)\s+(?P<target>[\w°/]+)"
+        r"(?:convert|what is|how much is)\s+(?P<value>-?\d{1,15}(?:\.\d{1,15})?) ?(?P<source>[\w°/]{1,20})\s+(?:to|in|into)\s+(?P<target>[\w°/]{1,20})"
     ),
     arguments=lambda match: {"value": float(match["value"]), "from": match["source"], "to": match["target"]},
     usage="convert 5 miles to km",
