@@ -19,7 +19,7 @@ from .models import Trigger
 from .output import execution_json, run_json
 from .selectors import executions_of
 from .serializers import ExecutionOutput, RunInput, RunOutput, page_of
-from .services.runs import Place
+from .services.runs import Place, executions_interrupt
 
 
 @extend_schema(tags=["capabilities"])
@@ -49,10 +49,10 @@ class ExecutionsView(CapabilityView):
     )
     def get(self, request: Request, capability: str) -> Response:
         """The runs of a capability, newest first."""
+        found = self.find(capability)
+        executions_interrupt(user_id=self.user_id)
         pages = Pages()
-        shown: list[Any] = (
-            pages.paginate_queryset(executions_of(self.find(capability)), request, view=self) or []
-        )
+        shown: list[Any] = pages.paginate_queryset(executions_of(found), request, view=self) or []
         return pages.get_paginated_response([execution_json(row) for row in shown])
 
 

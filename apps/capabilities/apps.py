@@ -27,6 +27,7 @@ class CapabilitiesConfig(AppConfig):
         register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))
+        register_sweep("capabilities: lost runs", services.executions_interrupt, every=timedelta(seconds=10))
         register_sweep("capabilities: proving", proving.sweep, every=proving.SWEEP_EVERY)
         register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))

@@ -13,12 +13,12 @@ from apps.core.errors import InvalidInput
 
 from .drafts import MAIN, REQUIREMENTS
 from .files import files_verified
+from .leases import held
 from .models import Capability, CapabilityVersion, Execution, Status, Trigger
 from .refusals import refused
 from .sandbox import current_backend, run_capability
 from .sandbox.base import (
     ErrorCode,
-    InstallFailed,
     Outcome,
     Progress,
     Purpose,
@@ -60,15 +60,17 @@ async def capability_execute(
     """
     ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API), number)
     try:
-        outcome = await run_capability(ready.spec, ready.files, args, progress)
+        async with held(ready.execution):
+            outcome = await run_capability(ready.spec, ready.files, args, progress)
     except SandboxUnavailable:
         await in_db(execution_discard, execution=ready.execution)
         raise
-    except InstallFailed as error:
-        outcome = _failed(ErrorCode.INSTALL_FAILED, error.message)
     except asyncio.CancelledError:
         stopped = _failed(ErrorCode.CANCELLED, "The run was stopped.")
         await asyncio.shield(asyncio.ensure_future(_finish(ready, stopped)))
+        raise
+    except Exception:  # a defect, or a full disk: whatever it is, the row must not say that it runs
+        await _finish(ready, _failed(ErrorCode.SANDBOX_FAILED, "The sandbox failed. Run it again."))
         raise
     return await _finish(ready, outcome)
 

@@ -183,6 +183,9 @@ class Execution(UserOwned):
     conversation_id = models.UUIDField(null=True, blank=True)
     turn_id = models.UUIDField(null=True, blank=True)
     tool_call_id = models.UUIDField(null=True, blank=True)
+    lease_until = models.DateTimeField(
+        null=True, blank=True, help_text="Until when the process that runs it holds the row; it extends that."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -11,7 +11,17 @@ from django.conf import settings
 
 from apps.core.errors import InvalidInput
 
-from .base import ErrorCode, InstallFailed, Outcome, Progress, Purpose, RunError, Sandbox, SandboxSpec
+from .base import (
+    ErrorCode,
+    InstallFailed,
+    Outcome,
+    Progress,
+    Purpose,
+    RunError,
+    Sandbox,
+    SandboxGone,
+    SandboxSpec,
+)
 from .fairness import FairQueue
 from .output import tell
 from .selection import current_backend
@@ -63,6 +73,8 @@ async def run_capability(
     try:
         async with open_sandbox(spec, progress) as sandbox:
             return await sandbox.run_capability(files, args)
+    except SandboxGone as error:
+        return Outcome(ok=False, error=error.error)
     except InstallFailed as error:
         return Outcome(ok=False, error=RunError(ErrorCode.INSTALL_FAILED, error.message))
     except InvalidInput as error:

@@ -10,7 +10,14 @@ from .lifecycle import (
     capability_rollback,
     user_forget,
 )
-from .runs import execution_begin, execution_discard, execution_finish, executions_prune
+from .runs import (
+    execution_begin,
+    execution_discard,
+    execution_finish,
+    execution_hold,
+    executions_interrupt,
+    executions_prune,
+)
 from .secrets import user_secret_delete, user_secret_set
 from .testing import version_tested
 from .versions import capability_update, version_add
@@ -29,6 +36,8 @@ __all__ = [
     "execution_begin",
     "execution_discard",
     "execution_finish",
+    "execution_hold",
+    "executions_interrupt",
     "executions_prune",
     "user_forget",
     "user_secret_delete",

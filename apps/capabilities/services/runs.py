@@ -1,4 +1,4 @@
-"""The rows of runs: begun before the sandbox, ended with what came of it, pruned by age and number."""
+"""The rows of runs: begun before the sandbox, held while it lives, ended with what came of it, pruned by age."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from apps.agent.results import storable, truncated
@@ -18,7 +18,9 @@ from apps.capabilities.sandbox.base import ErrorCode, Outcome
 MAX_RESULT_CHARS = 200_000
 MAX_LOG_CHARS = 50_000
 MAX_ERROR_CHARS = 8_000
-ABANDONED = timedelta(minutes=30)
+LEASE = timedelta(seconds=15)
+"""How long a row counts as running after the process that runs it last held it."""
+INTERRUPTED = "Izzy was stopped, or went down, while this was running: there is no result. Run it again."
 NOT_THE_TOOLS_FAULT = {ErrorCode.CANCELLED.value, ErrorCode.SANDBOX_FAILED.value, "interrupted"}
 
 
@@ -51,7 +53,16 @@ def execution_begin(
         conversation_id=place.conversation_id,
         turn_id=place.turn_id,
         tool_call_id=place.tool_call_id,
+        lease_until=timezone.now() + LEASE,
     )
+
+
+def execution_hold(*, execution: Execution) -> None:
+    """Says that the run goes on: its row is held for another `LEASE`."""
+    rows = Execution.objects.for_user(execution.user_id).filter(
+        pk=execution.pk, state=Execution.State.RUNNING
+    )
+    rows.update(lease_until=timezone.now() + LEASE)
 
 
 @transaction.atomic
@@ -83,18 +94,25 @@ def execution_discard(*, execution: Execution) -> None:
     Execution.objects.for_user(execution.user_id).filter(pk=execution.pk).delete()
 
 
-@transaction.atomic
-def executions_prune() -> None:
-    """Sweep: ends what a crash left running, removes runs that are too old or too many."""
+def executions_interrupt(*, user_id: UUID | None = None) -> None:
+    """Ends the rows of runs whose process is gone: nobody has held them for `LEASE`. Of one user, or (sweep) of all. A
+    result that comes after all, from a process that had only been very slow, takes its place."""
     now = timezone.now()
-    rows = Execution.objects.unscoped()
-    rows.filter(state=Execution.State.RUNNING, created_at__lt=now - ABANDONED).update(
-        state=Execution.State.FAILED,
-        error_code="interrupted",
-        error_message="The server stopped while this was running.",
-        finished_at=now,
-    )
-    rows.filter(created_at__lt=now - timedelta(days=settings.IZZY_EXECUTION_DAYS)).delete()
+    rows = Execution.objects.unscoped() if user_id is None else Execution.objects.for_user(user_id)
+    lost = rows.filter(Q(lease_until__lt=now) | Q(lease_until=None), state=Execution.State.RUNNING)
+    if lost.exists():  # hardly ever: pages ask this too, and must not wait for their turn to write
+        lost.update(
+            state=Execution.State.FAILED,
+            error_code="interrupted",
+            error_message=INTERRUPTED,
+            finished_at=now,
+        )
+
+
+def executions_prune() -> None:
+    """Sweep: removes runs that are too old."""
+    oldest = timezone.now() - timedelta(days=settings.IZZY_EXECUTION_DAYS)
+    Execution.objects.unscoped().filter(created_at__lt=oldest).delete()
 
 
 def _update(execution: Execution) -> bool:

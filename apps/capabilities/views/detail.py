@@ -16,7 +16,7 @@ from apps.capabilities.files import FILES, files_read
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
 from apps.capabilities.run_form import RunForm
 from apps.capabilities.selectors import execution_get, executions_of, versions_of
-from apps.capabilities.services.runs import Place
+from apps.capabilities.services.runs import Place, executions_interrupt
 from apps.core.errors import IzzyError, NotFound
 
 from .shared import found, own, page
@@ -103,6 +103,7 @@ def versions(request: SignedInRequest, capability: str) -> HttpResponse:
 def runs(request: SignedInRequest, capability: str) -> HttpResponse:
     """Its runs, newest first."""
     tool = found(request, capability)
+    executions_interrupt(user_id=request.user.pk)
     shown = Paginator(executions_of(tool), RUNS_PER_PAGE).get_page(request.GET.get("page"))
     return page(request, "capabilities/runs.html", tool, "runs", {"page": shown})
 
@@ -112,6 +113,7 @@ def runs(request: SignedInRequest, capability: str) -> HttpResponse:
 def execution(request: SignedInRequest, capability: str, execution_id: str) -> HttpResponse:
     """One run with its input, result and logs."""
     tool = found(request, capability)
+    executions_interrupt(user_id=request.user.pk)
     row = execution_get(request.user.pk, execution_id)
     if row.capability_id != tool.pk:
         raise Http404("There is no run with this id.")
@@ -129,6 +131,7 @@ def _overview(
     status: int = 200,
 ) -> HttpResponse:
     current = tool.current
+    executions_interrupt(user_id=tool.user_id)
     if form is None and current is not None:
         form = RunForm(current.input_schema, example=_example(request, current))
     runnable = bool(current and current.is_approved and tool.status == Status.ACTIVE)

@@ -1,0 +1,135 @@
+"""A run whose process is gone does not say for long that it runs."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.agent.scrub import Scrubber
+from apps.capabilities import execution as running
+from apps.capabilities import leases, services
+from apps.capabilities.execution import capability_execute
+from apps.capabilities.models import Capability, Execution, Trigger
+from apps.capabilities.sandbox.base import ErrorCode, RunError, SandboxGone
+from apps.capabilities.services import runs
+from apps.capabilities.services.runs import Place
+
+from .making import make
+
+Api = Callable[..., Client]
+
+
+def begun(owner: User, *, held_ago: timedelta = timedelta()) -> Execution:
+    """A row as a process left it that held it last so long ago."""
+    capability = Capability.objects.for_user(owner.pk).filter(name="echo").first() or make(owner, "echo")
+    version = capability.current
+    assert version is not None
+    execution = services.execution_begin(
+        capability=capability,
+        version=version,
+        args={},
+        place=Place(trigger=Trigger.PAGE),
+        scrubber=Scrubber([]),
+    )
+    rows = Execution.objects.for_user(owner.pk).filter(pk=execution.pk)
+    rows.update(lease_until=timezone.now() + runs.LEASE - held_ago)
+    return execution
+
+
+LONG = timedelta(seconds=16)
+
+
+def test_its_page_says_that_it_was_interrupted_and_what_to_do(
+    alice: User, sign_in: Callable[[User], Client]
+) -> None:
+    client = sign_in(alice)
+    lost, goes_on = begun(alice, held_ago=LONG), begun(alice)
+    page = client.get(f"/capabilities/echo/runs/{lost.pk}/").content.decode()
+    assert "Interrupted" in page
+    assert "Izzy was stopped, or went down, while this was running: there is no result. Run it again." in page
+    assert "Running" in client.get(f"/capabilities/echo/runs/{goes_on.pk}/").content.decode()
+    for address in ("/capabilities/echo/runs/", "/capabilities/echo/"):
+        begun(alice, held_ago=LONG)
+        page = client.get(address).content.decode()
+        assert page.count('badge-accent">Running') == 1, address
+        assert "Interrupted" in page
+
+
+def test_over_rest_it_has_failed(alice: User, api: Api) -> None:
+    lost = begun(alice, held_ago=LONG)
+    (row,) = api(alice).get("/api/v1/capabilities/echo/executions/").json()["results"]
+    assert (row["id"], row["state"], row["error"]["code"]) == (str(lost.pk), "failed", "interrupted")
+    assert row["finished_at"]
+
+
+def test_looking_ends_nobody_elses_and_the_sweep_all(alice: User, bob: User, api: Api) -> None:
+    rows = [begun(alice, held_ago=LONG), begun(bob, held_ago=LONG), begun(bob)]
+    api(alice).get("/api/v1/capabilities/echo/executions/")
+    states = [Execution.objects.unscoped().get(pk=row.pk).state for row in rows]
+    assert states == ["failed", "running", "running"]
+    services.executions_interrupt()
+    states = [Execution.objects.unscoped().get(pk=row.pk).state for row in rows]
+    assert states == ["failed", "failed", "running"]
+
+
+def test_it_is_not_the_tools_fault(alice: User) -> None:
+    lost = begun(alice, held_ago=LONG)
+    services.executions_interrupt()
+    capability = Capability.objects.for_user(alice.pk).get(pk=lost.capability_id)
+    assert (capability.runs, capability.failures_in_row) == (0, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("real_sandbox")
+async def test_a_run_that_takes_long_is_held(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "HOLD_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(runs, "LEASE", timedelta(seconds=0.4))
+    await asyncio.to_thread(
+        make,
+        alice,
+        name="slow",
+        main="import time\ndef run(args):\n    time.sleep(1.5)\n    return 'done'\n",
+        input_schema={"type": "object"},
+    )
+    call = asyncio.ensure_future(capability_execute(user_id=alice.pk, name="slow", args={}))
+    looks = 0
+    while not call.done():
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(services.executions_interrupt)
+        looks += 1
+    assert looks > 5
+    execution = await call
+    assert (execution.state, execution.result) == ("ok", "done")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        (SandboxGone(RunError(ErrorCode.OUT_OF_MEMORY, "It used more than 512 MB.")), "out_of_memory"),
+        (OSError(28, "No space left on device"), "sandbox_failed"),
+    ],
+)
+async def test_whatever_goes_wrong_around_a_run_ends_its_row(
+    alice: User, monkeypatch: pytest.MonkeyPatch, problem: Exception, code: str
+) -> None:
+    class Broken:
+        name = "broken"
+
+        async def create(self, spec: Any, *, progress: Any = None) -> Any:
+            raise problem
+
+    monkeypatch.setattr(running, "current_backend", Broken)
+    monkeypatch.setattr("apps.capabilities.sandbox.running.current_backend", Broken)
+    await asyncio.to_thread(make, alice, "echo", input_schema={"type": "object"})
+    try:
+        await capability_execute(user_id=alice.pk, name="echo", args={})
+    except OSError:
+        assert code == "sandbox_failed"
+    row = await asyncio.to_thread(Execution.objects.for_user(alice.pk).get)
+    assert (row.state, row.error_code) == ("failed", code)
