@@ -15,10 +15,11 @@ from apps.core.ids import parse_id
 from .api import NotesView
 from .files.commands import COMMANDS, VIEW, command_name, command_run
 from .files.paths import ROOT, clean_path
+from .history.versions import FileVersion
 from .inputs import body_object, whole_number
 from .models import MemoryFile, Origin, Trust
 from .output import time_json
-from .selectors.files import FileVersion, file_get, file_history, files_in
+from .selectors.files import file_get, file_history, files_in
 from .serializers import RestoreInput, UndoInput, page_of
 from .services import file_history as past
 

@@ -1,5 +1,3 @@
-from datetime import timedelta
-
 from django.apps import AppConfig
 
 
@@ -11,18 +9,17 @@ class MemoryConfig(AppConfig):
         from apps.agent.tools.registry import register_tools
         from apps.core.health import register_check
         from apps.core.registries import badges, purgers, stats_providers
-        from apps.core.sweeps import register_sweep
 
         from . import selectors, services
-        from .capture import background, health
+        from .capture import health
         from .capture.selectors import capture_figures
         from .database.folding import fold_in_sqlite
         from .file_tool import MEMORY_FILES
         from .purge.places import register_places
-        from .purge.sweeps import deleted_purge, interrupted_resume
         from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
+        from .sweeps import register_sweeps
         from .tools import NOTE_TOOLS
         from .tools_classic import CLASSIC_TOOLS
         from .tools_deep import DEEP_TOOLS
@@ -32,9 +29,6 @@ class MemoryConfig(AppConfig):
         register_tools(NOTE_TOOLS)
         register_tools([MEMORY_FILES])
         register_tools([*CLASSIC_TOOLS, *GRAPH_TOOLS, *DEEP_TOOLS])
-        register_sweep("memory_deleted_purge", lambda: deleted_purge(), every=timedelta(hours=1))
-        register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
-        register_sweep("memory_superseded", lambda: services.superseded_due(), every=timedelta(minutes=10))
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
@@ -42,5 +36,5 @@ class MemoryConfig(AppConfig):
         stats_providers.register("capture", capture_figures)
         badges.register("memory", waiting_count)
         register_check("capture", health.check_capture)
-        register_sweep("capture", background.sweep, every=background.SWEEP_EVERY)
+        register_sweeps()
         register_places()

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from .history.versions import NoteVersion
 from .models import Memory, MemoryEdge
-from .selectors import PRIORITY_FLOOR, NoteVersion, RelatedNote
+from .selectors import PRIORITY_FLOOR, RelatedNote
 
 
 def time_json(moment: datetime | None) -> str | None:

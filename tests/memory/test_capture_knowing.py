@@ -5,6 +5,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.core.database import in_db
+from apps.memory.capture.sameness import same_words
 from apps.memory.models import Origin
 from apps.memory.services import Provenance, memory_create
 from apps.search import spaces
@@ -92,3 +93,16 @@ async def test_without_the_embedder_notes_are_compared_by_their_words(
     tally = await captured(alice, said("My dog is called Rex and I play chess."))
     spaces.note_up()
     assert (tally.merged, tally.added) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("The user has a sailing boat.", "The user wants a sailing boat.", False),
+        ("The user chose plan B.", "The user chose plan C.", False),
+        ("The user's dog is named Rex.", "The user's dog is called Rex.", True),
+        ("The user's site is https://www.anna.example/", "The user's site is anna.example.", True),
+    ],
+)
+def test_going_by_their_words_alone(first: str, second: str, same: bool) -> None:
+    assert same_words(first, second) is same

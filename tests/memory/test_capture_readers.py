@@ -67,6 +67,15 @@ async def test_the_workers_thread_reads_what_is_due(alice: User, peer: Anthropic
     assert await notes(alice) == ["The user lives in Linz."]
 
 
+async def test_who_has_waited_longest_is_read_first(alice: User, bob: User) -> None:
+    """However many others there are whom the database would name first."""
+    for user, minutes in ((alice, 1), (bob, 5)):
+        await in_db(add, user, [said("I live in Linz.")])
+        due = timezone.now() - timedelta(minutes=minutes)
+        await in_db(CaptureWindow.objects.for_user(user).update, due_at=due)
+    assert await in_db(lambda: claims.users_due(timezone.now(), limit=1)) == [bob.pk]
+
+
 # --- The command ------------------------------------------------------------------------------------------------------
 
 
@@ -81,7 +90,7 @@ def test_extract_says_what_came_of_it(alice: User, bob: User, settings: Settings
     add(bob, [said("I live in Linz.")])
     with AnthropicServer.in_thread(fallback=CaptureModel(LINZ)) as server:
         settings.ANTHROPIC_BASE_URL = server.url
-        assert "1 passages wait" in run()
+        assert "1 passage waits." in run()
         assert Memory.objects.for_user(bob).count() == 1
         assert Memory.objects.for_user(alice).count() == 0
         said_so = run("--user", "alice", "--now")
@@ -92,7 +101,7 @@ def test_extract_says_what_came_of_it(alice: User, bob: User, settings: Settings
 
 def test_extract_without_a_model_says_what_to_set(alice: User) -> None:
     add(alice, [said("I live in Linz.")])
-    assert "1 passages wait: no model is connected. Set ANTHROPIC_API_KEY" in run()
+    assert "1 passage waits: no model is connected. Set ANTHROPIC_API_KEY" in run()
 
 
 def test_extract_retries_what_was_given_up(alice: User, settings: Settings) -> None:

@@ -10,8 +10,8 @@ from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import uuid7
-from apps.memory.apps import sweep
 from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
+from apps.memory.purge.sweeps import deleted_purge
 from apps.memory.selectors.files import file_history
 from apps.memory.services import BY_ASSISTANT, BY_USER, revisions
 from apps.memory.services.file_history import file_restore, file_undo
@@ -121,7 +121,7 @@ def test_after_thirty_days_nothing_is_left(alice: User) -> None:
     write(alice, "Likes rhubarb.")
     gone = write(alice, "Likes xylitol.", "/memories/gone.txt")
     file_delete(user_id=alice.pk, path="/memories/gone.txt")
-    sweep()
+    deleted_purge()
     assert file_history(alice.pk, gone.pk)
     MemoryFile.objects.with_deleted(alice.pk).filter(pk=gone.pk).update(
         deleted_at=timezone.now() - timedelta(days=30, seconds=1)
@@ -132,7 +132,7 @@ def test_after_thirty_days_nothing_is_left(alice: User) -> None:
     ):
         with pytest.raises(NotFound):
             call()
-    sweep()
+    deleted_purge()
     assert not MemoryFile.objects.with_deleted(alice.pk).filter(pk=gone.pk).exists()
     assert not MemoryFileRevision.objects.for_user(alice).filter(file_id=gone.pk).exists()
     assert [file.path for file in MemoryFile.objects.for_user(alice)] == [PATH]

@@ -86,7 +86,8 @@ def note_versions(note: Memory, revisions: Sequence[MemoryRevision], cycle: int)
 
 def file_versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> list[FileVersion]:
     """The versions of a file that are kept, oldest first."""
-    states = [(row.content, row.path, row.trust) for row in (*revisions, file)]
+    states = [(row.content, row.path, row.trust) for row in revisions]
+    states.append((file.content, file.path, file.trust))
     told = _told(file, revisions)
     return [
         FileVersion(content=content, path=path, trust=trust, **made)
@@ -95,7 +96,7 @@ def file_versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> 
 
 
 def _told(
-    row: Memory | MemoryFile, revisions: Sequence[MemoryRevision] | Sequence[MemoryFileRevision]
+    row: Memory | MemoryFile, revisions: Sequence[MemoryRevision | MemoryFileRevision]
 ) -> Iterator[dict[str, Any]]:
     """What is told of each version, the present one of `row` last: its number, and the change that made it."""
     first = revisions[0].version if revisions else 1

@@ -19,7 +19,7 @@ STALE = timedelta(minutes=10)
 
 
 def deleted_purge() -> int:
-    """The sweep: purge the notes and files deleted 30 days ago or more, everywhere; returns how many.
+    """Purge the notes and files deleted 30 days ago or more, everywhere; returns how many.
 
     Messages stay: they are conversations, which have a deletion of their own. What an answer under way uses waits for
     the next time.

@@ -1,6 +1,6 @@
 """Reads of the review queue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -65,19 +65,28 @@ def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory
 def waiting_of(user_id: UUID, notes: Sequence[Memory]) -> list[Waiting]:
     """The notes with what stands against each, in their order."""
     targets = memories_by_id(user_id, [note.proposed_target_id for note in notes if note.proposed_target_id])
+    near = {
+        note.pk: similar(user_id, note.content, top_k=_CANDIDATES, scope=NOTES)
+        for note in notes
+        if note.proposed_target_id not in targets
+    }
+    known = memories_by_id(user_id, {key for found in near.values() for key, _ in found})
     return [
-        _waiting(user_id, note, targets.get(note.proposed_target_id) if note.proposed_target_id else None)
+        _proposal(note, targets[note.proposed_target_id])
+        if note.proposed_target_id in targets
+        else _compared(note, near[note.pk], known)
         for note in notes
     ]
 
 
-def _waiting(user_id: UUID, note: Memory, target: Memory | None) -> Waiting:
-    if target is not None:
-        diff = tuple(text_diff(target.content, note.content))
-        return Waiting(note=note, action=Proposal(note.proposed_action), other=target, diff=diff)
-    found = similar(user_id, note.content, top_k=_CANDIDATES, scope=NOTES)
-    known = memories_by_id(user_id, [memory_id for memory_id, _ in found])
-    for memory_id, similarity in found:
+def _proposal(note: Memory, target: Memory) -> Waiting:
+    diff = tuple(text_diff(target.content, note.content))
+    return Waiting(note=note, action=Proposal(note.proposed_action), other=target, diff=diff)
+
+
+def _compared(note: Memory, near: Sequence[tuple[UUID, float]], known: Mapping[UUID, Memory]) -> Waiting:
+    """A new note beside the active one that is most like it."""
+    for memory_id, similarity in near:
         other = known.get(memory_id)
         if other is not None and other.status == Status.ACTIVE and similarity >= LEAST_SIMILARITY:
             diff = tuple(text_diff(other.content, note.content))

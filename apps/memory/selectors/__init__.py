@@ -3,7 +3,7 @@
 from .contradictions import open_contradictions
 from .filters import ORDERINGS, NoteFilter, memories_list
 from .graph import MAX_DEPTH, RelatedNote, links_of, related_notes
-from .history import NoteVersion, note_history, texts_at
+from .history import note_history, texts_at
 from .notes import (
     PRIORITY_FLOOR,
     current_cycle,
@@ -20,7 +20,6 @@ __all__ = [
     "ORDERINGS",
     "PRIORITY_FLOOR",
     "NoteFilter",
-    "NoteVersion",
     "RecallFilter",
     "RelatedNote",
     "RelevantNote",

@@ -16,6 +16,7 @@ from apps.memory.capture import claims, services
 from apps.memory.capture.background import users_read
 from apps.memory.capture.budget import is_spent
 from apps.memory.capture.reader import Tally
+from apps.memory.capture.selectors import passages
 from apps.memory.models import CaptureWindow, WindowState
 
 FIGURES = (
@@ -51,21 +52,17 @@ class Command(BaseCommand):
             count = services.windows_retry(user_id=user.pk if user else None)
             self.stdout.write(f"{count} given up before, tried again")
         if current_endpoint().is_offline:
-            self.stdout.write(
-                f"{self._waiting(user)} passages wait: no model is connected. Set ANTHROPIC_API_KEY or"
-            )
+            self.stdout.write(f"{self._waiting(user)}: no model is connected. Set ANTHROPIC_API_KEY or")
             self.stdout.write("ANTHROPIC_BASE_URL; nothing is lost.")
             return
         users = [user.pk] if user else claims.users_due(timezone.now(), any_time=options["now"], limit=10_000)
         tally = asyncio.run(users_read(users, any_time=options["now"], holder=f"extract-{uuid7().hex[:12]}"))
         self._print(tally)
-        for name in User.objects.filter(pk__in=users).values_list("username", "pk"):
-            if is_spent(name[1], timezone.now()):
-                limit = f"{settings.IZZY_CAPTURE_TOKENS:,}"
-                self.stdout.write(
-                    f"{name[0]}: today's {limit} tokens are spent; the rest waits for tomorrow."
-                )
-        self.stdout.write(f"{self._waiting(user)} passages wait.")
+        now, limit = timezone.now(), f"{settings.IZZY_CAPTURE_TOKENS:,}"
+        for key, name in User.objects.filter(pk__in=users).values_list("pk", "username"):
+            if is_spent(key, now):
+                self.stdout.write(f"{name}: today's {limit} tokens are spent; the rest waits for tomorrow.")
+        self.stdout.write(f"{self._waiting(user)}.")
 
     def _user(self, name: str | None) -> User | None:
         if name is None:
@@ -75,9 +72,11 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {name}.")
         return user
 
-    def _waiting(self, user: User | None) -> int:
+    def _waiting(self, user: User | None) -> str:
+        """2 passages wait"""
         rows = CaptureWindow.objects.for_user(user) if user else CaptureWindow.objects.unscoped()
-        return rows.filter(state=WindowState.WAITING).count()
+        count = rows.filter(state=WindowState.WAITING).count()
+        return f"{passages(count)} {'waits' if count == 1 else 'wait'}"
 
     def _print(self, tally: Tally) -> None:
         table = Table("", "count")

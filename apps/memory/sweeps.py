@@ -1,0 +1,24 @@
+"""What the worker looks after in everybody's memory; each sweep by itself, so that none holds up another."""
+
+from datetime import timedelta
+
+from apps.core.sweeps import register_sweep
+
+from .capture import background
+from .purge.sweeps import deleted_purge, interrupted_resume
+from .services import superseded_due
+
+
+def register_sweeps() -> None:
+    register_sweep("capture", background.sweep, every=background.SWEEP_EVERY)
+    register_sweep("memory_deleted_purge", _deleted_purge, every=timedelta(hours=1))
+    register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
+    register_sweep("memory_superseded", _superseded_end, every=timedelta(minutes=10))
+
+
+def _deleted_purge() -> None:
+    deleted_purge()
+
+
+def _superseded_end() -> None:
+    superseded_due()
