@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Role, TurnState
 
 
@@ -53,6 +54,14 @@ class ToolCallOutput(serializers.Serializer[Any]):
     result = serializers.CharField()
     is_error = serializers.BooleanField()
     duration_ms = serializers.IntegerField()
+    server = serializers.BooleanField(
+        required=False, help_text="True for a tool that the model's endpoint ran itself, else missing."
+    )
+
+
+class MessageToolCallOutput(ToolCallOutput):
+    state = serializers.ChoiceField(ToolCall.State.choices)
+    waits_for = serializers.CharField(help_text="approval or answer while it waits for the user, else empty.")
 
 
 class TurnOutput(serializers.Serializer[Any]):
@@ -107,7 +116,7 @@ class MessageOutput(serializers.Serializer[Any]):
     turn = serializers.UUIDField(allow_null=True)
     state = serializers.ChoiceField(TurnState.choices)
     error = serializers.DictField(allow_null=True)
-    tool_calls = ToolCallOutput(many=True)
+    tool_calls = MessageToolCallOutput(many=True)
     memories = serializers.ListField(child=serializers.DictField())
 
 
