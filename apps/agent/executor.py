@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
 from apps.agent.client import INCOMPLETE_INPUT
 from apps.agent.outcome import Outcome
-from apps.agent.protocols import CatalogTools, ConversationTools, FileTools, MemoryTools
+from apps.agent.protocols import Before, CatalogTools, ConversationTools, FileTools, MemoryTools
 from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
@@ -38,7 +38,8 @@ class ToolExecutor:
     """The pipeline every tool call goes through, for one turn. Make one with `executor_for`.
 
     `approvals` are the user's preferences by tool name; `secrets` the values that must not appear anywhere;
-    `tools` those of the turn that no registry knows.
+    `tools` those of the turn that no registry knows. `before` knows what the conversation holds; without it only the
+    results of tools are known.
     """
 
     user_id: UUID
@@ -51,6 +52,7 @@ class ToolExecutor:
     files: FileTools | None = None
     catalog: CatalogTools | None = None
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    before: Before | None = None
 
     @cached_property
     def scrubber(self) -> Scrubber:
@@ -126,7 +128,18 @@ class ToolExecutor:
             return approval == "ask"
         if self.conversation_id is None or not tool.asks_when_untrusted(arguments):
             return False
-        return await in_db(conversation_untrusted, user_id=self.user_id, conversation_id=self.conversation_id)
+        return await in_db(self._asks_here, tool, arguments, self.conversation_id)
+
+    def _asks_here(self, tool: Tool, arguments: dict[str, Any], conversation_id: UUID) -> bool:
+        """Whether others' words lie before the model, and may be behind this call."""
+        if self.before is None:
+            said: Sequence[str] = ()
+            untrusted = conversation_untrusted(user_id=self.user_id, conversation_id=conversation_id)
+        else:
+            said, untrusted = self.before.said(), self.before.is_untrusted
+        if not untrusted:
+            return False
+        return tool.named is None or not tool.named(self.user_id, conversation_id, said, arguments)
 
     async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """What the user must allow before this call may run, beyond the tool itself; {} for nothing."""

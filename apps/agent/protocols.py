@@ -5,13 +5,25 @@ asynchronous, belongs to one user (the implementation is made for that user), an
 with a message that the model can act on.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
 Progress: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 """Sends a `tool_progress` event with the given data."""
+
+
+class Before(Protocol):
+    """What lies before the model in one conversation. Synchronous; asked at the moment of deciding."""
+
+    @property
+    def said(self) -> Callable[[], Sequence[str]]:
+        """The user's messages in the conversation."""
+
+    @property
+    def is_untrusted(self) -> bool:
+        """Whether others' words are among it: of a tool, quoted by the user, or in a note that was brought up."""
 
 
 class MemoryTools(Protocol):

@@ -1,6 +1,6 @@
 """The contract of a tool: what the model sees of it, what runs, and within which limits."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -84,7 +84,9 @@ class Tool:
     where the user has set none. `untrusted` marks results that quote other people's text (pages, files): the
     model is told not to follow instructions in them, and what it writes to memory afterwards waits for the user's
     review. `asks_when_untrusted` names the calls, by their input, that wait for the user's yes once such a result
-    was read in the conversation, unless the user always allows the tool. `permission` (synchronous, given the user's id and
+    was read in the conversation, unless the user always allows the tool. `named` (synchronous, given user, conversation,
+    the user's messages in it and the input) excepts such a call again, where what it names was named by others and can
+    carry nothing out. `permission` (synchronous, given the user's id and
     the input) says what the user must allow before this very call may run, however the tool itself is set; None for
     nothing. The card shows it, and the handler finds it in its context after the yes. `waits_for` is `ANSWER` for a tool whose result is what the
     user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
@@ -105,6 +107,7 @@ class Tool:
     approval: Approval = "allow"
     untrusted: bool = False
     asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
+    named: Callable[[UUID, UUID, Sequence[str], dict[str, Any]], bool] | None = None
     permission: Callable[[UUID, dict[str, Any]], dict[str, Any] | None] | None = None
     waits_for: WaitsFor = WaitsFor.NOTHING
     shown_schema: dict[str, Any] | None = None

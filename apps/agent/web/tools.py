@@ -1,7 +1,9 @@
 """The tools of the web, as the model sees them. What they do is loaded at first use: HTTP takes a while to import."""
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.agent.web.limits import MAX_SEARCHES, MAX_URL_CHARS, PART_CHARS
@@ -9,8 +11,20 @@ from apps.agent.web.limits import MAX_SEARCHES, MAX_URL_CHARS, PART_CHARS
 
 def warm_up() -> None:
     """Imports what the first call would wait for; run in a thread of the web process."""
-    for name in ("pages", "search", "engines"):
+    for name in ("pages", "search", "engines", "named"):
         importlib.import_module(f"apps.agent.web.{name}")
+
+
+def always(arguments: dict[str, Any]) -> bool:
+    """Whatever the input is: for `Tool.asks_when_untrusted`."""
+    return True
+
+
+def is_named(user_id: UUID, conversation_id: UUID, said: Sequence[str], arguments: dict[str, Any]) -> bool:
+    """See `named.is_named`."""
+    from apps.agent.web import named
+
+    return named.is_named(user_id, conversation_id, said, arguments)
 
 
 async def open_page(context: ToolContext, args: dict[str, Any]) -> str:
@@ -49,6 +63,8 @@ OPEN_PAGE = Tool(
     result_limit=PART_CHARS * 2,
     toolset="web",
     untrusted=True,
+    asks_when_untrusted=always,
+    named=is_named,
 )
 
 WEB_SEARCH = Tool(

@@ -154,6 +154,7 @@ async def _executor(prepared: Prepared) -> ToolExecutor:
         memory=memory,
         conversations=conversations,
     )
+    executor.before = reading_of(state.user_id, state.conversation_id)
     executor.catalog = Catalog(
         user_id=state.user_id, conversation_id=state.conversation_id, turn_id=state.turn_id
     )
