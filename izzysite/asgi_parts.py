@@ -23,7 +23,7 @@ class BodyLimit:
         if not length.isdigit() or int(length[:20]) > self.limit:
             await self._refuse(send)
             return
-        if b"chunked" not in headers.get(b"transfer-encoding", b""):
+        if b"content-length" in headers and b"transfer-encoding" not in headers:
             await self.application(scope, receive, send)
             return
         messages = await self._read(receive)

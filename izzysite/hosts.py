@@ -29,8 +29,12 @@ def public_host(url: str) -> str:
     """The host of IZZY_PUBLIC_URL, or "" without one. Raises ImproperlyConfigured for anything but scheme and host."""
     if not url:
         return ""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path or parts.query:
+    try:
+        parts = urlsplit(url)
+        beyond = parts.path or parts.query or parts.fragment or "@" in parts.netloc or parts.port == 0
+    except ValueError:
+        beyond, parts = "malformed", urlsplit("")
+    if beyond or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ImproperlyConfigured("IZZY_PUBLIC_URL must look like https://izzy.example.org")
     return _bracketed(parts.hostname)
 

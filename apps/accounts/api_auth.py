@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
@@ -36,32 +35,6 @@ def require_scope(token: APIToken | None, scope: str) -> None:
     """Raise Forbidden (`missing_scope`) unless the token has the scope; a session (None) has every one."""
     if token is not None and not token.allows(scope):
         raise Forbidden(f"This API token lacks the scope {scope}.", scope=scope)
-
-
-def authenticate_request(request: HttpRequest, *, scope: str) -> User:
-    """For plain Django views under /api/: the user of a bearer token with `scope`, else of the session.
-
-    Synchronous: call it with `in_db` from asynchronous views. Those are marked `login_not_required`; Django's
-    CSRF check applies to them, unless they are `csrf_exempt` and call `require_csrf` for session requests.
-    Raises NotAuthenticated or Forbidden.
-    """
-    if header := request.headers.get("Authorization"):
-        token = authenticate_bearer(header)
-        require_scope(token, scope)
-        return token.user
-    user = request.user
-    if not isinstance(user, User):
-        raise NotAuthenticated
-    check_csrf(request)
-    return user
-
-
-def check_csrf(request: HttpRequest) -> None:
-    """Raise Forbidden (`csrf_failed`) unless an unsafe request carries the CSRF token of its session."""
-    try:
-        BrowserSessionAuthentication().enforce_csrf(request)  # type: ignore[arg-type]  # takes Django's request
-    except Exception as error:
-        raise Forbidden("The request carries no valid CSRF token.", code="csrf_failed") from error
 
 
 class TokenAuthentication(BaseAuthentication):

@@ -1,5 +1,6 @@
 """Every write about accounts."""
 
+import logging
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -8,7 +9,7 @@ from uuid import UUID
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.utils import timezone
 
 from apps.accounts.choices import time_zones
@@ -17,6 +18,8 @@ from apps.accounts.selectors import preferences_for, token_digest
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.registries import purgers
 from apps.core.text import clean_text
+
+logger = logging.getLogger(__name__)
 
 TOKEN_PREFIX = "izzy_"  # noqa: S105  what every token begins with, not a secret
 TOKENS_PER_USER = 100
@@ -35,7 +38,8 @@ def user_create(*, username: str, password: str, superuser: bool = False, time_z
         user.full_clean(exclude=["password"], validate_unique=False)
     except ValidationError as error:
         raise InvalidInput("; ".join(error.messages), field="username") from error
-    if User.objects.filter(username__iexact=username).exists():
+    # As it is stored: in one form (NFKC), which two spellings may share.
+    if User.objects.filter(username__iexact=user.username).exists():
         raise Conflict("That name is taken.", code="name_taken", field="username")
     user.save(force_insert=True)
     known = time_zone in dict(time_zones())
@@ -139,7 +143,10 @@ def token_touch(*, token: APIToken) -> None:
     """Note that the token was used; to the minute, so that reading does not write each time."""
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
-        APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)
+        try:
+            APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)
+        except OperationalError as error:  # a full disk, for example: whoever reads can do without
+            logger.warning("the use of a token was not noted: %s", error)
 
 
 def random_password() -> str:

@@ -5,6 +5,7 @@ import hmac
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import SignInAttempt
@@ -17,8 +18,9 @@ PER_NAME = 50
 KEPT = timedelta(days=1)
 
 
+@transaction.atomic
 def attempt_begin(*, name: str, address: str) -> None:
-    """Count an attempt before its password is looked at, so that parallel guesses do not slip through.
+    """Count an attempt before its password is looked at. One after the other: parallel guesses do not slip through.
 
     Raises Throttled after 5 failures within 15 minutes for one name from one address, 30 from one address
     (guessing over many names), 50 for one name (guessing from many addresses).

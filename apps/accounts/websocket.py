@@ -3,12 +3,12 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from channels.db import database_sync_to_async
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from apps.accounts.api_auth import authenticate_bearer
+from apps.core.database import in_db
 from apps.core.errors import NotAuthenticated
 
 ASGIApp = Any
@@ -28,7 +28,7 @@ class OriginOrToken:
         headers = {name: value.decode("latin-1") for name, value in scope.get("headers", [])}
         if header := headers.get(b"authorization"):
             try:
-                token = await database_sync_to_async(authenticate_bearer)(header)
+                token = await in_db(authenticate_bearer, header)
             except NotAuthenticated:
                 return await WebsocketDenier()(scope, receive, send)
             scope = {**scope, "user": token.user, "token": token}

@@ -1,13 +1,16 @@
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import SignInAttempt, User
-from apps.accounts.throttle import attempts_prune
+from apps.accounts.throttle import PER_NAME_AND_ADDRESS, attempt_begin, attempts_prune
+from apps.core.errors import Throttled
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -142,3 +145,20 @@ def test_after_a_wrong_password_the_cursor_waits_in_its_field(client: Client, al
     assert 'aria-describedby="form-errors"' in password[0]
     assert not re.search(r'<input[^>]*name="username"[^>]*autofocus', html)
     assert re.search(r'id="form-errors" role="alert"', html)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guesses_side_by_side_are_counted_one_by_one(settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+
+    def guess(_: int) -> bool:
+        try:
+            attempt_begin(name="alice", address="192.0.2.7")
+        except Throttled:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(guess, range(40))) == PER_NAME_AND_ADDRESS

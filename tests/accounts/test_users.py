@@ -149,6 +149,12 @@ def test_names_differ_by_more_than_case(alice: User) -> None:
         user_create(username="Alice", password=PASSWORD)
 
 
+def test_names_differ_by_more_than_the_way_they_are_typed(db: None) -> None:
+    user_create(username="file", password="correct horse battery")
+    with pytest.raises(Conflict):
+        user_create(username="\ufb01le", password="correct horse battery")
+
+
 def test_deleting_in_the_admin_purges_too(
     admin: User, alice: User, bob: User, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

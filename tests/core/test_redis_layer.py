@@ -3,10 +3,13 @@
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 
 from django.conf import settings
+from django.test import Client
 from pytest_django import Settings
 
+from apps.accounts.models import User
 from apps.core.checks import check_redis
 
 SEND = """
@@ -46,3 +49,15 @@ def test_the_doctor_sees_a_redis_that_answers_and_one_that_does_not(
     assert "REDIS_URL" in result.hint
     settings.REDIS_URL = "nonsense"
     assert not check_redis().ok
+
+
+def test_programs_are_answered_while_the_redis_that_counts_their_requests_is_away(
+    alice: User, api: Callable[[User], Client], settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE, settings.REDIS_URL = True, "redis://127.0.0.1:1/0"
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": settings.REDIS_URL}
+    }
+    assert api(alice).get("/api/v1/conversations/").status_code == 200
+    made = api(alice).post("/api/v1/conversations/", {"title": "Still here"}, content_type="application/json")
+    assert made.status_code == 201

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,6 +14,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from izzysite.asgi import application
+from izzysite.static_files import StaticFiles
 
 pytestmark = pytest.mark.django_db
 
@@ -230,7 +232,7 @@ def test_the_schema_describes_every_address_of_the_interface(alice: User, api: A
 
 
 async def http(
-    path: str, headers: list[tuple[bytes, bytes]], body: list[bytes]
+    path: str, headers: list[tuple[bytes, bytes]], body: list[bytes], served: Any = application
 ) -> tuple[int, dict[str, str], bytes]:
     """One request straight to the ASGI application."""
     scope = {
@@ -244,7 +246,7 @@ async def http(
         "client": ("127.0.0.1", 50000),
         "server": ("127.0.0.1", 8000),
     }
-    communicator = cast("Any", ApplicationCommunicator)(application, scope)
+    communicator = cast("Any", ApplicationCommunicator)(served, scope)
     for number, part in enumerate(body or [b""]):
         more = number + 1 < len(body)
         await communicator.send_input({"type": "http.request", "body": part, "more_body": more})
@@ -273,6 +275,18 @@ async def test_ten_megabytes_are_413_whether_or_not_they_tell_their_length() -> 
     assert (status, json.loads(body)["code"]) == (401, "not_authenticated")
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("told", [[], [(b"transfer-encoding", b"Chunked")]])
+async def test_a_body_that_other_servers_hand_on_without_any_length_is_counted(
+    told: list[tuple[bytes, bytes]],
+) -> None:
+    headers = [*told, (b"content-type", b"application/json")]
+    status, _, body = await http(MEMORIES, headers, [b"x" * 1_000_000] * 10)
+    assert (status, json.loads(body)["code"]) == (413, "too_large")
+    status, _, body = await http(MEMORIES, headers, [b'{"content"', b': "x"}'])
+    assert (status, json.loads(body)["code"]) == (401, "not_authenticated")
+
+
 @pytest.mark.parametrize("length", [b"abc", b"-1", b"9" * 400])
 async def test_a_length_that_is_none_is_refused(length: bytes) -> None:
     status, _, _ = await http(MEMORIES, [(b"content-length", length)], [b"x"])
@@ -292,6 +306,20 @@ async def test_static_files_come_from_before_django_and_nothing_beside_them() ->
     assert (await http("/static/css/base.css", again, []))[0] == 304
     status, _, _ = await http("/static/django_htmx/htmx-4.min.js", [], [])
     assert status == 200
+
+
+async def test_a_file_that_is_edited_under_a_running_server_is_served_whole(tmp_path: Path) -> None:
+    files, sheet = StaticFiles(application), tmp_path / "a.css"
+    sheet.write_text("a {}")
+    files.add_files(tmp_path, prefix="/static/")
+    assert (await http("/static/a.css", [], [], files))[2] == b"a {}"
+    sheet.write_text("a { color: green }")
+    status, headers, body = await http("/static/a.css", [], [], files)
+    assert (status, body, headers["content-length"]) == (200, b"a { color: green }", "18")
+    sheet.unlink()
+    assert (await http("/static/a.css", [], [], files))[0] == 404
+    sheet.write_text("b {}")
+    assert (await http("/static/a.css", [], [], files))[2] == b"b {}"
 
 
 @pytest.mark.django_db(transaction=True)

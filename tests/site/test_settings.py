@@ -125,7 +125,19 @@ def test_finding_the_own_address_fails_quietly(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "url", ["izzy.example.org", "ftp://x", "https://", "https://x/path", "https://x?y", "javascript:1"]
+    "url",
+    [
+        "izzy.example.org",
+        "ftp://x",
+        "https://",
+        "https://x/path",
+        "https://x?y",
+        "https://x#y",
+        "javascript:1",
+        "https://[x",
+        "https://x:99999",
+        "https://me:hunter2@x",
+    ],
 )
 def test_a_public_address_is_scheme_and_host(url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="IZZY_PUBLIC_URL"):
