@@ -65,15 +65,11 @@ class UndoView(NotesView):
     def post(self, request: Request, memory_id: str) -> Response:
         """Bring a note back to a former version, with what the changes since did to other notes."""
         key = parse_id(memory_id)
+        versions = selectors.note_history(self.user_id, key)
         given = body_object(request.data, {"version"}).get("version")
-        if given is None:
-            given = _last_kept(len(selectors.note_history(self.user_id, key)))
+        if given is None and len(versions) < 2:
+            raise NotFound("Nothing has changed in this note yet.", code="unknown_version")
+        given = versions[1].version if given is None else given
         version = whole_number(given, field="version", low=1, high=2**31 - 1)
         services.memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
         return Response(self.note(key))
-
-
-def _last_kept(versions: int) -> int:
-    if versions < 2:
-        raise NotFound("Nothing has changed in this note yet.", code="unknown_version")
-    return versions - 1

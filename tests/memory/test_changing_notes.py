@@ -22,6 +22,7 @@ from apps.memory.services import (
     memory_supersede,
     memory_undo,
     memory_update,
+    revisions,
 )
 from tests.memory.conftest import MakeNote, found, found_texts
 
@@ -218,3 +219,23 @@ def test_what_was_replaced_becomes_active_by_restoring_alone(alice: User, note: 
     assert refused.value.code == "replaced"
     memory_update(user_id=alice.pk, memory_id=old.pk, tags=["home"])
     assert memory_get(alice.pk, old.pk).status == Status.SUPERSEDED
+
+
+def test_the_oldest_versions_go_where_there_are_very_many(
+    alice: User, note: MakeNote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may change a note for ever; what is kept stays true and can be gone back to."""
+    monkeypatch.setattr(revisions, "MAX_REVISIONS", 3)
+    made = note(alice, "Version 1.")
+    for number in range(2, 8):
+        memory_update(user_id=alice.pk, memory_id=made.pk, content=f"Version {number}.")
+    kept = note_history(alice.pk, made.pk)
+    assert [(version.version, version.content) for version in kept] == [
+        (number, f"Version {number}.") for number in (7, 6, 5, 4)
+    ]
+    assert (kept[-1].action_label, kept[0].current) == ("The oldest that is kept", True)
+    oldest = kept[-1]
+    assert texts_at(alice.pk, [made.pk], oldest.at + timedelta(microseconds=1)) == {}
+    assert memory_undo(user_id=alice.pk, memory_id=made.pk, version=5).content == "Version 5."
+    with pytest.raises(NotFound):
+        memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)

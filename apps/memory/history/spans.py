@@ -25,15 +25,17 @@ class Span:
 
 
 def spans_of(note: Memory, revisions: Sequence[MemoryRevision]) -> list[Span]:
-    """The texts of a note, oldest first and the present one last; `revisions` are all of its, in order.
+    """The texts of a note, oldest first and the present one last; `revisions` are all that are kept, in order.
 
     A text holds from the change that brought it, or from the `valid_from` that came with that change; the first from
-    the note's own `valid_from`, or else from when it was made. `shown` is False while it waited, was archived or deleted.
+    the note's own `valid_from`, or else from when it was made; where older versions are not kept, from when it certainly
+    did. `shown` is False while it waited, was archived or deleted.
     """
     states = [(row.content, row.state["status"], _valid_from(row)) for row in revisions]
     states.append((note.content, note.status, note.valid_from))
     spans: list[Span] = []
-    start = states[0][2] or note.created_at
+    whole = not revisions or revisions[0].version == 1
+    start = states[0][2] or (note.created_at if whole else revisions[0].created_at)
     shown = False
     for place, (text, status, valid_from) in enumerate(states):
         shown = shown or status in SEARCHABLE

@@ -23,7 +23,8 @@ from .states import note_state
 
 CREATED = "created"
 KEPT = "kept"
-"""Made the oldest version of a file of which older ones are not kept any more."""
+"""Made the oldest version where older ones are not kept any more."""
+OLDEST = "The oldest that is kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class NoteVersion(Version):
 
     state: dict[str, Any]
 
-    labels: ClassVar[dict[str, str]] = {**dict(Action.choices), CREATED: "Saved"}
+    labels: ClassVar[dict[str, str]] = {**dict(Action.choices), CREATED: "Saved", KEPT: OLDEST}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +71,12 @@ class FileVersion(Version):
     labels: ClassVar[dict[str, str]] = {
         **dict(FileAction.choices),
         CREATED: "Created",
-        KEPT: "The oldest that is kept",
+        KEPT: OLDEST,
     }
 
 
 def note_versions(note: Memory, revisions: Sequence[MemoryRevision], cycle: int) -> list[NoteVersion]:
-    """All versions of a note, oldest first; its priority now is that at the user's decay cycle `cycle`."""
+    """The versions of a note that are kept, oldest first; its priority now is that at the user's decay cycle `cycle`."""
     states = [(row.content, row.state) for row in revisions] + [(note.content, note_state(note, cycle))]
     told = _told(note, revisions)
     return [

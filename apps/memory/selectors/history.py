@@ -12,7 +12,7 @@ from .notes import current_cycle, memory_get
 
 
 def note_history(user_id: UUID, memory_id: UUID) -> list[NoteVersion]:
-    """All versions of a note, newest first."""
+    """The versions of a note that are kept, newest first."""
     note = memory_get(user_id, memory_id)
     revisions = MemoryRevision.objects.for_user(user_id).filter(memory_id=memory_id).order_by("version")
     return note_versions(note, list(revisions), current_cycle(user_id))[::-1]

@@ -9,8 +9,10 @@ from apps.memory.models import Action, FileAction, Memory, MemoryFile, MemoryFil
 
 from .provenance import MAX_REASON_CHARS, Change
 
+MAX_REVISIONS = 500
+"""Versions kept of one note; the oldest go first. More texts than are searchable as of their time (`MAX_FORMER`)."""
 MAX_FILE_REVISIONS = 200
-"""Versions kept of one file; the oldest go first."""
+"""Versions kept of one file, which may be long; the oldest go first."""
 
 
 def revision_keep(
@@ -22,10 +24,12 @@ def revision_keep(
     `merged` those it takes in, and going back, `to` which version it goes.
     """
     kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
+    version = _newest(kept) + 1
+    kept.filter(version__lte=version - MAX_REVISIONS).delete()
     return MemoryRevision.objects.create(
         user_id=note.user_id,
         memory_id=note.pk,
-        version=_newest(kept) + 1,
+        version=version,
         content=note.content,
         state=note_state(note, cycle) | ({"change": more} if more else {}),
         action=action,
@@ -38,6 +42,7 @@ def file_revision_keep(file: MemoryFile, *, action: FileAction, change: Change) 
     """Store what a file is, before `action` changes it."""
     kept = MemoryFileRevision.objects.for_user(file.user_id).filter(file_id=file.pk)
     version = _newest(kept) + 1
+    kept.filter(version__lte=version - MAX_FILE_REVISIONS).delete()
     MemoryFileRevision.objects.create(
         user_id=file.user_id,
         file_id=file.pk,
@@ -49,7 +54,6 @@ def file_revision_keep(file: MemoryFile, *, action: FileAction, change: Change) 
         actor=change.actor,
         reason=change.reason[:MAX_REASON_CHARS],
     )
-    kept.filter(version__lte=version - MAX_FILE_REVISIONS).delete()
 
 
 def _newest(kept: "QuerySet[Model]") -> int:

@@ -34,7 +34,7 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
     if wanted is None:
         raise NotFound(f"This note has no earlier version {version}.", code="unknown_version")
     merged = _merged_by_version(revisions)
-    now, then = merged[-1], merged[version - 1]
+    now, then = merged[revisions[-1].version + 1], merged[version]
     if note.superseded_by_id is not None:
         _withdraw(note, note.superseded_by_id, change)
     parted = [_part(note, key, change) for key in now if key not in then]
@@ -51,15 +51,15 @@ def _revisions(note: Memory) -> QuerySet[MemoryRevision]:
     return MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
 
 
-def _merged_by_version(revisions: Sequence[MemoryRevision]) -> list[tuple[UUID, ...]]:
-    """By version, from 1 to the present one, the notes that had been merged into it."""
-    taken: list[tuple[UUID, ...]] = [()]
+def _merged_by_version(revisions: Sequence[MemoryRevision]) -> dict[int, tuple[UUID, ...]]:
+    """By version, up to the present one, the notes that had been merged into it, as far back as versions are kept."""
+    taken: dict[int, tuple[UUID, ...]] = {revisions[0].version: ()}
     for row in revisions:
         told = row.state.get("change", {})
         if "to" in told:
-            taken.append(taken[told["to"] - 1])
+            taken[row.version + 1] = taken.get(told["to"], ())
         else:
-            taken.append((*taken[-1], *map(UUID, told.get("merged", ()))))
+            taken[row.version + 1] = (*taken[row.version], *map(UUID, told.get("merged", ())))
     return taken
 
 
