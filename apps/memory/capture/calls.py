@@ -14,9 +14,10 @@ from apps.agent.client import INCOMPLETE_INPUT, ModelError, ModelRequest, ModelR
 from apps.agent.endpoint import model_for
 from apps.agent.sdk import default_client
 from apps.memory.models import Kind, Memory, Tier
+from apps.memory.prompts import prompt
 
 from .budget import EXTRACTION, GATE
-from .prompting import known_notes, passage, prompt, today
+from .prompting import known_notes, passage, today
 from .said import Segment
 
 GATE_SECONDS = 60.0
@@ -123,7 +124,7 @@ async def _ask(
         user_id=asked.user_id,
         purpose=purpose,
         model=model_for("fast" if purpose == GATE else "extract"),
-        system=prompt(purpose),
+        system=prompt(f"capture_{purpose}"),
         messages=[{"role": "user", "content": content}],
         tools=[tool],
         tool_choice={"type": "tool", "name": tool["name"]},

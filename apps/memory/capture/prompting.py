@@ -3,8 +3,6 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from apps.memory.models import Memory, Trust
@@ -17,13 +15,6 @@ _TRUST_MARKS = {
     Trust.ASSISTANT: "the assistant's words",
     Trust.UNTRUSTED: "UNTRUSTED",
 }
-
-
-@cache
-def prompt(name: str) -> str:
-    """The text of `apps/memory/prompts/capture_<name>.md`."""
-    folder = Path(__file__).parent.parent / "prompts"
-    return (folder / f"capture_{name}.md").read_text(encoding="utf-8").strip()
 
 
 def passage(segments: Sequence[Segment], zone: ZoneInfo) -> str:

@@ -10,8 +10,6 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +18,7 @@ from apps.agent.endpoint import current_endpoint, model_for
 from apps.agent.sdk import default_client
 from apps.core.database import in_db
 from apps.memory.models import Memory, Trust
+from apps.memory.prompts import prompt
 
 from .angles import MAX_SET_WORDS, MAX_SETS
 
@@ -108,18 +107,12 @@ def _request(asked: Asked, *, purpose: str, content: str, **options: Any) -> Mod
         user_id=asked.user_id,
         purpose=purpose,
         model=model_for("fast"),
-        system=_prompt(purpose),
+        system=prompt(f"deep_{purpose}"),
         messages=[{"role": "user", "content": content}],
         conversation_id=asked.conversation_id,
         turn_id=asked.turn_id,
         **options,
     )
-
-
-@cache
-def _prompt(purpose: str) -> str:
-    folder = Path(__file__).parent.parent / "prompts"
-    return (folder / f"deep_{purpose}.md").read_text(encoding="utf-8").strip()
 
 
 async def _answer(request: ModelRequest, seconds: float) -> ModelResponse | None:
