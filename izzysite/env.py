@@ -3,7 +3,7 @@
 import base64
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import StringIO
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +12,13 @@ from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
 from dotenv.parser import parse_stream
 
+from apps.core.strict_json import strict_loads
+
 BASE_DIR = Path(__file__).resolve().parent.parent
+
+Prices = tuple[float, float, float, float]
+MAX_PRICE = 100_000
+"""Dollars for a million tokens: more is a slip, and more than the ledger holds."""
 
 
 def load_env_file() -> None:
@@ -93,6 +99,29 @@ def env_url(name: str, default: str = "") -> str:
     if not good:
         raise ImproperlyConfigured(f"{name} must look like https://api.example.org or http://127.0.0.1:11434")
     return text
+
+
+def env_prices(name: str, default: Mapping[str, Prices]) -> dict[str, Prices]:
+    """What models cost, by the beginning of their names: dollars per million tokens of input, output, input read from the
+    cache and input written to it. JSON such as `{"my-model": [0.5, 1.5]}`, with two numbers (then cached input costs as
+    much as other input) or all four; what it does not name costs as in `default`."""
+    text = env_str(name)
+    try:
+        given = strict_loads(text) if text else {}
+        found = {model: _prices(numbers) for model, numbers in given.items()}
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        example = '{"my-model": [0.5, 1.5]} or {"my-model": [3, 15, 0.3, 3.75]}'
+        raise ImproperlyConfigured(f"{name} must be JSON such as {example}") from error
+    return {**default, **found}
+
+
+def _prices(numbers: list[float]) -> Prices:
+    if len(numbers) not in {2, 4} or not all(
+        type(number) in {int, float} and 0 <= number <= MAX_PRICE for number in numbers
+    ):
+        raise ValueError("two or four prices")
+    sent, received, read, written = [*numbers, numbers[0], numbers[0]][:4]
+    return float(sent), float(received), float(read), float(written)
 
 
 def env_path(name: str, default: str) -> Path:

@@ -12,6 +12,7 @@ from izzysite.env import (
     env_int,
     env_list,
     env_path,
+    env_prices,
     env_secret,
     env_str,
     env_url,
@@ -348,11 +349,14 @@ IZZY_EXTRACT_MODEL = env_str("IZZY_EXTRACT_MODEL", IZZY_CHAT_MODEL)
 IZZY_FAST_MODEL = env_str("IZZY_FAST_MODEL", "claude-haiku-5-5")
 # Dollars per million tokens: input, output, read from the cache, written to it. The longest beginning of a model's
 # name that stands here counts; a model that is not listed costs nothing in the usage ledger.
-IZZY_MODEL_PRICES = {
-    "claude-sonnet": (3.0, 15.0, 0.30, 3.75),
-    "claude-haiku": (1.0, 5.0, 0.10, 1.25),
-    "claude-opus": (5.0, 25.0, 0.50, 6.25),
-}
+IZZY_MODEL_PRICES = env_prices(
+    "IZZY_MODEL_PRICES",
+    {
+        "claude-sonnet": (3.0, 15.0, 0.30, 3.75),
+        "claude-haiku": (1.0, 5.0, 0.10, 1.25),
+        "claude-opus": (5.0, 25.0, 0.50, 6.25),
+    },
+)
 IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
 IZZY_CAPABILITY_LIMIT = env_int("IZZY_CAPABILITY_LIMIT", 2_000, minimum=1)
 IZZY_EXECUTION_DAYS = env_int("IZZY_EXECUTION_DAYS", 30, minimum=1)

@@ -17,6 +17,7 @@ HELPERS = {
     "env_float",
     "env_list",
     "env_path",
+    "env_prices",
     "env_secret",
     "env_url",
 }

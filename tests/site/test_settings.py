@@ -39,6 +39,43 @@ def test_what_does_not_fit_names_the_variable(monkeypatch: pytest.MonkeyPatch) -
         env.env_float("IZZY_X", 1.0)
 
 
+TABLE = {"claude": (3.0, 15.0, 0.3, 3.75)}
+
+
+def test_prices_are_added_to_those_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert env.env_prices("IZZY_X", TABLE) == TABLE
+    monkeypatch.setenv("IZZY_X", '{"qwen": [0, 0.5], "claude": [1, 2, 3, 4]}')
+    assert env.env_prices("IZZY_X", TABLE) == {
+        "qwen": (0.0, 0.5, 0.0, 0.0),
+        "claude": (1.0, 2.0, 3.0, 4.0),
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3, 15",
+        "[]",
+        "7",
+        '{"a": 3}',
+        '{"a": [3]}',
+        '{"a": [3, 15, 1]}',
+        '{"a": ["3", "15"]}',
+        '{"a": [true, 1]}',
+        '{"a": [-1, 1]}',
+        '{"a": [NaN, 1]}',
+        '{"a": [1e999, 1]}',
+        '{"a": [1000000, 1]}',
+        '{"a": "ab"}',
+        "[" * 100_000,
+    ],
+)
+def test_prices_that_are_none_are_told_at_the_start(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("IZZY_X", text)
+    with pytest.raises(ImproperlyConfigured, match="IZZY_X must be JSON such as"):
+        env.env_prices("IZZY_X", TABLE)
+
+
 def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IZZY_X", " a, ,b ,")
     assert env.env_list("IZZY_X") == ["a", "b"]
