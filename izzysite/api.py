@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
+from django.db import DatabaseError
 from django.http import Http404
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -11,6 +12,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 import izzysite.openapi  # noqa: F401  registers how to sign in
+from apps.core.database_errors import explain
 from apps.core.errors import (
     Forbidden,
     InvalidInput,
@@ -19,6 +21,7 @@ from apps.core.errors import (
     NotFound,
     Throttled,
     TooLarge,
+    Unavailable,
 )
 
 logger = logging.getLogger(__name__)
@@ -65,7 +68,19 @@ def as_izzy_error(exception: Exception) -> IzzyError | None:
             return InvalidInput("The request is malformed.", code="bad_request")
         case ValidationError():
             return InvalidInput("; ".join(exception.messages))
+        case DatabaseError():
+            return _from_database(exception)
     return None
+
+
+def _from_database(exception: DatabaseError) -> IzzyError | None:
+    """503 where the machine is in trouble, such as a full disk: the same request will do when that is over."""
+    trouble = explain(exception)
+    if trouble is None or not trouble.passing:
+        return None
+    logger.error("%s %s", trouble.message, trouble.hint, exc_info=exception)
+    message = f"{trouble.message} Nothing can be saved until that is mended."
+    return Unavailable(message, code="database_unavailable")
 
 
 def _from_rest_framework(exception: exceptions.APIException) -> IzzyError:

@@ -16,6 +16,7 @@ class CoreConfig(AppConfig):
 
         register_check("database", checks.check_database, essential=True)
         register_check("data directory", checks.check_data_directory, essential=True)
+        register_check("disk", checks.check_disk)
         register_check("redis", checks.check_redis, essential=True)
         register_check("worker", worker.check_worker)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)

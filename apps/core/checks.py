@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from apps.core.addresses import AddressRefused, private_hosts
-from apps.core.database_errors import NOT_SET_UP, explain
+from apps.core.database_errors import NOT_SET_UP, Trouble, explain
 from apps.core.health import CheckResult
 from apps.core.stale import stale_message
 
@@ -42,11 +42,10 @@ def check_database() -> CheckResult:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
-        message, hint = explain(error) or (
-            f"The database does not answer: {error}.",
-            "Look at IZZY_DATA_DIR and the disk.",
+        trouble = explain(error) or Trouble(
+            f"The database does not answer: {error}.", "Look at IZZY_DATA_DIR and the disk."
         )
-        return CheckResult(False, message, hint)
+        return CheckResult(False, trouble.message, trouble.hint)
     if len(missing) == len(executor.loader.graph.nodes):
         return CheckResult(False, NOT_SET_UP.message, NOT_SET_UP.hint)
     if missing:
@@ -64,15 +63,23 @@ def unwritable_place() -> Path | None:
 
 
 def check_data_directory() -> CheckResult:
-    folder = settings.IZZY_DATA_DIR
     if place := unwritable_place():
         return CheckResult(False, f"{place} cannot be written.", "Give it to this user or set IZZY_DATA_DIR.")
-    free = shutil.disk_usage(folder).free
-    if free < LOW_DISK_BYTES:
+    return CheckResult(True, f"{settings.IZZY_DATA_DIR} can be written.")
+
+
+def check_disk() -> CheckResult:
+    """Room for the database to grow. Little of it is not yet an outage."""
+    try:
+        free = shutil.disk_usage(settings.IZZY_DATA_DIR).free
+    except OSError as error:
         return CheckResult(
-            False, f"Only {free // 1_000_000} MB are free in {folder}.", "Make room on the disk."
+            False, f"The disk does not say how full it is: {error.strerror}.", "See IZZY_DATA_DIR."
         )
-    return CheckResult(True, f"{folder} can be written.")
+    if free < LOW_DISK_BYTES:
+        message = f"Only {free // 1_000_000} MB are free in {settings.IZZY_DATA_DIR}."
+        return CheckResult(False, message, "Make room: when nothing is left, nothing can be saved.")
+    return CheckResult(True, f"{free / 1_000_000_000:,.1f} GB are free.")
 
 
 def check_redis() -> CheckResult:

@@ -8,6 +8,8 @@ class Trouble(NamedTuple):
 
     message: str
     hint: str
+    passing: bool = False
+    """Whether it has nothing to do with what was asked for, and goes when somebody looks after the machine."""
 
 
 NOT_SET_UP = Trouble(
@@ -29,19 +31,20 @@ KNOWN = {
     "duplicate column": OTHER_VERSION,
     "file is not a database": DAMAGED,
     "malformed": DAMAGED,
-    "is full": Trouble("The disk is full.", "Make room where the data directory lies."),
+    "is full": Trouble("The disk is full.", "Make room where the data directory lies.", True),
     "disk i/o error": Trouble(
-        "The database file cannot be read or written.", "Make room on the disk, or look at its health."
+        "The database file cannot be read or written.", "Make room on the disk, or look at its health.", True
     ),
     "unable to open": Trouble(
-        "The database file cannot be opened.", "Look at IZZY_DATA_DIR and who may write there."
+        "The database file cannot be opened.", "Look at IZZY_DATA_DIR and who may write there.", True
     ),
     "readonly": Trouble(
         "The database file cannot be written.",
         "Give it to the user that Izzy runs as, or set IZZY_DATA_DIR.",
+        True,
     ),
     "is locked": Trouble(
-        "Another program holds the database.", "End what else has the file open, and try again."
+        "Another program holds the database.", "End what else has the file open, and try again.", True
     ),
 }
 """What SQLite says (a part of it, in small letters) -> what is meant."""

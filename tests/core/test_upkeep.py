@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from apps.core import health, sweeps, worker
-from apps.core.checks import check_data_directory, check_database, unsafe_settings
+from apps.core import checks, health, sweeps, worker
+from apps.core.checks import check_data_directory, check_database, check_disk, unsafe_settings
 from apps.core.health import CheckResult, register_check, run_check
 from apps.core.models import InstanceState
 from apps.core.sweeps import Sweep, register_sweep
@@ -135,6 +135,15 @@ def test_a_folder_that_cannot_be_written_is_told(settings: Settings, tmp_path: P
     assert check_data_directory().ok
     settings.IZZY_DATA_DIR = tmp_path / "missing"
     assert not check_data_directory().ok
+
+
+def test_a_disk_that_is_nearly_full_is_a_warning_and_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_disk().ok
+    monkeypatch.setattr(checks, "LOW_DISK_BYTES", 10**18)
+    result = check_disk()
+    assert not result.ok
+    assert "MB are free" in result.message
+    assert check_data_directory().ok
 
 
 def test_the_database_check_sees_a_missing_migration() -> None:

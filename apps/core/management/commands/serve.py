@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
-from apps.core.checks import IZZY, check_data_directory, unwritable_place
+from apps.core.checks import IZZY, check_data_directory, check_disk
 from apps.core.registries import console_notes
 from apps.core.stale import stale_message
 from apps.core.supervisor import Supervisor
@@ -57,10 +57,9 @@ class Command(BaseCommand):
             if finding.level >= ERROR:
                 raise CommandError(f"{finding.msg} {finding.hint}")
             self._say(f"Warning: {finding.msg} {finding.hint}")
-        found = check_data_directory()
-        if unwritable_place():
+        if not (found := check_data_directory()).ok:
             raise CommandError(f"{found.message} {found.hint}")
-        if not found.ok:
+        if not (found := check_disk()).ok:
             self._say(f"Warning: {found.message} {found.hint}")
 
     def _greet(self, host: str, port: int) -> None:
