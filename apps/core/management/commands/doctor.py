@@ -1,8 +1,11 @@
 """`manage.py doctor`: what is configured, what works, what to do."""
 
+import http.client
+import json
 import platform
 import sqlite3
 import sys
+from contextlib import closing
 from typing import Any
 
 import django
@@ -13,7 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from apps.core.health import checks, run_check
+from apps.core.health import Check, CheckResult, checks, run_check
+from apps.core.management.commands.serve import shown_host
+
+ANSWER_SECONDS = 3.0
 
 
 class Command(BaseCommand):
@@ -28,7 +34,7 @@ class Command(BaseCommand):
         )
         table = Table("", "Part", "What is", "What to do")
         broken = False
-        for check in checks():
+        for check in [*checks(), Check("address", check_address, essential=False)]:
             result = run_check(check)
             broken = broken or (check.essential and not result.ok)
             mark = "[green]ok[/]" if result.ok else "[red]!![/]" if check.essential else "[yellow]--[/]"
@@ -41,3 +47,23 @@ class Command(BaseCommand):
         console.print(table)
         if broken:
             sys.exit(1)
+
+
+def check_address() -> CheckResult:
+    """Who listens where Izzy would: Izzy, nobody, or somebody else."""
+    host, port = settings.IZZY_HOST, settings.IZZY_PORT
+    connection = http.client.HTTPConnection(shown_host(host).strip("[]"), port, timeout=ANSWER_SECONDS)
+    try:
+        with closing(connection):
+            connection.request("GET", "/healthz", headers={"Host": "localhost"})
+            answer = connection.getresponse().read(1000)
+        if json.loads(answer) == {"status": "ok"}:
+            return CheckResult(True, f"Izzy answers at {host}:{port}.")
+    except ConnectionRefusedError:
+        return CheckResult(
+            False, f"Nothing answers at {host}:{port}.", "Start it: make run, or manage.py serve."
+        )
+    except (OSError, ValueError, http.client.HTTPException):
+        pass
+    hint = "Set IZZY_PORT to another port, or IZZY_HOST to an address of this machine."
+    return CheckResult(False, f"Izzy does not answer at {host}:{port}, something else may.", hint)
