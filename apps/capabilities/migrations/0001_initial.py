@@ -102,6 +102,7 @@ class Migration(migrations.Migration):
                 ('conversation_id', models.UUIDField(blank=True, null=True)),
                 ('turn_id', models.UUIDField(blank=True, null=True)),
                 ('tool_call_id', models.UUIDField(blank=True, null=True)),
+                ('lease_until', models.DateTimeField(blank=True, help_text='Until when the process that runs it holds the row; it extends that.', null=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('capability', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='executions', to='capabilities.capability')),
