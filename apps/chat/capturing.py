@@ -4,9 +4,10 @@ Only `Message.text` goes: what people read. Tool output, system text and the not
 in other columns. A message whose `captured` is true has been handed over, or is not to be.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from uuid import UUID
 
 from django.db import transaction
@@ -22,8 +23,10 @@ from apps.memory.capture.services import conversation_tainted, taint_note, windo
 from apps.memory.models import Trust
 from apps.memory.trust.quotes import quotes_others
 
+logger = logging.getLogger(__name__)
+
 UNCAPTURED_AGE = timedelta(minutes=1)
-SWEEP_BATCH = 200
+SWEEP_BATCH = 1000
 BEFORE = 4
 """Messages before the new ones, from whose end a window's overlap is taken."""
 SHOWN_AT_MOST = 200
@@ -32,27 +35,34 @@ SHOWN_AT_MOST = 200
 @transaction.atomic
 def turn_capture(turn_id: UUID) -> None:
     """Hands over what was said in the turn."""
-    messages_capture(list(_uncaptured().filter(turn_id=turn_id)))
+    _messages_capture(_locked(_uncaptured().filter(turn_id=turn_id)))
 
 
 def messages_capture_pending() -> None:
-    """Sweep: hands over what a crash left out, of turns that have ended."""
-    while True:
-        with transaction.atomic():
-            rows = _uncaptured().filter(kind=MessageKind.TEXT, created_at__lt=timezone.now() - UNCAPTURED_AGE)
-            batch = list(rows.exclude(turn__state__in=OPEN_STATES).order_by("id")[:SWEEP_BATCH])
-            messages_capture(batch)
-        if len(batch) < SWEEP_BATCH:
-            return
+    """Sweep: hands over what a crash left out, of turns that have ended. Conversation by conversation: one that cannot be
+    read does not keep back the others, and nobody waits for all of them to be written."""
+    left = _uncaptured().filter(kind=MessageKind.TEXT, created_at__lt=timezone.now() - UNCAPTURED_AGE)
+    left = left.exclude(turn__state__in=OPEN_STATES)
+    for conversation_id in left.order_by().values_list("conversation_id", flat=True).distinct():
+        try:
+            with transaction.atomic():
+                _messages_capture(_locked(left.filter(conversation_id=conversation_id)))
+        except Exception:  # whatever is wrong with this one, it is tried again, and the others are read
+            logger.exception("what was said in conversation %s was not handed to memory", conversation_id)
 
 
-def messages_capture(messages: list[Message]) -> None:
-    """Hands these messages (with their conversations loaded) over and marks them. Call it inside a transaction."""
-    ordered = sorted(messages, key=lambda message: (str(message.conversation_id), message.position))
-    for _, group in groupby(ordered, key=lambda message: message.conversation_id):
-        rows = list(group)
-        conversation_capture(rows[0].conversation, rows)
+def _messages_capture(messages: Sequence[Message]) -> None:
+    """Hands these messages of one conversation over and marks them. Call it inside a transaction."""
+    told = [message for message in messages if not (message.turn and message.turn.said)]
+    if told:
+        conversation_capture(told[0].conversation, told)
     Message.objects.unscoped().filter(id__in=[message.id for message in messages]).update(captured=True)
+
+
+def _locked(rows: QuerySet[Message]) -> list[Message]:
+    """The first of them in order, with their conversation and turn; so many that they fit into one transaction."""
+    rows = rows.select_related("conversation", "turn").select_for_update(of=("self",))
+    return list(rows.order_by("position")[:SWEEP_BATCH])
 
 
 def conversation_capture(
@@ -127,5 +137,4 @@ def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
 
 
 def _uncaptured() -> QuerySet[Message]:
-    rows = Message.objects.unscoped().filter(captured=False).exclude(turn__said__gt="")
-    return rows.select_for_update(of=("self",)).select_related("conversation")
+    return Message.objects.unscoped().filter(captured=False)

@@ -12,10 +12,11 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
+from apps.chat import capturing
 from apps.chat.capturing import messages_capture_pending, turn_capture
 from apps.chat.models import Message, Turn
 from apps.chat.runner.registry import registry
-from apps.chat.services import conversation_delete, messages_ingest
+from apps.chat.services import conversation_create, conversation_delete, messages_ingest
 from apps.core.database import in_db
 from apps.memory.capture.background import users_read
 from apps.memory.models import CaptureWindow, Memory
@@ -138,6 +139,42 @@ async def test_what_a_crash_left_out_is_found_by_the_sweep(alice: User, model: A
     await in_db(as_if_killed)
     await in_db(messages_capture_pending)
     assert [text for _, _, text in await in_db(said_in, alice)] == ["First", "One."]
+
+
+def test_what_cannot_be_handed_over_does_not_keep_back_the_others(
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for user, text in ((alice, "My broken boat is called Albatross"), (bob, "My bike is called Swift")):
+        place = conversation_create(user_id=user.pk)
+        Message.objects.create(user_id=user.pk, conversation=place, position=1, role="user", text=text)
+    Message.objects.unscoped().update(created_at=timezone.now() - timedelta(hours=1))
+    add = capturing.windows_add
+
+    def fail_once(**values: Any) -> None:
+        if values["user_id"] == alice.pk:
+            raise ValueError("cannot be read")
+        add(**values)
+
+    monkeypatch.setattr(capturing, "windows_add", fail_once)
+    messages_capture_pending()
+    assert [text for _, _, text in said_in(bob)] == ["My bike is called Swift"]
+    assert "was not handed to memory" in caplog.text
+    monkeypatch.setattr(capturing, "windows_add", add)
+    messages_capture_pending()
+    assert [text for _, _, text in said_in(alice)] == ["My broken boat is called Albatross"]
+
+
+def test_what_izzy_tells_by_itself_is_not_looked_at_again_and_again(alice: User) -> None:
+    place = conversation_create(user_id=alice.pk)
+    told = Turn.objects.create(
+        user=alice, conversation=place, by_izzy=True, said="It is ready.", state="done"
+    )
+    Message.objects.create(
+        user_id=alice.pk, conversation=place, turn=told, position=1, role="assistant", text="It is ready."
+    )
+    turn_capture(told.pk)
+    assert said_in(alice) == []
+    assert not Message.objects.unscoped().filter(captured=False).exists()
 
 
 async def test_a_conversation_without_memory_is_never_read(alice: User, model: AnthropicServer) -> None:

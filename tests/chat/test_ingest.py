@@ -150,6 +150,8 @@ def one(**values: object) -> list[dict[str, object]]:
         ({"session": "s", "messages": one(created_at="2023-13-45T00:00:00Z")}, 400),
         ({"session": "s", "messages": one(created_at=1700000000)}, 400),
         ({"session": "s", "messages": one(created_at="0001-01-01T00:00:00+14:00")}, 400),
+        ({"session": "s", "messages": one(created_at="0001-01-01T00:00:00Z")}, 400),
+        ({"session": "s", "messages": one(created_at="9999-12-31T23:59:59Z")}, 400),
         ({"session": "s", "messages": one() * 1001}, 413),
         ({"session": "s", "messages": one(), "extract": "yes"}, 400),
     ],

@@ -26,6 +26,8 @@ MAX_CHANNEL_CHARS = 64
 MAX_SPEAKER_CHARS = 100
 MAX_EXTERNAL_ID_CHARS = 200
 DEFAULT_CHANNEL = "api"
+YEARS = range(1900, 2201)
+"""At the ends of the calendar no page could show a time in its reader's zone."""
 SKIPPED_ROLES = frozenset({"system", "developer", "tool", "function"})
 """Roles of messages that nobody said: they are counted, not kept."""
 TOOL_ROLES = frozenset({"tool", "function"})
@@ -146,9 +148,12 @@ def _time(value: object, field: str, now: datetime) -> datetime:
             moment = datetime(day.year, day.month, day.day)
         if moment is None:
             raise problem
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise problem from None
+    if moment.year not in YEARS:
+        raise problem
+    return moment
 
 
 def _conversation(
