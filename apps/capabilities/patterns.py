@@ -1,19 +1,23 @@
 """Regular expressions in schemas: only such as end in bounded time, whatever the text.
 
 Python's `re` backtracks and holds the interpreter while it does: `(a+)+$` and forty letters would stop the server. What a
-pattern can cost is bounded here by its number of choices: each repeat of variable length, as often as it stands within
-others, chooses among its lengths.
+pattern can cost is bounded here by the number of ways through it: each repeat of variable length, as often as it stands
+within others, chooses among its lengths, but k of them can divide n letters in no more than C(n + k, k) ways.
 """
 
 import math
 import re
+from dataclasses import dataclass
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 MAX_PATTERN_CHARS = 300
 MATCHED_CHARS = 200
-MOST_BITS = 31.0
+MOST_BITS = 22.0
+"""Of choices one by one: half a second at worst."""
+MOST_DIVIDED_BITS = 26.1
+"""Of divisions of the text, which are tried much faster: four open repeats, a fifth of a second at worst."""
 MANY = 8
 OPEN = math.log2(MATCHED_CHARS)
 REPEATS = {codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT}
@@ -24,6 +28,30 @@ class _Costly(Exception):
     """The message is the end of "which …"."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """The logarithm of how many ways there are through a part: by the lengths of its repeats, of which there are so
+    many, and by its alternatives."""
+
+    lengths: float = 0.0
+    repeats: int = 0
+    alternatives: float = 0.0
+
+    def __add__(self, other: "_Ways") -> "_Ways":
+        return _Ways(
+            self.lengths + other.lengths,
+            self.repeats + other.repeats,
+            self.alternatives + other.alternatives,
+        )
+
+    @property
+    def are_few(self) -> bool:
+        divided = math.log2(math.comb(MATCHED_CHARS + self.repeats, self.repeats))
+        if self.lengths + self.alternatives <= MOST_BITS:
+            return True
+        return divided + self.alternatives <= MOST_DIVIDED_BITS
+
+
 def pattern_problem(pattern: str) -> str:
     """What is wrong with a pattern, as the end of "which …"; "" where it may be used."""
     if len(pattern) > MAX_PATTERN_CHARS:
@@ -32,46 +60,47 @@ def pattern_problem(pattern: str) -> str:
         re.compile(pattern)
         tree = parser.parse(pattern)
         anchored = len(tree) > 0 and tree[0] == (codes.AT, codes.AT_BEGINNING)
-        bits = _bits(tree, 1) + (0 if anchored else OPEN)
+        ways = _ways(tree, 1) + (_Ways() if anchored else _Ways(OPEN, 1))
     except (re.error, RecursionError, OverflowError) as error:
         return f"is no regular expression: {error}"
     except _Costly as found:
         return str(found)
-    return "" if bits <= MOST_BITS else "could take very long: use fewer repeats of open length"
+    return "" if ways.are_few else "could take very long: use fewer repeats of open length"
 
 
-def _bits(tree: Any, times: int) -> float:
-    """The logarithm of how many ways there are through a pattern that stands within repeats of `times` in all."""
-    return sum(_part_bits(code, argument, times) for code, argument in tree)
+def _ways(tree: Any, times: int) -> _Ways:
+    """The ways through a pattern that stands within repeats of `times` in all."""
+    return sum((_part_ways(code, argument, times) for code, argument in tree), _Ways())
 
 
-def _part_bits(code: Any, argument: Any, times: int) -> float:
+def _part_ways(code: Any, argument: Any, times: int) -> _Ways:
     if code in REFUSED:
         raise _Costly("looks back or ahead, which is not supported")
     if code in REPEATS:
         low, high, inner = argument
-        return _repeat_bits(int(low), min(int(high), MATCHED_CHARS), inner, times)
+        return _repeat_ways(int(low), min(int(high), MATCHED_CHARS), inner, times)
     if code == codes.BRANCH:
-        return _branch_bits(argument[1], times)
+        return _branch_ways(argument[1], times)
     if code == codes.SUBPATTERN:
-        return _bits(argument[-1], times)
+        return _ways(argument[-1], times)
     if code == codes.ATOMIC_GROUP:
-        return _bits(argument, times)
-    return 0.0
+        return _ways(argument, times)
+    return _Ways()
 
 
-def _repeat_bits(low: int, high: int, inner: Any, times: int) -> float:
+def _repeat_ways(low: int, high: int, inner: Any, times: int) -> _Ways:
     choices = max(high - low, 0) + 1
     if choices > 1 and times > MANY:
         raise _Costly("has a repeat within a repeat, which can take forever")
-    return times * math.log2(choices) + _bits(inner, times * max(high, 1))
+    own = _Ways(times * math.log2(choices), times) if choices > 1 else _Ways()
+    return own + _ways(inner, times * max(high, 1))
 
 
-def _branch_bits(branches: list[Any], times: int) -> float:
+def _branch_ways(branches: list[Any], times: int) -> _Ways:
     if times > MANY and _overlap(branches):
         raise _Costly("has alternatives within a repeat that may begin alike, which can take forever")
-    own = 0.0 if _overlap(branches) is False else times * math.log2(len(branches))
-    return own + sum(_bits(branch, times) for branch in branches)
+    own = _Ways(alternatives=times * math.log2(len(branches)) if _overlap(branches) else 0.0)
+    return sum((_ways(branch, times) for branch in branches), own)
 
 
 def _overlap(branches: list[Any]) -> bool:

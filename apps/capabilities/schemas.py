@@ -7,7 +7,7 @@ from typing import Any
 from apps.agent.canonical import canonical_json
 from apps.core.errors import InvalidInput, TooLarge
 
-from .patterns import pattern_problem
+from .patterns import MATCHED_CHARS, pattern_problem
 
 MAX_SCHEMA_CHARS = 20_000
 MAX_SCHEMA_DEPTH = 12
@@ -55,6 +55,8 @@ def input_error(schema: dict[str, Any], value: Any) -> str:
         return f"The input is nested more than {MAX_INPUT_DEPTH} levels deep."
     if len(canonical_json(value)) > MAX_INPUT_CHARS:
         return f"The input has more than {MAX_INPUT_CHARS:,} characters."
+    if any(len(name) > MATCHED_CHARS for node in _nodes(value) for name in node):
+        return f"A name in the input has more than {MATCHED_CHARS} characters."
     from .validation import value_problem
 
     return value_problem(schema, value)

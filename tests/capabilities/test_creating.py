@@ -185,6 +185,9 @@ BAD_SCHEMAS: dict[str, Any] = {
     "a reference in a circle": {**OBJECT, "$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}}}, "properties": {"a": {"$ref": "#/$defs/n"}}},
     "a bad pattern": {**OBJECT, "properties": {"a": {"pattern": "("}}},
     "a pattern without end": {**OBJECT, "properties": {"a": {"pattern": "(a+)+$"}}},
+    "a pattern of many small choices": {**OBJECT, "properties": {"a": {"pattern": "^" + "a?" * 31 + "a" * 31 + "$"}}},
+    "a pattern of a few larger choices": {**OBJECT, "properties": {"a": {"pattern": "^" + "a{0,20}" * 7 + "$"}}},
+    "names with such a pattern": {**OBJECT, "patternProperties": {"^" + "(?:a?){8}" * 4 + "$": {}}},
     "references that multiply": {
         **OBJECT,
         "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 4} for n in range(12)} | {"d12": {}},
@@ -220,6 +223,9 @@ def test_schemas_that_are_taken(alice: User) -> None:
             "from": {"$ref": "#/$defs/place"},
             "to": {"$ref": "#/$defs/place"},
             "when": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
+            "at": {"type": "string", "pattern": r"^\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?$"},
+            "mail": {"type": "string", "pattern": r"[^@\s]+@[^@\s]+\.[^@\s]+"},
+            "version": {"type": "string", "pattern": r"^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$"},
             "unit": {"enum": ["km", "mi"]},
             "pattern": {"type": "string"},
             "tags": {
@@ -299,3 +305,10 @@ def test_old_versions_go_but_never_the_current_one(alice: User, monkeypatch: pyt
     assert [each.number for each in versions_of(capability)] == [5, 4, 3]
     assert not file_of(capability, "main.py").exists()
     assert file_of(capability_get(alice.pk, "greeter"), "main.py").exists()
+
+
+def test_a_long_name_in_an_input_is_matched_with_no_pattern() -> None:
+    schema = {"type": "object", "patternProperties": {"^.*.*.*.*x$": {}}}
+    assert "more than 200 characters" in input_error(schema, {"a" * 201: 1})
+    assert "more than 200 characters" in input_error(schema, {"b": [{"a" * 100_000: 1}]})
+    assert input_error(schema, {"a" * 200: 1}) == ""
