@@ -105,6 +105,10 @@ class ToolCall(UserOwned):
         indexes = [
             models.Index(fields=["user", "created_at"], name="agent_toolcall_user_time"),
             models.Index(fields=["conversation_id"], name="agent_toolcall_conversation"),
+            # Asked for at every turn; the column itself stands behind long texts in its row.
+            models.Index(
+                fields=["conversation_id"], name="agent_toolcall_untrusted", condition=models.Q(untrusted=True)
+            ),
         ]
 
     def __str__(self) -> str:
