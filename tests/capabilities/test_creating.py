@@ -11,6 +11,7 @@ from apps.accounts.models import User
 from apps.capabilities import services
 from apps.capabilities.files import files_read, files_verified
 from apps.capabilities.models import Capability, CapabilityVersion, Status
+from apps.capabilities.schemas import input_error
 from apps.capabilities.selectors import capability_get, version_get, versions_of
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound, TooLarge
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
