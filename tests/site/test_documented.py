@@ -73,3 +73,28 @@ def test_files_that_documents_link_to_exist() -> None:
     for document in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize(
+    "document", [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))], ids=lambda file: file.name
+)
+def test_files_and_modules_that_documents_name_exist(document: Path) -> None:
+    text = document.read_text()
+    named = re.findall(r"`((?:apps|izzysite|benchmarks|tests|templates|static)[./][\w./*-]+)`", text)
+    assert [name for name in named if not exists(name)] == []
+
+
+def exists(name: str) -> bool:
+    """A path, or a module with perhaps something in it (`apps.core.checks.check_disk`)."""
+    if "/" in name:
+        return any(ROOT.glob(name.rstrip("/")))
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        place = ROOT.joinpath(*parts[:length])
+        module = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        if place.is_dir() or module.is_file():
+            left = parts[length:]
+            return not left or (
+                module.is_file() and re.search(rf"\b{left[0]}\b", module.read_text()) is not None
+            )
+    return False
