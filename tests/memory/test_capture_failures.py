@@ -97,6 +97,7 @@ async def test_one_bad_window_does_not_hold_up_the_others(
         (reply(tool("judge", {"other": 1})), True),
         (reply(tool("judge", raw='{"worth_remembering": fal'), stop_reason="max_tokens"), True),
         (reply(tool("other", {"worth_remembering": False})), True),
+        (reply(tool("judge", {"worth_remembering": True, "reason": "half an emoji \ud83d"})), True),
     ],
 )
 async def test_a_gate_that_answers_oddly_is_understood_or_passes(
@@ -122,6 +123,7 @@ async def test_a_gate_that_answers_oddly_is_understood_or_passes(
         (items(item(""), item(None), item(["a"]), item("x" * 1001), item(["x"]), item("The user lives in Linz.")), 1),
         (items(item("The user lives in Linz.", kind="nonsense", importance="very", tier=5, tags="a, b", evidence="1")), 1),
         (items(item("The user lives in Linz.", importance=99, tags=[1, "x" * 90, "home"], evidence=[0, 7, -1, "x", True])), 1),
+        (items(item("The user lives in Linz.", evidence=["²", "[1]", 1.5])), 1),
         (items(item("The user lives in Linz.", valid_from="whenever", valid_to=12, sensitive="no")), 1),
         (items(item("The user lives in Linz.", action="supersede", target="note-123"), item("The user plays chess.", action="destroy")), 1),
         (items(*(item(f"The user owns item number {n}.") for n in range(50))), 10),

@@ -189,6 +189,20 @@ def test_a_diff_holds_both_texts(old: str, new: str) -> None:
     assert "".join(piece.text for piece in pieces if piece.kind != "added") == old
 
 
+def test_one_word_in_a_long_text_is_shown_as_one_word() -> None:
+    text = " ".join(f"word{number}" for number in range(4000))
+    changed = [
+        piece for piece in text_diff(text, text.replace("word2000 ", "other ")) if piece.kind != "same"
+    ]
+    assert [(piece.kind, piece.text) for piece in changed] == [("removed", "word2000"), ("added", "other")]
+
+
+def test_very_long_texts_that_differ_all_over_are_replaced_as_a_whole() -> None:
+    """Looking for what they share would take minutes."""
+    old, new = "a\nb\n" * 20_000, "b\nc\n" * 20_000
+    assert [piece.kind for piece in text_diff(old, new)] == ["removed", "added"]
+
+
 def contradiction(user: User, note: MakeNote) -> tuple[Memory, Memory, MemoryEdge]:
     one, two = note(user, "The user eats no meat."), note(user, "The user loves steak.")
     edge = edge_create(user_id=user.pk, source_id=two.pk, target_id=one.pk, relation="contradicts")

@@ -102,7 +102,13 @@ async def judged(asked: Passage) -> tuple[bool, str, Usage]:
     reason = given.get("reason") if isinstance(given, dict) else response.text
     if verdict is None:
         return True, "The model gave no verdict; it passes.", response.usage
-    return verdict, " ".join(str(reason or "").split())[:REASON_CHARS].replace("\x00", ""), response.usage
+    return verdict, _told(reason), response.usage
+
+
+def _told(reason: object) -> str:
+    """A reason as a row can hold it: one line, without what no database stores."""
+    line = " ".join(str(reason or "").split())
+    return line.encode("utf-8", "ignore").decode().replace("\x00", "")[:REASON_CHARS]
 
 
 async def extracted(asked: Passage, notes: Sequence[Memory]) -> tuple[Any, Usage]:

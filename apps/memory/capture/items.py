@@ -25,6 +25,8 @@ _SECRET = re.compile(
     r"api[ -]?key|secret key|private key)\b|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,}|\b(?:\d[ -]?){13,19}\b",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"(?<![\d.])\d{1,4}(?![\d.]*\d)")
+"""Which segment is meant: 3, "3", "[3]", "segment 3"; nothing where it is no whole number."""
 
 
 class Action(StrEnum):
@@ -164,7 +166,7 @@ def _evidence(value: object, segments: int) -> tuple[int, ...]:
     given = value if isinstance(value, list) else [value]
     numbers = []
     for entry in given:
-        digits = "".join(sign for sign in str(entry) if sign.isdigit()) if not isinstance(entry, bool) else ""
-        if digits and len(digits) < 5 and 1 <= int(digits) <= segments:
-            numbers.append(int(digits) - 1)
+        found = None if isinstance(entry, bool) else _NUMBER.search(str(entry))
+        if found and 1 <= int(found[0]) <= segments:
+            numbers.append(int(found[0]) - 1)
     return tuple(dict.fromkeys(numbers))

@@ -68,6 +68,9 @@ class CaptureWindow(Owned):
                 fields=["due_at"], name="window_waiting", condition=models.Q(state=WindowState.WAITING)
             ),
             models.Index(
+                fields=["user"], name="window_gave_up", condition=models.Q(state=WindowState.GAVE_UP)
+            ),
+            models.Index(
                 fields=["user", "fingerprint"],
                 name="window_fingerprint",
                 condition=~models.Q(fingerprint=""),
