@@ -2,6 +2,7 @@
 
 import pytest
 
+from apps.agent.offline import transport
 from apps.agent.offline.capability_words import input_from
 from apps.agent.offline.intents import Intent, Kind, intent_of
 from apps.agent.offline.matching import Note, best_matches, sharing
@@ -206,3 +207,19 @@ def test_words_that_carry_no_meaning_match_nothing() -> None:
 def test_everything_that_shares_a_word_can_be_asked_for() -> None:
     found = notes("Lisbon is sunny.", "The user flies to Lisbon.", "The user likes tea.")
     assert sharing("Lisbon", found) == found[:2]
+
+
+async def test_a_long_answer_is_streamed_no_slower_than_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(transport.asyncio, "sleep", sleep)
+    for words in (5, 20_000):
+        pauses.clear()
+        said = {"role": "assistant", "content": [{"type": "text", "text": "word " * words}]}
+        stream = transport._Stream(said | {"stop_reason": "end_turn", "usage": {}})
+        text = b"".join([piece async for piece in stream]).decode()
+        assert text.count("word") == len(pauses) == words
+        assert 0 < sum(pauses) <= transport.STREAM_SECONDS + 0.001

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 import pytest
+from django.contrib import admin as admin_site
+from django.db.models import DateField
 from django.test import Client
 from django.urls import reverse
 
@@ -30,3 +32,36 @@ def test_an_impossible_date_is_no_server_error(
 ) -> None:
     answer = sign_in(admin).get(f"{reverse(f'admin:{model}_changelist')}?{query}", follow=True)
     assert answer.status_code in {200, 400}
+
+
+def dated() -> list[tuple[str, str]]:
+    """(model, field) of every date by which a list of the admin can be narrowed down."""
+    found = []
+    for model, page in admin_site.site._registry.items():
+        names = {page.date_hierarchy, *(name for name in page.list_filter if isinstance(name, str))}
+        dates = [field.name for field in model._meta.fields if isinstance(field, DateField)]
+        found += [(model._meta.label_lower.replace(".", "_"), name) for name in sorted(names & set(dates))]
+    return found
+
+
+def test_there_are_dates_in_the_admin_of_every_app() -> None:
+    assert {"chat", "memory", "agent"} <= {model.split("_")[0] for model, _ in dated()}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "{}__year=99999999",
+        "{}__day=99",
+        "{}__gte=x",
+        "{}__gte=0001-01-01T00:00:00Z",
+        "{}__lt=99999-01-01T00:00:00Z",
+    ],
+)
+def test_no_list_of_the_admin_fails_at_a_date(
+    admin: User, sign_in: Callable[[User], Client], query: str
+) -> None:
+    browser = sign_in(admin)
+    for model, field in dated():
+        address = f"{reverse(f'admin:{model}_changelist')}?{query.format(field)}"
+        assert browser.get(address, follow=True).status_code in {200, 400}, address

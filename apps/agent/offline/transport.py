@@ -14,8 +14,11 @@ from apps.agent.offline.responder import Blocks, respond
 MODEL = "izzy-offline"
 WORD_SECONDS = 0.012
 """Pause before each piece of a streamed answer, so that the page shows that something is being written."""
+STREAM_SECONDS = 3.0
+"""So long are all pauses of an answer together at most: nobody waits for a machine that pretends to think."""
 
 JSON_PIECE_CHARS = 40
+DELTA = "content_block_delta"
 
 
 class OfflineTransport(httpx2.AsyncBaseTransport):
@@ -40,9 +43,12 @@ class _Stream(httpx2.AsyncByteStream):
         self.message = message
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for event in _events(self.message):
-            if event["type"] == "content_block_delta":
-                await asyncio.sleep(WORD_SECONDS)
+        events = list(_events(self.message))
+        pieces = sum(event["type"] == DELTA for event in events)
+        pause = min(WORD_SECONDS, STREAM_SECONDS / max(1, pieces))
+        for event in events:
+            if event["type"] == DELTA:
+                await asyncio.sleep(pause)
             yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
@@ -86,7 +92,7 @@ def _block_events(index: int, block: dict[str, Any]) -> Iterator[dict[str, Any]]
         ]
     yield {"type": "content_block_start", "index": index, "content_block": start}
     for piece in pieces:
-        yield {"type": "content_block_delta", "index": index, "delta": piece}
+        yield {"type": DELTA, "index": index, "delta": piece}
     yield {"type": "content_block_stop", "index": index}
 
 
