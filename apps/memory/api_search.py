@@ -1,7 +1,9 @@
 """REST over everything searchable: `/search/` and `/context/`; and `/stats/`."""
 
 import time
+from collections.abc import Collection
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -10,11 +12,12 @@ from rest_framework.response import Response
 
 from apps.core.registries import stats_providers
 from apps.search.documents import Hit
-from apps.search.selectors import context, search
+from apps.search.selectors import search
 
 from .api import NotesView
 from .inputs import body_object, context_query, optional_number, search_query, search_scope
 from .output import time_json
+from .searching import context_for, untrusted_among
 from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput
 
 MAX_RESULTS = 100
@@ -36,7 +39,8 @@ class SearchView(NotesView):
         top_k = optional_number(body, "top_k", 10, high=MAX_RESULTS)
         scope = search_scope(self.user_id, body)
         hits = search(self.user_id, query, top_k=top_k, scope=scope)
-        results = [_hit_json(hit) for hit in hits]
+        untrusted = untrusted_among(self.user_id, hits, as_of=scope.as_of)
+        results = [_hit_json(hit, untrusted) for hit in hits]
         took = (time.perf_counter() - started) * 1000
         return Response({"results": results, "took_ms": round(took, 2)})
 
@@ -53,13 +57,15 @@ class ContextView(NotesView):
         body = body_object(request.data, ContextInput().fields)
         query = context_query(body)
         budget = optional_number(body, "budget_tokens", 500, high=MAX_BUDGET)
-        packed = context(self.user_id, query, budget_tokens=budget, scope=search_scope(self.user_id, body))
+        scope = search_scope(self.user_id, body)
+        packed, untrusted = context_for(self.user_id, query, budget_tokens=budget, scope=scope)
         items = [
             {
                 "source": str(hit.source),
                 "id": str(hit.source_id),
                 "external_id": hit.external_id,
                 "score": round(hit.score, 4),
+                "untrusted": hit.source_id in untrusted,
             }
             for hit in packed.items
         ]
@@ -76,7 +82,7 @@ class StatsView(NotesView):
         return Response({name: figures(self.user_id) for name, figures in stats_providers})
 
 
-def _hit_json(hit: Hit) -> dict[str, Any]:
+def _hit_json(hit: Hit, untrusted: Collection[UUID]) -> dict[str, Any]:
     return {
         "source": str(hit.source),
         "id": str(hit.source_id),
@@ -85,4 +91,5 @@ def _hit_json(hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "parts": {"relevance": round(hit.relevance, 4), **{k: round(v, 4) for k, v in hit.parts.items()}},
         "created_at": time_json(hit.happened_at),
+        "untrusted": hit.source_id in untrusted,
     }

@@ -1,15 +1,18 @@
 """Searching notes by meaning and words, limited by a note's own fields."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
-from apps.search.documents import Hit, Scope, Source
-from apps.search.selectors import search
+from apps.search.documents import Hit, Packed, Scope, Source
+from apps.search.selectors import context, search
 
-from .models import Memory, Status
+from .models import Memory, MemoryFile, MemoryRevision, Status, Trust
 from .selectors import NoteFilter, memories_by_id, memories_list
 
 NOTES = Scope(sources=frozenset({Source.MEMORY}))
+UNTRUSTED = "from an untrusted source"
 
 
 def notes_search(
@@ -30,3 +33,36 @@ def notes_search(
         for hit in hits
         if (note := notes.get(hit.source_id)) and (scope.as_of or note.status == Status.ACTIVE)
     ]
+
+
+def context_for(user_id: UUID, query: str, *, budget_tokens: int, scope: Scope) -> tuple[Packed, set[UUID]]:
+    """A context block in which what comes from untrusted sources says so, and the ids of such documents."""
+    untrusted: set[UUID] = set()
+
+    def remarks(hits: Sequence[Hit]) -> dict[UUID, str]:
+        untrusted.update(untrusted_among(user_id, hits, as_of=scope.as_of))
+        return dict.fromkeys(untrusted, UNTRUSTED)
+
+    packed = context(user_id, query, budget_tokens=budget_tokens, scope=scope, remarks=remarks)
+    return packed, untrusted
+
+
+def untrusted_among(user_id: UUID, hits: Iterable[Hit], *, as_of: datetime | None = None) -> set[UUID]:
+    """The ids of those notes and files that repeat untrusted words.
+
+    A note that the user has rewritten since then counts too where it is asked for `as_of` another time.
+    """
+    ids: dict[Source, list[UUID]] = {}
+    for hit in hits:
+        ids.setdefault(hit.source, []).append(hit.source_id)
+    found: set[UUID] = set()
+    if notes := ids.get(Source.MEMORY):
+        rows = Memory.objects.for_user(user_id).filter(pk__in=notes, trust=Trust.UNTRUSTED)
+        found.update(rows.values_list("pk", flat=True))
+        if as_of is not None:
+            former = MemoryRevision.objects.for_user(user_id).filter(memory_id__in=notes)
+            found.update(former.filter(state__trust=Trust.UNTRUSTED).values_list("memory_id", flat=True))
+    if files := ids.get(Source.FILE):
+        kept = MemoryFile.objects.for_user(user_id).filter(pk__in=files, trust=Trust.UNTRUSTED)
+        found.update(kept.values_list("pk", flat=True))
+    return found

@@ -176,6 +176,7 @@ class HitOutput(serializers.Serializer[Any]):
         help_text="What the score is made of; `relevance` is absolute, 0 to 1.",
     )
     created_at = serializers.DateTimeField()
+    untrusted = serializers.BooleanField(help_text="Repeats what pages, files or others said.")
 
 
 class SearchOutput(serializers.Serializer[Any]):
@@ -201,6 +202,10 @@ class ContextInput(serializers.Serializer[Any]):
         required=False,
         help_text="Default: all.",
     )
+    as_of = serializers.DateTimeField(required=False, help_text="What held at this time, as it read then.")
+    tags = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Only notes with all of these tags."
+    )
 
 
 class ContextItem(serializers.Serializer[Any]):
@@ -210,6 +215,9 @@ class ContextItem(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     external_id = serializers.CharField()
     score = serializers.FloatField()
+    untrusted = serializers.BooleanField(
+        help_text="Repeats what pages, files or others said; its line in the text says so."
+    )
 
 
 class ContextOutput(serializers.Serializer[Any]):

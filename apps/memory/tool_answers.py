@@ -14,7 +14,7 @@ WHOLE_TEXT_CHARS = 2000
 
 WAITING = {
     ReviewReason.UNTRUSTED: "it may repeat what a page, a file or somebody else said",
-    ReviewReason.SENSITIVE: "it is sensitive",
+    ReviewReason.SENSITIVE: "it is sensitive and they did not ask you to save it",
     ReviewReason.EVERYTHING: "they review everything you remember",
 }
 TO_REVIEW = (
@@ -42,8 +42,11 @@ def near_json(found: RelatedNote) -> dict[str, Any]:
     return {**fragment_json(found.note), **way, "via": note_id(found.via_id), **state}
 
 
-def note_json(hit: Hit, note: Memory, former: str) -> dict[str, Any]:
-    """A note that a search found; `former` is its text at another time, where that was asked for and differs."""
+def note_json(hit: Hit, note: Memory, *, former: str = "", untrusted: bool = False) -> dict[str, Any]:
+    """A note that a search found; `former` is its text at another time, where that was asked for and differs.
+
+    `untrusted` says that it repeated others' words then, whatever it does now.
+    """
     text = former or note.content
     found: dict[str, Any] = {
         "note_id": note.note_id,
@@ -54,7 +57,7 @@ def note_json(hit: Hit, note: Memory, former: str) -> dict[str, Any]:
     }
     if note.present < PRIORITY_FLOOR:
         found["faded"] = True
-    if note.trust == Trust.UNTRUSTED:
+    if untrusted or note.trust == Trust.UNTRUSTED:
         found["untrusted"] = True
     return found
 

@@ -14,12 +14,12 @@ from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
 from . import services
+from .asking import needs_a_look
 from .deep import Asked, deep_memory
 from .fields import clean_category, clean_time
 from .fragments import fragment_json, with_hint
 from .models import Origin, Status, Trust
-from .reading import Reading
-from .searching import NOTES, notes_search
+from .searching import NOTES, notes_search, untrusted_among
 from .selectors import (
     NoteFilter,
     RecallFilter,
@@ -30,6 +30,7 @@ from .selectors import (
 )
 from .services import BY_ASSISTANT, Change, Provenance
 from .tool_answers import near_json, note_json, said_json, waits, written
+from .trust.reading import Reading
 
 MAX_QUERY_CHARS = 10_000
 FOLLOWED = (Status.ACTIVE, Status.SUPERSEDED)
@@ -101,13 +102,20 @@ class NoteTools:
         return await in_db(self._save, content, {name: it for name, it in given.items() if it is not None})
 
     def _save(self, content: str, fields: dict[str, Any]) -> dict[str, Any]:
+        words = written(content, fields)
         provenance = Provenance(
             origin=Origin.ASSISTANT,
-            trust=self.reading.trust_of(written(content, fields)),
+            trust=self.reading.trust_of(words),
             conversation_id=self.conversation_id,
             message_id=self.message_id,
         )
-        note = services.memory_submit(user_id=self.user_id, content=content, provenance=provenance, **fields)
+        note = services.memory_submit(
+            user_id=self.user_id,
+            content=content,
+            provenance=provenance,
+            sensitive=needs_a_look(words, self.reading.said),
+            **fields,
+        )
         if note.status == Status.PENDING:
             return waits(note, "The note")
         return {"note_id": note.note_id, "message": "Saved."}
@@ -122,6 +130,7 @@ class NoteTools:
         change = Change(
             actor=Origin.ASSISTANT,
             trust=self.reading.trust_of(content, *known),
+            sensitive=needs_a_look(content, self.reading.said, known=present.content),
             conversation_id=self.conversation_id,
             message_id=self.message_id,
         )
@@ -212,5 +221,11 @@ def found_notes(
 ) -> list[dict[str, Any]]:
     """The best notes for a query as `memory_search` answers them."""
     found = notes_search(user_id, query, wanted=NoteFilter(category=category), top_k=top_k, scope=scope)
-    former = texts_at(user_id, [note.pk for _, note in found], scope.as_of) if scope.as_of else {}
-    return [note_json(hit, note, former.get(note.pk, "")) for hit, note in found]
+    if scope.as_of is None:
+        return [note_json(hit, note) for hit, note in found]
+    former = texts_at(user_id, [note.pk for _, note in found], scope.as_of)
+    untrusted = untrusted_among(user_id, [hit for hit, _ in found], as_of=scope.as_of)
+    return [
+        note_json(hit, note, former=former.get(note.pk, ""), untrusted=note.pk in untrusted)
+        for hit, note in found
+    ]

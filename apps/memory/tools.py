@@ -131,9 +131,9 @@ NOTE_TOOLS = [
             "them, a decision, a plan or a correction that will matter again. Write one self-contained sentence in "
             'the third person that makes sense months later ("The user is allergic to shellfish."), with names '
             "and full dates rather than 'she' or 'tomorrow'. One fact per note. If it replaces something you have "
-            "saved, use memory_update on that note instead. Do not save small talk, secrets such as passwords, or "
-            "what pages and files merely claim. Returns the note_id; with status pending the note waits for the user's "
-            "review and is not remembered yet."
+            "saved, use memory_update on that note instead. Do not save small talk, or what pages and files merely "
+            "claim; passwords, accounts and cards only if the user asks you to, in their words. Returns the note_id; "
+            "with status pending the note waits for the user's review and is not remembered yet."
         ),
         input_schema=tool_schema(
             ["content"],

@@ -1,7 +1,8 @@
 """A context block: as much of what was found as fits a budget of tokens, in lines that a model can read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from apps.core.text import estimate_tokens, split_sentences
 from apps.search.documents import Hit, Packed, Source
@@ -33,10 +34,13 @@ class Line:
     tokens: int
 
 
-def pack(question: str, hits: Sequence[Hit], budget_tokens: int) -> Packed:
+def pack(
+    question: str, hits: Sequence[Hit], budget_tokens: int, *, remarks: Mapping[UUID, str] | None = None
+) -> Packed:
     """The best hits as lines under headings of days, oldest first, at most `budget_tokens` estimated tokens.
 
-    `items` keep the order of relevance and name exactly the hits whose text stands in the block.
+    `items` keep the order of relevance and name exactly the hits whose text stands in the block. `remarks` are
+    what a reader has to know of some documents: each stands in front of its document's words.
     """
     wanted = frozenset(document_terms(question)[1])
     lines: list[Line] = []
@@ -45,7 +49,8 @@ def pack(question: str, hits: Sequence[Hit], budget_tokens: int) -> Packed:
     for rank, hit in enumerate(hits):
         if budget_tokens - spent < LEAST_TOKENS:
             break
-        line = _line(hit, wanted, FULL_TOKENS if rank < FULL_HITS else SHORT_TOKENS)
+        limit = FULL_TOKENS if rank < FULL_HITS else SHORT_TOKENS
+        line = _line(hit, wanted, limit, (remarks or {}).get(hit.source_id, ""))
         cost = line.tokens + (0 if line.heading in headings else estimate_tokens(line.heading) + 1)
         if spent + cost > budget_tokens:
             continue
@@ -63,9 +68,10 @@ def _render(lines: Sequence[Line]) -> str:
     return "\n".join("\n".join([heading, *(line.text for line in day)]) for heading, day in days.items())
 
 
-def _line(hit: Hit, wanted: frozenset[str], limit: int) -> Line:
-    speaker = f"{hit.speaker}: " if hit.speaker else "- "
-    text = speaker + " ".join(shorten(hit.text, wanted, limit).split())
+def _line(hit: Hit, wanted: frozenset[str], limit: int, remark: str) -> Line:
+    begin = f"{hit.speaker}: " if hit.speaker else "- "
+    begin += f"[{remark}] " if remark else ""
+    text = begin + " ".join(shorten(hit.text, wanted, limit).split())
     heading = hit.happened_at.strftime("%Y-%m-%d")
     if hit.source is not Source.CONVERSATION:
         heading += f" {hit.source.value}"

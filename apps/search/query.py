@@ -79,7 +79,7 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
 
 def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, float]:
     """Fill in terms and names; returns word -> how telling it is, 0..1."""
-    languages = _languages(query.text, rows)
+    languages = languages_of(query.text, rows)
     content = [
         word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)
     ]
@@ -112,8 +112,8 @@ def _add_pronouns(query: Query, words: list[str], rows: UserRows) -> None:
             query.about_self = True
 
 
-def _languages(text: str, rows: UserRows) -> list[str]:
-    """The question's language, and those its owner writes in: a short question tells little."""
+def languages_of(text: str, rows: UserRows) -> list[str]:
+    """The languages that an owner writes in, else the question's own: a short question tells little."""
     common = [
         language_name(code) for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size
     ]

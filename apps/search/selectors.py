@@ -1,6 +1,6 @@
 """Reads of the search index. Synchronous: from async code call through `apps.core.database.in_db`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
@@ -36,10 +36,20 @@ def search(user_id: UUID, query: str, *, top_k: int = 10, scope: Scope | None = 
     return hits_for(user_id, _find(user_id, query, min(top_k, MAX_TOP_K), scope or EVERYTHING))
 
 
-def context(user_id: UUID, query: str, *, budget_tokens: int = 500, scope: Scope | None = None) -> Packed:
-    """What a model should read about the query, within the budget; empty when nothing fits."""
+def context(
+    user_id: UUID,
+    query: str,
+    *,
+    budget_tokens: int = 500,
+    scope: Scope | None = None,
+    remarks: Callable[[Sequence[Hit]], Mapping[UUID, str]] | None = None,
+) -> Packed:
+    """What a model should read about the query, within the budget; empty when nothing fits.
+
+    `remarks` gives, for the hits that come into question, what a reader has to know of a document (by source id).
+    """
     hits = search(user_id, query, top_k=candidates_for(budget_tokens), scope=scope)
-    return pack(query, hits, budget_tokens)
+    return pack(query, hits, budget_tokens, remarks=remarks(hits) if remarks and hits else None)
 
 
 def similar(

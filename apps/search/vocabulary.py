@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from apps.search.embedders import EmbedderMissing, embedder_for
-from apps.search.embedders.base import Matrix
+from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.static import StaticEmbedder
 
 COMMON_WORDS = 6000
@@ -20,6 +20,12 @@ def nearness(words: Sequence[str], others: Sequence[str]) -> Matrix:
         return np.zeros((len(words), len(others)), dtype=np.float32)
     both = embedder.embed_documents([*words, *others])
     return np.asarray(both[: len(words)] @ both[len(words) :].T, dtype=np.float32)
+
+
+def word_lengths(words: Sequence[str]) -> Vector | None:
+    """How long the vectors of words are, (len(words),): 2 for "a", 28 for "risotto"; None where they are missing."""
+    embedder = _static()
+    return None if embedder is None else embedder.word_lengths(words)
 
 
 def neighbours(words: Sequence[str], *, least: float, limit: int) -> list[str]:

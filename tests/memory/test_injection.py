@@ -32,7 +32,7 @@ Relevance = Callable[[dict[Memory, float]], None]
 
 @pytest.fixture
 def relevance(monkeypatch: pytest.MonkeyPatch) -> Relevance:
-    """Say how relevant search finds each note: the policy is what is tested here, not the search."""
+    """Say how relevant each note is: the policy is what is tested here, not what it rests on."""
 
     def say(of: dict[Memory, float]) -> None:
         hits = [
@@ -49,7 +49,7 @@ def relevance(monkeypatch: pytest.MonkeyPatch) -> Relevance:
             )
             for note, value in sorted(of.items(), key=lambda item: -item[1])
         ]
-        monkeypatch.setattr(injection, "search", lambda *args, **options: hits)
+        monkeypatch.setattr(injection, "bearing", lambda *args, **options: hits)
 
     return say
 

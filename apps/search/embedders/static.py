@@ -4,7 +4,9 @@ Its two files are read directly: importing wordllama would take half a second.
 """
 
 import json
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -119,6 +121,39 @@ class StaticEmbedder:
         words = [word[1:] for _, word in entries if word.startswith(WORD_START)]
         return [word for word in words if len(word) > 3 and word.isalpha() and word.islower()]
 
+    def word_lengths(self, words: Sequence[str]) -> Vector:
+        """The length of each word's vector, the sum of its tokens' (len(words),): long where it tells of a subject."""
+        batch = self._tokenizer.encode_batch_fast([word.lower() for word in words], add_special_tokens=False)
+        sums = [np.asarray(self._vectors[item.ids], dtype=np.float32).sum(axis=0) for item in batch]
+        return np.array([math.sqrt(float(total @ total)) for total in sums], dtype=np.float32)
+
+    def pieces(self, words: Sequence[str]) -> dict[str, list[int]]:
+        """The tokens that each word is cut into."""
+        batch = self._tokenizer.encode_batch_fast([word.lower() for word in words], add_special_tokens=False)
+        return {word: item.ids for word, item in zip(words, batch, strict=True)}
+
+    def embed_but(self, text: str, leave_out: Callable[[int, str, int], bool]) -> Vector:
+        """A document's vector without some tokens: `leave_out(token, its word, how many tokens that has)` says which."""
+        lowered = text.lower()
+        encoded = self._tokenizer.encode(lowered, add_special_tokens=False)
+        tokens = np.asarray(encoded.ids, dtype=np.int64)
+        places = _word_places(lowered, encoded.offsets)
+        spans = word_spans(lowered)
+        numbers = Counter(places)
+        kept = np.array(
+            [
+                place is None or not leave_out(token, spans[place][2], numbers[place])
+                for token, place in zip(encoded.ids, places, strict=True)
+            ],
+            dtype=bool,
+        )
+        chosen = tokens[kept]
+        if not len(chosen):
+            return np.zeros(DIMENSION, dtype=np.float32)
+        return np.asarray(
+            unit_rows((self._ranks[chosen] @ self._vectors[chosen].astype(np.float32))[None])[0]
+        )
+
     def plain_mean(self, text: str) -> Vector:
         """The unweighted mean of the token vectors: the baseline that benchmarks compare with."""
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -129,11 +164,20 @@ class StaticEmbedder:
 def _token_weights(text: str, offsets: list[tuple[int, int]], weights: QueryWeights) -> Vector:
     """The weight of the word that each token is a piece of."""
     spans = word_spans(text)
-    result = np.full(len(offsets), SIGN_WEIGHT, dtype=np.float32)
+    places = _word_places(text, offsets)
+    found = (
+        SIGN_WEIGHT if place is None else weights.words.get(spans[place][2], SIGN_WEIGHT) for place in places
+    )
+    return np.fromiter(found, dtype=np.float32, count=len(places))
+
+
+def _word_places(text: str, offsets: list[tuple[int, int]]) -> list[int | None]:
+    """For each token which of the text's words (`word_spans`) it is a piece of; None for signs between words."""
+    spans = word_spans(text)
+    result: list[int | None] = []
     place = 0
-    for index, (start, end) in enumerate(offsets):
+    for start, end in offsets:
         while place < len(spans) and spans[place][1] <= start:
             place += 1
-        if place < len(spans) and spans[place][0] < end:
-            result[index] = weights.words.get(spans[place][2], SIGN_WEIGHT)
+        result.append(place if place < len(spans) and spans[place][0] < end else None)
     return result

@@ -1,3 +1,0 @@
-"""Moved to `trust`."""
-
-from .trust.reading import Reading as Reading

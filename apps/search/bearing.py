@@ -1,0 +1,201 @@
+"""Which documents bear on what is being said, unasked: absolute relevance that may be trusted to show nothing.
+
+A ranking always has a best; whether the best is any good is another question. The cosine of a message with all the
+documents is a bell of chance likeness, and what bears on it stands out. So relevance is how far a cosine exceeds the best
+of as many that one would expect by chance, in standard deviations, sqrt(2 ln n) for n of them, less what a message with
+little to say lacks, and more where the one who speaks speaks of their own affairs. That holds for any embedder and any
+number of documents; of few, the embedder's calibration says what chance is. Some words in common add nothing to it that
+the vectors do not know (measured); but a document that has nearly all the telling words of the message bears on it anyway.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import numpy as np
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from apps.search.documents import Hit, Scope
+from apps.search.embedders import EmbedderDown, QueryWeights
+from apps.search.embedders.base import Vector
+from apps.search.gist import Gist, gist_of
+from apps.search.hits import Found, best_places, hits_for
+from apps.search.index.cache import index_open
+from apps.search.index.rows import UserRows
+from apps.search.index.store import Head
+from apps.search.language.analysis import stems
+from apps.search.pieces import vectors_without_accidents
+from apps.search.query import languages_of
+from apps.search.relevance import Scale
+from apps.search.scoping import allowed_rows
+from apps.search.selectors import search
+from apps.search.spaces import query_vector
+
+Floats = NDArray[np.float32]
+
+CANDIDATES = 100
+"""So many of the nearest are looked at."""
+PRIOR = 20
+"""The embedder's calibration counts like so many documents."""
+SPREAD_SHARE = 0.1
+"""The standard deviation of chance cosines, as a share of the way from noise to match."""
+FARTHEST = 3.0
+"""A cosine so many standard deviations above noise is no chance and counts as if it were no higher: where ten notes are
+about one matter, each of them still stands out."""
+MARGIN = 8
+"""Chance is allowed so many documents more than there are: of two notes the better is no good for being better."""
+OWN_BONUS = 1.0
+VAGUE_LOSS = 3.0
+"""Standard deviations: gained by "my" and "we", lost by a message that tells of nothing."""
+HALF = 0.7
+"""So many standard deviations above chance make a relevance of one half."""
+SLOPE = 3.0
+ALL_WORDS = 0.8
+"""A document that shares so much of what a message tells is about it, by that share."""
+GAP_SHARE = 0.25
+"""Of what separates a document from the best so much is lost: beside a clear answer what is only near it is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """What cosines `number` documents have with a message by chance: a bell around `mean`."""
+
+    mean: float
+    deviation: float
+    number: int
+    best: float = 0.0
+
+    def relevance(self, cosine: Floats, gist: Gist) -> Floats:
+        """How far cosines are above the best that chance would give, as relevance."""
+        expected = math.sqrt(2 * math.log(self.number + MARGIN))
+        bonus = OWN_BONUS * gist.own - VAGUE_LOSS * (1 - min(gist.substance, 1.0))
+        above = (cosine - self.mean) / self.deviation - expected + bonus - HALF
+        above -= GAP_SHARE * (self.best - cosine) / self.deviation
+        return np.asarray(1 / (1 + np.exp(-SLOPE * np.clip(above, -30, 30))), dtype=np.float32)
+
+
+def chance_of(cosine: Floats, scale: Scale) -> Chance:
+    """The bell of some cosines, of few of them as the embedder's calibration has it."""
+    spread = SPREAD_SHARE * (scale.match - scale.noise)
+    sample = np.minimum(cosine.astype(np.float64), scale.noise + FARTHEST * spread)
+    weight = PRIOR + len(sample)
+    mean = (PRIOR * scale.noise + float(sample.sum())) / weight
+    variance = (PRIOR * spread**2 + float(((sample - mean) ** 2).sum())) / weight
+    return Chance(mean, max(math.sqrt(variance), 1e-6), len(sample))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A message as it is looked for in one space."""
+
+    gist: Gist
+    vector: Vector
+    space: str
+
+
+def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, least: float = 0.0) -> list[Hit]:
+    """The documents that bear on the newest message of a talk, at most `top_k`, with a relevance of at least `least`.
+
+    `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. `score` and
+    `relevance` of the hits are the same, 0..1: 0.45 separates "about this" from noise. It is the larger of the `parts`
+    `meaning` and `words`, for which see above.
+    """
+    if not talk or not talk[-1].strip():
+        return []
+    with index_open(user_id) as opened:
+        if opened is None or not opened[1].living:
+            return []
+        head, rows = opened
+        languages = languages_of(talk[-1], rows)
+        gist = gist_of(talk, languages)
+        if not gist.words:
+            return []
+        vector = _vector(head, gist)
+        if vector is not None:
+            question = _Question(gist, vector, head.space_name)
+            chance, found = _found(rows, head, question, scope, languages)
+    if vector is None:
+        hits = _by_words(search(user_id, talk[-1], top_k=top_k, scope=scope), gist)
+    else:
+        hits = hits_for(user_id, [one for one in found if one.relevance >= least][:top_k])
+        hits = _without_accidents(hits, question, chance)
+    return sorted((hit for hit in hits if hit.relevance >= least), key=lambda hit: -hit.relevance)
+
+
+def _vector(head: Head, gist: Gist) -> Vector | None:
+    try:
+        return query_vector(head, gist.text, QueryWeights(gist.words, 1.0))
+    except EmbedderDown:
+        return None
+
+
+def _found(
+    rows: UserRows, head: Head, question: _Question, scope: Scope, languages: Sequence[str]
+) -> tuple[Chance, list[Found]]:
+    """What chance gives among the documents of the scope, and the best that are not excluded, one passage of each."""
+    now = timezone.now()
+    among = allowed_rows(rows, replace(scope, exclude_ids=()), now=now)
+    cosine = rows.cosines(question.vector)
+    chance = chance_of(cosine[among & rows.embedded[: rows.size]], head)
+    allowed = allowed_rows(rows, scope, now=now)
+    if not allowed.any():
+        return chance, []
+    chance = replace(chance, best=float(cosine[allowed].max()))
+    meaning = chance.relevance(cosine, question.gist)
+    words = _words_shared(rows, question.gist, languages)
+    total = np.maximum(meaning, words)
+    total[~allowed] = -np.inf
+    places = best_places(total, rows, CANDIDATES)
+    return chance, [
+        _found_at(int(rows.ids[place]), float(meaning[place]), float(words[place])) for place in places
+    ]
+
+
+def _found_at(passage_id: int, meaning: float, words: float) -> Found:
+    relevance = round(max(meaning, words), 4)
+    parts = {"meaning": round(meaning, 4), "words": round(words, 4)}
+    return Found(passage_id=passage_id, score=relevance, relevance=relevance, parts=parts)
+
+
+def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Floats:
+    """For each row the share of what the message tells that it says in the same words, 0 where words are missing.
+
+    A message that tells of nothing in particular has little that could be shared.
+    """
+    shared = np.zeros(rows.size, dtype=np.float32)
+    total = gist.substance
+    for word, telling in gist.told.items():
+        if not telling:
+            continue
+        forms = dict.fromkeys(stem for language in languages for stem in stems([word], language))
+        shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(
+            telling / total
+        )
+    shared[shared < ALL_WORDS] = 0
+    return shared * np.float32(min(total, 1.0))
+
+
+def _without_accidents(hits: list[Hit], question: _Question, chance: Chance) -> list[Hit]:
+    """The hits, none nearer in meaning than it is without the pieces of words that it shares by accident."""
+    vectors = vectors_without_accidents(question.space, [hit.text for hit in hits], question.gist.words)
+    if vectors is None:
+        return hits
+    sober = chance.relevance(vectors @ question.vector, question.gist).tolist()
+    return [
+        _weighed(hit, min(hit.parts["meaning"], meaning), hit.parts["words"])
+        for hit, meaning in zip(hits, sober, strict=True)
+    ]
+
+
+def _by_words(hits: Sequence[Hit], gist: Gist) -> list[Hit]:
+    """What search finds by keywords, while no embedder answers."""
+    share = min(gist.substance, 1.0)
+    return [_weighed(hit, 0.0, hit.relevance * share) for hit in hits]
+
+
+def _weighed(hit: Hit, meaning: float, words: float) -> Hit:
+    value = round(max(meaning, words), 4)
+    parts = {"meaning": round(meaning, 4), "words": round(words, 4)}
+    return replace(hit, score=value, relevance=value, parts=parts)

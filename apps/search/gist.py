@@ -1,0 +1,125 @@
+"""What a message is about, in its talk: its telling words, how much they say, and what it takes from the talk before.
+
+How telling a word is everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
+of common words short and those of words that tell of a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apps.search.language.analysis import MAX_TERMS, split_words, stop_words
+from apps.search.language.talk import (
+    ASKING_WORDS,
+    CHATTER,
+    GOING_ON_WORDS,
+    OWN_WORDS,
+    SOMEBODY_WORDS,
+    SOMETHING_WORDS,
+)
+from apps.search.language.words import OTHER_WORDS, TIME_WORDS
+from apps.search.vocabulary import word_lengths
+
+MAX_CHARS = 2000
+"""So much of a message counts: its beginning."""
+EMPTY_LENGTH, TELLING_LENGTH = 6.0, 18.0
+"""The lengths of word vectors that say nothing and that say all they can."""
+UNKNOWN = 0.6
+"""How telling a word is taken to be where the bundled vectors are missing."""
+TIME_SHARE = 0.2
+"""A word for a time ("on Friday", "this morning") says so much of what it would otherwise: all kinds of things happen
+then."""
+REPLY_SHARE = 0.5
+"""What was said right before, mostly the assistant's, counts so much at most of what the user said before that."""
+VAGUE = 0.5
+"""A question whose telling words come to less than this leans on the talk, unless it names numbers or asks the
+assistant about itself."""
+STATED = 0.3
+"""A statement needs so much of its own to lean on the talk: "thank them" asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What is looked for in the talk's stead.
+
+    `words` says how much each word of `text` counts, 0..1, and `told` how telling it is beside; `substance` is the sum
+    of that (1: one word that tells of a subject); `own`: the one who speaks speaks of their own affairs.
+    """
+
+    text: str = ""
+    words: Mapping[str, float] = field(default_factory=dict)
+    told: Mapping[str, float] = field(default_factory=dict)
+    own: bool = False
+
+    @property
+    def substance(self) -> float:
+        return sum(self.told.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    text: str
+    words: list[str]
+    told: dict[str, float]
+
+    @property
+    def substance(self) -> float:
+        return sum(self.told.values())
+
+
+def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
+    """The gist of the newest of some messages (oldest first, three at most count), which are written in `languages`."""
+    *before, newest = (_message(text, languages) for text in talk[-3:])
+    lean = _leaning(newest, before)
+    parts = [(newest, 1.0)]
+    if lean:
+        said = before[0] if len(before) > 1 else None
+        parts += [(said, lean)] if said else []
+        parts.append((before[-1], lean * _share_of_reply(before[-1], said)))
+    words: dict[str, float] = {}
+    told: dict[str, float] = {}
+    for message, share in parts:
+        for word, telling in message.told.items():
+            words[word] = max(words.get(word, 0.0), share * (TIME_SHARE if word in TIME_WORDS else 1.0))
+            told[word] = max(told.get(word, 0.0), share * telling)
+    own = any(not OWN_WORDS.isdisjoint(message.words) for message, share in parts if share >= 1)
+    return Gist("\n".join(message.text for message, _ in reversed(parts)), words, told, own)
+
+
+def _message(text: str, languages: Collection[str]) -> _Message:
+    text = text[:MAX_CHARS]
+    words = split_words(text)[:MAX_TERMS]
+    silent = CHATTER.union(*map(stop_words, languages))
+    telling = [word for word in dict.fromkeys(words) if word not in silent and not word.isdigit()]
+    return _Message(text, words, _told(telling))
+
+
+def _told(words: Sequence[str]) -> dict[str, float]:
+    """How telling each word is, 0..1."""
+    lengths = word_lengths(words)
+    if lengths is None:
+        told = dict.fromkeys(words, UNKNOWN)
+    else:
+        shares = ((length - EMPTY_LENGTH) / (TELLING_LENGTH - EMPTY_LENGTH) for length in lengths.tolist())
+        told = {word: min(max(share, 0.0), 1.0) for word, share in zip(words, shares, strict=True)}
+    return {word: share * (TIME_SHARE if word in TIME_WORDS else 1.0) for word, share in told.items()}
+
+
+def _leaning(newest: _Message, before: Sequence[_Message]) -> float:
+    """How much of the talk before the newest message takes in: 0 nothing, 1 as if it had been said again."""
+    if not before:
+        return 0.0
+    words = set(newest.words)
+    names_somebody = not SOMEBODY_WORDS.isdisjoint(words)
+    goes_on = newest.words[:1] and newest.words[0] in GOING_ON_WORDS
+    refers = names_somebody or goes_on or not SOMETHING_WORDS.isdisjoint(words)
+    if any(mark in newest.text for mark in "?？؟") or not ASKING_WORDS.isdisjoint(words):
+        whole = any(word.isdigit() for word in words) or not OTHER_WORDS.isdisjoint(words)
+        return 1.0 if refers or (newest.substance < VAGUE and not whole) else 0.0
+    return 0.5 if names_somebody and newest.substance >= STATED else 0.0
+
+
+def _share_of_reply(reply: _Message, said: _Message | None) -> float:
+    """A long answer counts no more than what it answers."""
+    if said is None:
+        return REPLY_SHARE
+    return REPLY_SHARE * min(1.0, said.substance / max(reply.substance, 1e-6))

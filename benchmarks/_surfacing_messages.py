@@ -1,0 +1,233 @@
+"""What that person says to her assistant, and which notes should come to mind: of our own making.
+
+Each line: the notes wanted | others that fit as well | what was said. Of a talk of several messages (separated by
+` >> `, the user and the assistant in turn) the last one counts. Odd lines of each kind are for tuning, even ones are
+held back: figures of those alone say how good the decision is.
+"""
+
+from dataclasses import dataclass
+
+DIRECT = """
+sister | pottery | When is Anna's wedding?
+dentist | - | Who is my dentist?
+wifi | - | What is our wifi called?
+mortgage | - | When does my mortgage deal end?
+penicillin | - | Was it penicillin that I'm allergic to?
+meter | - | Where is the electricity meter?
+bins | - | Which evening does the recycling go out?
+vet | cat | What's the phone number of the vet?
+leave | - | How many days of annual leave do I have left?
+paint | - | What are the kitchen walls painted with?
+boiler | - | What pressure should the boiler have?
+cello | - | When is the orchestra concert?
+swim_lessons | ivy | What time are Ivy's swimming lessons?
+passport | theo, theo_allergy | When does Theo's passport run out?
+cat | vet | What special food does Biscuit need?
+second_car | car | What did we decide about a second car?
+dad | - | When is dad's birthday?
+blood | - | Which blood type am I?
+tender | job | When does the Severn Beach footbridge go to tender?
+photos | - | Which lens do I photograph birds with?
+"""
+
+PARAPHRASED = """
+dad | - | I need a present for my father
+groceries | restaurant | How much can we spend on food each week?
+knitting | ivy | What wool did I choose for my daughter's jumper?
+thyroid | - | Which medicine do I take in the mornings?
+mum | - | How long ago was mum's operation?
+car | second_car | What kind of automobile do we drive?
+lenses | - | What prescription are my contacts?
+boss | - | Who is my supervisor, and what does he expect at the end of the week?
+restaurant | - | Reserve us seats at the Italian place we love
+languages | - | What foreign tongues do I speak?
+games | - | Who comes over on Friday to play?
+ivy | pickup, theo, swim_lessons | Which school does my daughter go to?
+garden | - | What vegetables grow well behind our house?
+cat | vet | How old is my pet?
+running | podcast | Which race am I preparing for?
+house | - | In which year did we buy our home?
+laptop | - | What computer do I have at the office?
+brittany | no_flying, languages | When are we off to France?
+books | - | Which authors do I enjoy reading?
+pickup | ivy, theo | On which days do I collect the children?
+salary | - | What is my current pay?
+bike | second_car | Where can I find the serial number of my bicycle?
+loft | - | What can we afford for the attic conversion?
+chartership | - | When is my professional interview for the chartered title?
+"""
+
+OBLIQUE = """
+diet | coriander, theo_allergy, groceries, oven, inlaws | What could I cook for dinner tonight?
+theo_allergy | theo, oven, diet | We are baking biscuits for nursery, I thought of some with nuts
+wine | - | Can you recommend a bottle to go with tonight's risotto?
+emails | answers, ivy, pickup | Draft an e-mail to the school, I'll be late on Thursday
+back | - | Could you help me plan carrying the piano upstairs on Saturday?
+films | partner, games | Which scary movie should we watch on Halloween?
+no_flying | seasick, brittany, car | What is the best way to get to Berlin next spring?
+seasick | no_flying, brittany | I'm thinking of taking the ferry to Ireland
+code_style | software | Write me a script in Python that renames photos by date
+inlaws | diet, theo_allergy, oven, coriander, partner | Suggest an Easter menu for the whole family
+penicillin | - | The doctor wants to give me antibiotics for my sinusitis
+theo | - | There is a thunderstorm and the little one won't go to bed
+sleep | coffee, thyroid | I'm tired all the time, how can I sleep better?
+bread | oven | My dough isn't rising, is the starter dead?
+coffee | sleep | Would an espresso at four in the afternoon be a good idea?
+presenting | - | Next week I give a talk before three hundred people and I'm scared
+boiler | - | The radiators stay cold and there's no hot water
+pottery | sister | What would my sister like as a wedding gift?
+garden | - | How do I improve the soil behind the house?
+salary | chartership, boss | How should I ask for a raise?
+car | second_car | My car wouldn't start this morning
+swim | swim_lessons, running, back | Is there time for some exercise in the water this week?
+vet | cat | The cat won't eat and just lies there
+photos | - | I need a bag for my camera
+running | podcast, back, swim | Which trail shoes should I buy?
+neighbour | garden | We're away for two weeks, who could look after the house plants?
+mortgage | salary, loft | Should we worry about interest rates next summer?
+blood | - | There's a donation session at the town hall, shall I go?
+"""
+
+SMALL_TALK = """
+Hi!
+Good morning, how are you today?
+Thanks, that's great
+ok cool
+lol that's funny
+Tell me a joke
+You're very helpful today
+What can you do?
+Who made you?
+Good night
+I'm bored
+Never mind
+Yes, please
+No, that's wrong
+Let's start over
+What's the weather like?
+How's it going?
+Can you help me with something?
+Wow, I didn't know that
+Please try again
+Are you a real person?
+Sorry, I have to go now
+"""
+
+TASKS = """
+what is 2+2
+What is 17 * 23?
+roll 3d6
+Flip a coin
+What is 15% of 80?
+Set a timer for ten minutes
+What time is it in Tokyo?
+Generate a random password
+Sort these numbers: 4, 8, 1, 9
+Translate "see you tomorrow" into Italian
+How many days are there in February 2028?
+Summarise this text in one sentence
+Pick a number between one and a hundred
+Count the words in the last paragraph
+What day of the week was 1 May 1999?
+Write a haiku about autumn
+What is the square root of 144?
+List all prime numbers below 50
+Make a table with three columns
+Reverse the string "assistant"
+"""
+
+KNOWLEDGE = """
+What is the capital of Australia?
+How does photosynthesis work?
+Who wrote Pride and Prejudice?
+What is the boiling point of nitrogen?
+Explain the difference between TCP and UDP
+When did the Second World War end?
+How tall is Mount Everest?
+What does ubiquitous mean?
+Who won the world cup in 1998?
+How many planets are in the solar system?
+Why is the sky blue?
+List the presidents of the USA since 1990
+What's the population of Brazil?
+How do vaccines work?
+What is a monad?
+Who painted the Night Watch?
+How old is the universe?
+What is the longest river in Africa?
+Where does the word robot come from?
+How do bees make honey?
+When is the next leap year?
+What is the difference between a virus and a bacterium?
+Name three rivers in Germany
+What is the meaning of life?
+Who invented the telephone?
+How does a nuclear power station work?
+Which country has the most time zones?
+What is quantum entanglement?
+"""
+
+FOLLOW_UPS = """
+pottery | sister | When is Anna's wedding? >> Anna is getting married on 5 June 2027 in Leeds. >> What could I give her?
+vet | cat | Biscuit has been sick twice today >> I'm sorry to hear that. Has she eaten anything unusual? >> No. Who should I call about it?
+seasick | brittany, no_flying | We're going to Brittany in July >> Lovely! Will you take the ferry? >> Yes. What helped me last time?
+theo_allergy | theo, oven, dad | I'm baking a cake for Theo's party >> How nice! A chocolate sponge is always a hit. >> Is there anything he can't eat?
+tender | job | What is on for the Severn Beach footbridge this week? >> The final drawings are due for checking. >> And when does it go out?
+inlaws | partner, diet | Help me plan a dinner for Sam's parents >> With pleasure. For how many people? >> Four. What don't they eat?
+boiler | - | The boiler makes a strange noise >> That may be limescale, which a service would remove. >> Who does that for us?
+back | - | My back hurts again today >> I'm sorry. Rest, warmth and gentle movement usually help. >> So no deadlifts?
+cello | - | I have a rehearsal tonight >> Enjoy it! Is there a concert soon? >> Yes, remind me when it is and what we play
+books | - | I want to read something new >> Gladly. Which kind of book do you like? >> The same authors as ever
+brittany | no_flying, languages, seasick | I need to book time off for our summer holiday >> Of course. How long will you be away? >> Look it up, from when to when is it?
+neighbour | - | I've locked myself out >> Oh no! Does anybody have a spare key? >> I think so, who was it?
+"""
+
+CHANGES_OF_SUBJECT = """
+- | - | When is Anna's wedding? >> Anna is getting married on 5 June 2027 in Leeds. >> Thanks!
+- | - | What could I cook for dinner tonight? >> How about a mushroom risotto? It is vegetarian and takes half an hour. >> What is 12 times 12?
+- | - | Where is the router? >> It stands in the hall cupboard. >> Tell me a joke
+- | - | Plan our days in Brittany >> Here is a plan. Day one: arrive in Crozon, settle in, walk on the beach. Day two: the lighthouse and a crêperie in Camaret. Day three: market, then the aquarium with the children. Day four: rest and read. >> Great, now explain what a black hole is
+- | - | The cat won't eat >> Try warming the food a little; if it lasts, call the vet. >> Who won the world cup in 1998?
+- | - | How should I train for a half marathon? >> Build up slowly: three runs a week, one of them long, and rest days between. >> ok, got it
+- | japan | Which medicine do I take in the mornings? >> Levothyroxine 75 µg, half an hour before breakfast. >> How do you say good morning in Japanese?
+- | - | Write me a script in Python that renames photos by date >> Here it is: it reads the date from each file and renames it. >> Perfect, you're a star
+- | - | What pressure should the boiler have? >> 1.5 bar. >> roll 3d6
+- | - | When does Theo's passport run out? >> In March 2027. >> Who painted the Night Watch?
+- | - | How do I ask for a raise? >> Prepare what you achieved, name a figure, and choose a calm moment. >> Good idea
+- | - | Which film should we watch tonight? >> A comedy might be nice after a long week. >> What is the capital of Australia?
+"""
+
+RELATED = {"direct": DIRECT, "paraphrased": PARAPHRASED, "oblique": OBLIQUE, "follow-up": FOLLOW_UPS}
+UNRELATED = {"change of subject": CHANGES_OF_SUBJECT}
+PLAIN = {"small talk": SMALL_TALK, "task": TASKS, "general knowledge": KNOWLEDGE}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A talk, oldest first, and what its last message should bring up: `wanted`; `fitting` does no harm."""
+
+    kind: str
+    talk: tuple[str, ...]
+    wanted: frozenset[str]
+    fitting: frozenset[str]
+    held_back: bool
+
+    @property
+    def is_related(self) -> bool:
+        """Whether anything should come up."""
+        return bool(self.wanted)
+
+
+def messages() -> list[Said]:
+    """All messages of the benchmark `surfacing`, by kind."""
+    found: list[Said] = []
+    for kind, lines in {**RELATED, **UNRELATED, **PLAIN}.items():
+        for number, line in enumerate(lines.strip().splitlines()):
+            wanted, fitting, said = line.split(" | ") if kind not in PLAIN else ("-", "-", line)
+            talk = tuple(said.split(" >> "))
+            found.append(Said(kind, talk, _keys(wanted), _keys(fitting), held_back=number % 2 == 1))
+    return found
+
+
+def _keys(text: str) -> frozenset[str]:
+    return frozenset(text.split(", ")) - {"-"}

@@ -1,0 +1,234 @@
+"""Which notes a message brings up by itself: how many of those wanted, how few others, beside a plain threshold.
+
+An invented person's notes and messages, with the notes that should come to mind labelled by hand: questions in the
+note's words, in other words, and oblique ones; follow-ups that lean on the talk; and what should bring up nothing:
+small talk, tasks, general knowledge, changes of subject. Half of the messages were used for tuning; the figures that
+count are those of the other half. A talk is replayed message by message, and what was shown is not shown again.
+
+The baseline is the rule that was used before: relevance as search gives it, times importance and recency, above 0.45.
+"""
+
+import random
+import statistics
+import time
+from argparse import ArgumentParser
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from apps.memory.injection import THRESHOLD, final_score, surface
+from apps.memory.models import Memory
+from apps.memory.searching import NOTES
+from apps.memory.selectors import memories_by_id
+from apps.memory.services import memory_bulk_create
+from apps.search.documents import Hit
+from apps.search.selectors import search
+from benchmarks._scratch import make_user, scratch_database
+from benchmarks._surfacing_messages import Said, messages
+from benchmarks._surfacing_notes import KnownNote, known_notes
+from benchmarks.report import Report, Section
+
+SMALL = (6, 12, 24)
+DRAWS = 6
+"""So many small collections of each size are drawn."""
+CANDIDATES = 40
+LEAST_RECALL, LEAST_PRECISION, MOST_NOISE = 0.6, 0.75, 0.05
+
+Rule = Callable[[UUID, Sequence[str], Collection[UUID]], set[UUID]]
+
+
+def _izzy(user_id: UUID, texts: Sequence[str], shown: Collection[UUID]) -> set[UUID]:
+    return {item.id for item in surface(user_id, texts, exclude_ids=shown).items}
+
+
+def _plain(user_id: UUID, texts: Sequence[str], shown: Collection[UUID]) -> set[UUID]:
+    """Search's relevance to the newest message or to the last three together, against the threshold."""
+    best: dict[UUID, Hit] = {}
+    for query in dict.fromkeys((texts[-1], "\n".join(texts[-3:]))):
+        for hit in search(user_id, query, top_k=CANDIDATES, scope=NOTES):
+            if hit.source_id not in best or hit.relevance > best[hit.source_id].relevance:
+                best[hit.source_id] = hit
+    now = timezone.now()
+    return {
+        note_id
+        for note_id, note in memories_by_id(user_id, list(best)).items()
+        if note_id not in shown
+        and final_score(best[note_id].relevance, note.importance, now - note.updated_at) > THRESHOLD
+    }
+
+
+RULES: dict[str, Rule] = {"Izzy": _izzy, "plain threshold": _plain}
+
+
+@dataclass
+class Tally:
+    """Counts of one rule over messages."""
+
+    wanted: int = 0
+    met: int = 0
+    shown: int = 0
+    unfitting: int = 0
+    unrelated: int = 0
+    noisy: int = 0
+    times: list[float] = field(default_factory=list)
+
+    @property
+    def recall(self) -> float:
+        return self.met / self.wanted if self.wanted else 1.0
+
+    @property
+    def precision(self) -> float:
+        """Of all that was shown the share that was wanted or fitting."""
+        return 1 - self.unfitting / self.shown if self.shown else 1.0
+
+    @property
+    def noise(self) -> float:
+        """The share of unrelated messages that brought up anything."""
+        return self.noisy / self.unrelated if self.unrelated else 0.0
+
+    def cells(self) -> list[int | float]:
+        return [
+            self.wanted,
+            100 * self.recall,
+            self.shown,
+            100 * self.precision,
+            self.unrelated,
+            100 * self.noise,
+        ]
+
+
+COLUMNS = ["wanted", "surfaced %", "shown", "precision %", "unrelated", "noisy %"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A user with some of the notes."""
+
+    user_id: UUID
+    ids: dict[str, UUID]
+
+    def keys(self, ids: Iterable[UUID]) -> set[str]:
+        names = {note_id: key for key, note_id in self.ids.items()}
+        return {names[note_id] for note_id in ids}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--half", choices=["held-back", "tuning", "all"], default="held-back")
+    parser.add_argument("--list", action="store_true", help="name what was missed and what was out of place")
+
+
+def run(options: dict[str, Any]) -> Report:
+    chosen = [said for said in messages() if options["half"] in ("all", _half(said))]
+    report = Report("surfacing", settings=_conditions(chosen, options))
+    with scratch_database():
+        fresh = _holder("fresh", [KnownNote(note.key, 0, 3, note.text) for note in known_notes()])
+        tallies = _ask_all(report, "All notes new and of importance 3", fresh, chosen)
+        _by_kind(report, fresh, chosen, options["list"])
+        _ask_all(report, "As old and as important as they are", _holder("aged", known_notes()), chosen)
+        _small_collections(report, chosen)
+    timed = report.section("Milliseconds per message", ["rule", "p50", "p95"])
+    for name, tally in tallies.items():
+        timed.add(name, statistics.median(tally.times), sorted(tally.times)[int(len(tally.times) * 0.95)])
+    own = tallies["Izzy"]
+    report.aims = {
+        f"at least {LEAST_RECALL:.0%} of what is wanted comes up": own.recall >= LEAST_RECALL,
+        f"at least {LEAST_PRECISION:.0%} of what comes up fits": own.precision >= LEAST_PRECISION,
+        f"at most {MOST_NOISE:.0%} of unrelated messages bring up anything": own.noise <= MOST_NOISE,
+    }
+    return report
+
+
+def _half(said: Said) -> str:
+    return "held-back" if said.held_back else "tuning"
+
+
+def _conditions(chosen: list[Said], options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "messages": f"{len(chosen)} ({options['half']})",
+        "notes": len(known_notes()),
+        "embedder": settings.IZZY_EMBEDDER,
+        "threshold": THRESHOLD,
+    }
+
+
+def _holder(name: str, notes: Sequence[KnownNote]) -> Holder:
+    user = make_user(name)
+    drafts: Any = [{"content": note.text, "importance": note.importance} for note in notes]
+    made = memory_bulk_create(user_id=user.pk, drafts=drafts)
+    now = timezone.now()
+    for note, row in zip(notes, made, strict=True):
+        written = now - timedelta(days=note.days)
+        Memory.objects.for_user(user).filter(pk=row.pk).update(created_at=written, updated_at=written)
+    return Holder(user.pk, {note.key: row.pk for note, row in zip(notes, made, strict=True)})
+
+
+def _ask_all(report: Report, title: str, holder: Holder, chosen: Sequence[Said]) -> dict[str, Tally]:
+    section = report.section(title, ["rule", *COLUMNS], digits=1)
+    tallies = {name: Tally() for name in RULES}
+    for name, rule in RULES.items():
+        for said in chosen:
+            _ask(holder, rule, said, tallies[name])
+        section.add(name, *tallies[name].cells())
+    return tallies
+
+
+def _by_kind(report: Report, holder: Holder, chosen: Sequence[Said], listed: bool) -> None:
+    section = report.section("By kind of message", ["rule", "kind", *COLUMNS], digits=1)
+    for name, rule in RULES.items():
+        kinds: dict[str, Tally] = defaultdict(Tally)
+        for said in chosen:
+            missed, unfitting = _ask(holder, rule, said, kinds[said.kind])
+            if listed and (missed or unfitting):
+                report.notes.append(
+                    f"{name}, {said.kind}: {said.talk[-1]!r} missed {sorted(missed)}, out of place {sorted(unfitting)}"
+                )
+        for kind, tally in kinds.items():
+            section.add(name, kind, *tally.cells())
+
+
+def _small_collections(report: Report, chosen: Sequence[Said]) -> None:
+    """Some of the notes at random: most messages then have nothing to bring up."""
+    section = report.section("Small collections, drawn at random", ["rule", "notes", *COLUMNS], digits=1)
+    for size in SMALL:
+        draw = random.Random(size)
+        tallies = {name: Tally() for name in RULES}
+        for number in range(DRAWS):
+            notes = [KnownNote(note.key, 0, 3, note.text) for note in draw.sample(known_notes(), size)]
+            holder = _holder(f"small-{size}-{number}", notes)
+            for name, rule in RULES.items():
+                for said in chosen:
+                    _ask(holder, rule, said, tallies[name])
+        _add_sizes(section, size, tallies)
+
+
+def _add_sizes(section: Section, size: int, tallies: dict[str, Tally]) -> None:
+    for name, tally in tallies.items():
+        section.add(name, size, *tally.cells())
+
+
+def _ask(holder: Holder, rule: Rule, said: Said, tally: Tally) -> tuple[set[str], set[str]]:
+    """Replay a talk and count what its last message brings up; returns what was missed and what was out of place."""
+    before: set[UUID] = set()
+    for last in range(1, len(said.talk), 2):
+        before |= rule(holder.user_id, said.talk[:last], before)
+    began = time.perf_counter()
+    newest = rule(holder.user_id, said.talk[-3:], before)
+    tally.times.append((time.perf_counter() - began) * 1000)
+    shown = holder.keys(newest)
+    wanted = said.wanted & set(holder.ids)
+    missed = set(wanted - shown - holder.keys(before))
+    unfitting = shown - said.wanted - said.fitting
+    tally.wanted += len(wanted)
+    tally.met += len(wanted) - len(missed)
+    tally.shown += len(shown)
+    tally.unfitting += len(unfitting)
+    if not wanted:
+        tally.unrelated += 1
+        tally.noisy += bool(unfitting)
+    return missed, unfitting
