@@ -9,6 +9,7 @@ from apps.builder.completion import stage_of
 from apps.builder.models import Build, State
 from apps.builder.selectors import conversations_with_news, message_json
 from apps.builder.services.telling import messages_untold
+from apps.capabilities.execution import asked_by
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.selectors import secrets_missing
 from apps.chat.log import Told, told
@@ -16,9 +17,9 @@ from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.chat.services.messages import position_next
 
 READY = "**{name}** is ready{version}. {description}"
-WAITS = "**{name}** is built{version}, and waits for your approval: {wish}. Approve it on the card above or on its page; then I test it.{beside}"
+WAITS = "**{name}** is built{version}, and waits for your approval: it asks to {wish}. Approve it on the card above or on its page; then I test it.{beside}"
 INCOMPLETE = (
-    "**{name}** is built{version}. It still needs {wish}: add that on the card above, then I test it.{beside}"
+    "**{name}** is built{version}. It still needs {wish}: add it on the card above, then I test it.{beside}"
 )
 FAILS = "**{name}** is built{version}, but failed its test. The card above says why, and lets you have it fixed.{beside}"
 BESIDE = " Until then version {number} stays in use."
@@ -121,10 +122,13 @@ def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
     beside = BESIDE.format(number=current.number) if current and current.number < version.number else ""
     match stage_of(version):
         case "approval":
-            wish = ", ".join([*version.hosts, *version.secrets])
+            wish = asked_by(version)
             return WAITS.format(name=build.name, version=named, wish=wish, beside=beside), False
         case "secrets" | "testing":
-            wish = ", ".join(secrets_missing(version.user_id, version.secrets)) or "a test"
+            wish = ", ".join(
+                f"the secret {name}" for name in secrets_missing(version.user_id, version.secrets)
+            )
+            wish = wish or "its test"
             return INCOMPLETE.format(name=build.name, version=named, wish=wish, beside=beside), False
         case "failing":
             return FAILS.format(name=build.name, version=named, beside=beside), False

@@ -51,7 +51,7 @@ function secretsAsk(question, respond) {
   const element = h(
     "section",
     { class: "ask", "aria-label": "The builder asks for a secret" },
-    h("h3", {}, icon("key"), "May it use what is secret?"),
+    h("h3", {}, icon("key"), question.payload.secrets.length === 1 ? "May it use your secret?" : "May it use your secrets?"),
     list,
     h("p", { class: "muted small" }, `Izzy tests the tool with it. Neither the builder nor the chat sees its value. ${question.payload.hosts?.length ? "" : "It can send it nowhere: it reaches no network. "}Without an answer you are asked again when it is built.`),
     h("div", { class: "ask-actions" }, yes, no),

@@ -205,7 +205,7 @@ export class BuildCard {
 
 /** When it is tested, and what is in use until then. */
 function wishNote({ version, secrets }) {
-  const next = secrets.length > 0 ? "Izzy tests it as soon as it may and its secrets are stored" : "Izzy tests it as soon as it may";
+  const next = secrets.length > 0 ? "Izzy tests it as soon as you have allowed this and its secrets are stored" : "Izzy tests it as soon as you have allowed this";
   return version > 1 ? `${next}. The version before stays in use until it has passed.` : `${next}.`;
 }
 
