@@ -215,7 +215,7 @@ async def test_a_long_answer_is_streamed_no_slower_than_can_be_read(monkeypatch:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr(transport.asyncio, "sleep", sleep)
+    monkeypatch.setattr("apps.agent.offline.transport.asyncio.sleep", sleep)
     for words in (5, 20_000):
         pauses.clear()
         said = {"role": "assistant", "content": [{"type": "text", "text": "word " * words}]}

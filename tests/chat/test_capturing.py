@@ -19,6 +19,7 @@ from apps.chat.runner.registry import registry
 from apps.chat.services import conversation_create, conversation_delete, messages_ingest
 from apps.core.database import in_db
 from apps.memory.capture.background import users_read
+from apps.memory.capture.services import windows_add
 from apps.memory.models import CaptureWindow, Memory
 from apps.memory.services import memory_create
 from tests.chat.client import connected
@@ -148,18 +149,17 @@ def test_what_cannot_be_handed_over_does_not_keep_back_the_others(
         place = conversation_create(user_id=user.pk)
         Message.objects.create(user_id=user.pk, conversation=place, position=1, role="user", text=text)
     Message.objects.unscoped().update(created_at=timezone.now() - timedelta(hours=1))
-    add = capturing.windows_add
 
     def fail_once(**values: Any) -> None:
         if values["user_id"] == alice.pk:
             raise ValueError("cannot be read")
-        add(**values)
+        windows_add(**values)
 
     monkeypatch.setattr(capturing, "windows_add", fail_once)
     messages_capture_pending()
     assert [text for _, _, text in said_in(bob)] == ["My bike is called Swift"]
     assert "was not handed to memory" in caplog.text
-    monkeypatch.setattr(capturing, "windows_add", add)
+    monkeypatch.setattr(capturing, "windows_add", windows_add)
     messages_capture_pending()
     assert [text for _, _, text in said_in(alice)] == ["My broken boat is called Albatross"]
 

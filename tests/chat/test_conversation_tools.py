@@ -50,7 +50,8 @@ async def test_a_long_conversation_is_read_page_by_page_as_far_as_a_result_goes(
         )
     )
     place = str((await in_db(lambda: Conversation.objects.for_user(alice).get())).pk)
-    past, read = PastConversations(user_id=alice.pk), []
+    past = PastConversations(user_id=alice.pk)
+    read: list[dict[str, str]] = []
     while len(read) < len(texts):
         page = await past.read(place, limit=100, offset=len(read))
         assert 0 < len(json.dumps(page)) < 20_000
