@@ -1,7 +1,7 @@
 """What Django itself refuses: JSON in the shape of `apps.core.errors` under /api/, a page elsewhere."""
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -39,10 +39,17 @@ SERVER_ERROR_PAGE = """<!doctype html>
 """
 
 
-def error_response(request: HttpRequest, error: IzzyError) -> HttpResponse:
+UNKNOWN_HOST = (
+    "Izzy does not answer under this name. Whoever runs it can allow the name with IZZY_ALLOWED_HOSTS, or with"
+    " IZZY_PUBLIC_URL behind a proxy."
+)
+
+
+def error_response(request: HttpRequest, error: IzzyError, title: str = "") -> HttpResponse:
     if request.path.startswith("/api/"):
         return JsonResponse(error.to_json(), status=error.status)
-    context = {"title": TITLES.get(error.status, "Something went wrong"), "message": error.message}
+    title = title or TITLES.get(error.status, "Something went wrong")
+    context = {"title": title, "message": error.message}
     return HttpResponse(render_to_string("error.html", context), status=error.status)
 
 
@@ -63,6 +70,8 @@ class WrongMethodPageMiddleware(MiddlewareMixin):
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
         return error_response(request, TooLarge("The request is larger than this server accepts."))
+    if isinstance(exception, DisallowedHost):
+        return error_response(request, InvalidInput(UNKNOWN_HOST, code="unknown_host"), "An unknown name")
     return error_response(request, InvalidInput("The request is malformed.", code="bad_request"))
 
 

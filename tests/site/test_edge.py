@@ -344,3 +344,12 @@ def test_a_form_address_opened_by_hand_has_a_page_that_leads_back(alice: User) -
     response = browser.get("/memory/passages/retry/", headers={"Accept": "text/html"})
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
     assert "Back to Izzy" in response.content.decode()
+
+
+def test_a_name_that_is_not_allowed_is_told_with_what_to_set(client: Client) -> None:
+    headers = {"host": "izzy.lan"}
+    page = client.get("/", headers=headers)
+    assert page.status_code == 400
+    assert "IZZY_ALLOWED_HOSTS" in page.content.decode()
+    answer = client.get(MEMORIES, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "unknown_host")
