@@ -15,7 +15,14 @@ from apps.core.errors import NotAuthenticated
 
 
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
-    """A page redirects to sign-in, an HTMX fragment has the page go there, /api/ answers 401 as JSON."""
+    """A page redirects to sign-in, an HTMX fragment has the page go there, /api/ answers 401 as JSON.
+
+    No cache keeps what is behind the sign-in: whoever goes back after a sign-out sees nothing of it.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        return response
 
     def handle_no_permission(  # type: ignore[override]  # Django's only redirects
         self, request: HttpRequest, view_func: Any

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 from datetime import timedelta
+from ipaddress import IPv4Address, IPv6Network, ip_address
 
 from django.conf import settings
 from django.db import transaction
@@ -22,12 +23,14 @@ KEPT = timedelta(days=1)
 def attempt_begin(*, name: str, address: str) -> None:
     """Count an attempt before its password is looked at. One after the other: parallel guesses do not slip through.
 
+    A household's IPv6 addresses, of which it has more than can be counted, are one.
+
     Raises Throttled after 5 failures within 15 minutes for one name from one address, 30 from one address
     (guessing over many names), 50 for one name (guessing from many addresses).
     """
     if not settings.IZZY_THROTTLE:
         return
-    name_hash, address_hash = _hash(name.casefold()), _hash(address)
+    name_hash, address_hash = _hash(name.casefold()), _hash(_place(address))
     recent = SignInAttempt.objects.filter(at__gt=timezone.now() - WINDOW)
     from_address = recent.filter(address_hash=address_hash)
     if (
@@ -43,12 +46,25 @@ def attempt_begin(*, name: str, address: str) -> None:
 
 
 def attempt_succeeded(*, name: str, address: str) -> None:
-    SignInAttempt.objects.filter(name_hash=_hash(name.casefold()), address_hash=_hash(address)).delete()
+    SignInAttempt.objects.filter(
+        name_hash=_hash(name.casefold()), address_hash=_hash(_place(address))
+    ).delete()
 
 
 def attempts_prune() -> None:
     """Sweep: forget attempts older than a day."""
     SignInAttempt.objects.filter(at__lt=timezone.now() - KEPT).delete()
+
+
+def _place(address: str) -> str:
+    """The address, or of an IPv6 address the network (/64) that its owner chooses from freely."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv4Address):
+        return address
+    return str(found.ipv4_mapped or IPv6Network((int(found) >> 64 << 64, 64)))
 
 
 def _hash(value: str) -> str:

@@ -44,6 +44,8 @@ def is_own_origin(origin: str, host: str) -> bool:
         return True
     try:
         parts = urlsplit(origin)
+        if settings.TLS and parts.scheme != "https":
+            return False  # a page that came in the clear may be anybody's
         asked = urlsplit(f"//{host}")
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
         same_port = port == (asked.port or _DEFAULT_PORTS.get(parts.scheme))

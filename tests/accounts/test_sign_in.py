@@ -75,6 +75,40 @@ def test_five_failures_close_the_name_from_that_address_even_to_the_right_passwo
     assert sign_in(Client(), REMOTE_ADDR="10.0.0.9") == 302
 
 
+@pytest.mark.parametrize("path", ["/settings/password/", "/settings/delete/"])
+def test_the_present_password_cannot_be_guessed_faster_in_an_open_browser(
+    path: str, alice: User, settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE = True
+    client = Client()
+    client.force_login(alice)
+    for _ in range(5):
+        answer = client.post(path, {"current": "wrong", "password": "another horse battery"})
+        assert "not your current password" in answer.content.decode()
+    answer = client.post(path, {"current": PASSWORD, "password": "another horse battery"})
+    assert answer.status_code == 422
+    assert "Too many failed attempts" in answer.content.decode()
+    assert User.objects.get().check_password(PASSWORD)
+
+
+def test_the_addresses_of_one_ipv6_network_are_one(alice: User, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+    for last in range(5):
+        assert sign_in(Client(), password="wrong", REMOTE_ADDR=f"2001:db8:1:2::{last}") == 422
+    assert sign_in(Client(), REMOTE_ADDR="2001:db8:1:2:ffff::1") == 422
+    assert sign_in(Client(), REMOTE_ADDR="2001:db8:1:3::1") == 302
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/memory/", "/settings/", "/capabilities/", "/api/v1/memories/", "/memory/review/"]
+)
+def test_no_cache_keeps_what_is_behind_the_sign_in(path: str, alice: User) -> None:
+    client = Client()
+    client.force_login(alice)
+    assert "no-store" in client.get(path)["Cache-Control"]
+    assert "private" in client.get(path)["Cache-Control"]
+
+
 def test_the_case_of_the_name_does_not_give_more_attempts(alice: User, settings: Settings) -> None:
     settings.IZZY_THROTTLE = True
     for name in ["alice", "Alice", "ALICE", "aLice", "alicE"]:

@@ -55,6 +55,16 @@ async def test_the_cookie_opens_it_from_this_sites_own_pages_only(alice: User) -
         assert not await connects(cookie, (b"origin", origin)), origin
 
 
+async def test_behind_tls_a_page_that_came_in_the_clear_does_not_open_it(
+    alice: User, settings: Settings
+) -> None:
+    settings.TLS = True
+    cookie = await sync_to_async(cookie_of)(alice)
+    assert not await connects(cookie, OWN)
+    assert not is_own_origin("http://izzy.example", "izzy.example")
+    assert is_own_origin("https://127.0.0.1:8000", "127.0.0.1:8000")
+
+
 async def test_without_session_or_token_it_stays_shut(alice: User) -> None:
     assert not await connects(OWN)
     assert not await connects(OWN, (b"cookie", b"izzy_session=nonsense"))

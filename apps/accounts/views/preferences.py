@@ -33,7 +33,7 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def password(request: SignedInRequest) -> HttpResponse:
     """A new password; every other session of the user ends."""
-    form = PasswordForm(request.POST or None, user=request.user)
+    form = PasswordForm(request.POST or None, request=request)
     if form.is_valid():
         try:
             user_set_password(user=request.user, password=form.cleaned_data["password"])
@@ -51,7 +51,7 @@ def password(request: SignedInRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def delete(request: SignedInRequest) -> HttpResponse:
     """The account and all that belongs to it, at once and for good."""
-    form = DeleteAccountForm(request.POST or None, user=request.user)
+    form = DeleteAccountForm(request.POST or None, request=request)
     if form.is_valid():
         user = request.user
         try:
