@@ -52,6 +52,26 @@ def open_questions(build: Build) -> list[BuilderMessage]:
     return list(rows.order_by("number"))
 
 
+def waiting_for_user(user_id: UUID, builds: Iterable[Build]) -> set[UUID]:
+    """Those of the builds that wait for the user: by a question, or by a version that is to be approved."""
+    listed = list(builds)
+    rows = BuilderMessage.objects.for_user(user_id).filter(type=MessageType.QUESTION, read=False)
+    asking = rows.filter(build__in=[build.pk for build in listed if build.is_open])
+    made = {(build.capability_id, build.version): build.pk for build in listed if build.version is not None}
+    versions = CapabilityVersion.objects.for_user(user_id).select_related("capability__current")
+    return set(asking.values_list("build_id", flat=True)) | {
+        made[version.capability_id, version.number]
+        for version in versions.filter(capability__in=[capability for capability, _ in made])
+        if (version.capability_id, version.number) in made and _is_to_be_approved(version)
+    }
+
+
+def _is_to_be_approved(version: CapabilityVersion) -> bool:
+    """Whether it is the current version or a newer one, and asks for something that is not allowed yet."""
+    current = version.capability.current
+    return not version.is_approved and (current is None or version.number >= current.number)
+
+
 def secrets_wanted(build: Build) -> list[str]:
     """Secrets that the build's open questions or its version ask for, and that are not stored."""
     names = {name for question in open_questions(build) for name in question.payload.get("secrets", [])}

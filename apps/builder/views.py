@@ -15,7 +15,14 @@ from apps.agent.models import ToolCall
 from apps.builder import services
 from apps.builder.forms import ChangeForm, NewBuildForm, RepairForm
 from apps.builder.models import Build, State
-from apps.builder.selectors import build_get, build_seconds, build_usage, builds_for, transcript
+from apps.builder.selectors import (
+    build_get,
+    build_seconds,
+    build_usage,
+    builds_for,
+    transcript,
+    waiting_for_user,
+)
 from apps.capabilities.models import Capability, Execution, Trigger
 from apps.capabilities.names import NAME
 from apps.capabilities.sandbox.base import SandboxUnavailable
@@ -49,7 +56,7 @@ def builds(request: SignedInRequest) -> HttpResponse:
     context = {
         "nav": "capabilities",
         "page": page,
-        "rows": [_line(row) for row in page],
+        "rows": _lines(request, list(page)),
         "state": state,
         "name": name,
         "states": State.choices,
@@ -183,8 +190,9 @@ def _problem() -> str:
     return ""
 
 
-def _line(build: Build) -> dict[str, Any]:
-    return {"build": build, "seconds": build_seconds(build)}
+def _lines(request: SignedInRequest, found: list[Build]) -> list[dict[str, Any]]:
+    waiting = waiting_for_user(request.user.pk, found)
+    return [{"build": row, "seconds": build_seconds(row), "waits": row.pk in waiting} for row in found]
 
 
 def _figures(build: Build) -> dict[str, Any]:

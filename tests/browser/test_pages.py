@@ -23,6 +23,7 @@ SIGNED_IN = [
     "/settings/",
     "/settings/password/",
     "/settings/tokens/",
+    "/usage/",
     "/settings/users/",
     "/settings/instance/",
     "/settings/delete/",
@@ -64,6 +65,16 @@ def test_a_long_conversation_is_not_wider_than_a_phone(
     for card in page.locator(".tool summary").all():
         card.click()
     assert page.evaluate(TOO_WIDE) == 0
+
+
+def test_an_empty_chat_is_read_from_its_top(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=someone, **(PHONE | {"viewport": {"width": 360, "height": 560}}))
+    page.wait_for_selector("#composer[data-ready]")
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.getElementById('chat-scroll').scrollTop") == 0
+    expect(page.get_by_role("button", name="Jump to latest")).to_be_hidden()
 
 
 def test_the_drawer_opens_and_closes_on_a_phone(
@@ -213,7 +224,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(
     tool = chat.last.locator(".tool summary")
     tool.focus()
     keys.press("Enter")
-    expect(chat.last.locator(".tool-body")).to_contain_text("memory_save")
+    expect(chat.last.locator(".tool-body")).to_contain_text("desk is by the window")
 
     keys.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()

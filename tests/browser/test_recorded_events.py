@@ -117,7 +117,7 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
             "turn-1",
             id="c1",
             name="memory_search",
-            result='[{"text": "likes prawns"}]',
+            result='[{"text": "The user likes prawns."}]',
             is_error=False,
             duration_ms=1234,
         )
@@ -125,8 +125,8 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searched memories")
     expect(stage.chat.last.locator(".tool-status")).to_contain_text("1.2 s")
     card = stage.chat.tool("Searched memories")
-    expect(card.locator(".tool-input")).to_contain_text("prawns")
-    expect(card.locator(".tool-section pre").last).to_have_text('[\n  {\n    "text": "likes prawns"\n  }\n]')
+    expect(card.locator(".tool-body")).to_contain_text("Looked for “prawns”")
+    expect(card.locator(".found li")).to_have_text(["Likes prawns."])
 
 
 def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:

@@ -45,7 +45,7 @@ def test_notes_are_decided_on_by_keyboard(
     page.get_by_role("button", name="Undo").click()
     expect(cards).to_have_count(2)
     page.goto(server.url + "/memory/")
-    expect(page.locator(".note-text")).to_have_text(["The user rows on Fridays."])
+    expect(page.locator(".note-text")).to_have_text(["Rows on Fridays."])
 
 
 def test_a_text_is_changed_before_it_is_accepted_on_a_phone(
@@ -79,7 +79,7 @@ def test_ticked_notes_become_one(
     page.get_by_label("What the one memory says").fill("The user rows and plays the cello.")
     page.get_by_role("button", name="Merge into one").click()
     expect(page.locator(".note-text")).to_have_text(
-        ["The user rows and plays the cello.", "The user has a cat."]
+        ["Rows and plays the cello.", "Has a cat."]
     )
 
 

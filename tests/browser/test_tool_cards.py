@@ -1,6 +1,7 @@
 """Tool cards that are opened: memory files as what was done to them, calls that did not run in words for people; the
 line above the turns that the model still has word for word; the log of a conversation."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from apps.agent import services
 from apps.agent.results import UNTRUSTED
 from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE
-from tests.browser.recorded import CONVERSATION, Recording
+from tests.browser.recorded import CONVERSATION, Recording, tool_round
 from tests.browser.server import Server
 from tests.browser.test_recorded_events import Stage, stage  # noqa: F401  a fixture
 
@@ -148,3 +149,32 @@ def test_the_log_is_reached_from_the_conversation_and_read_on_a_phone(
     with page.expect_download() as download:
         page.get_by_role("link", name="Download as JSON").click()
     assert download.value.suggested_filename.startswith("izzy-log-")
+
+
+def test_what_a_search_found_is_listed_and_leads_where_it_came_from(stage: Stage) -> None:  # noqa: F811
+    record = Recording()
+    stage.begin(record)
+    said = {
+        "conversation_id": CONVERSATION,
+        "title": "Boiler",
+        "role": "user",
+        "text": "It leaks.",
+        "created_at": "",
+    }
+    found = json.dumps({"count": 1, "results": [said]})
+    stage.play(*tool_round(record, "turn-1", "c1", "conversation_search", {"query": "boiler"}, found))
+    opened = stage.chat.tool("Searched conversations")
+    expect(opened.locator(".found")).to_contain_text("It leaks.")
+    expect(opened.get_by_role("link", name="Boiler")).to_have_attribute("href", f"/c/{CONVERSATION}/")
+    tools = json.dumps(
+        {"count": 1, "capabilities": [{"name": "dice_roller", "description": "Rolls.", "status": "active"}]}
+    )
+    stage.play(*tool_round(record, "turn-1", "c2", "list_capabilities", {}, tools))
+    listed = stage.chat.tool("Listed capabilities")
+    expect(listed.get_by_role("link", name="dice_roller")).to_have_attribute(
+        "href", "/capabilities/dice_roller/"
+    )
+    stage.play(
+        *tool_round(record, "turn-1", "c3", "recall_memory", {"keywords": ["tea"]}, '{"memories": []}')
+    )
+    expect(stage.chat.tool("Recalled").locator(".tool-body")).to_contain_text("Nothing was found.")

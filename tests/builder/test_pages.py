@@ -1,16 +1,21 @@
 """The builds pages: the list, a build with its transcript, asking for a new tool, a change, a repair."""
 
+import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.builder.models import Build, Kind, State
+from apps.builder.models import Build, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
+from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
-from apps.capabilities.models import Capability, Execution
-from apps.capabilities.services import capability_create
+from apps.capabilities.models import Capability, Execution, Origin
+from apps.capabilities.services import capability_begin, capability_create
 from apps.core.database import in_db
 from tests.builder.scripts import DICE, SCHEMA, register, write
 from tests.builder.test_building import wish
@@ -97,3 +102,33 @@ def test_where_nothing_can_be_built_the_page_says_what_to_do(
     assert not Capability.objects.for_user(alice).exists()
     listed = client.get("/builds/").content.decode()
     assert "Nothing built yet" in listed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_list_says_which_builds_wait_for_their_user(
+    alice: User, sign_in: Callable[[User], Client]
+) -> None:
+    asking = a_build(alice, "asks_something", state=State.RUNNING)
+    with transaction.atomic():
+        message_add(build=asking, type=MessageType.QUESTION, payload={"kind": "question", "text": "Which?"})
+    a_build(alice, "goes_on", state=State.RUNNING)
+    draft = Draft(description="d", input_schema=SCHEMA, main=DICE, hosts=["dice.example.org"])
+    made = capability_create(user_id=alice.pk, name="wants_network", draft=draft, origin=Origin.BUILDER)
+    Build.objects.create(
+        user=alice, capability=made, name=made.name, description="d", state=State.DONE, version=1
+    )
+    page = sign_in(alice).get("/builds/").content.decode()
+    rows = dict(re.findall(r"<strong>(\w+)</strong>(.*?)</a>", page, flags=re.DOTALL))
+    assert {name for name, text in rows.items() if "waits for you" in text} == {
+        "asks_something",
+        "wants_network",
+    }
+    assert "being built" in rows["goes_on"]
+
+
+def a_build(user: User, name: str, *, state: State) -> Build:
+    begun = capability_begin(user_id=user.pk, name=name, description="d", input_schema=SCHEMA)
+    later = timezone.now() + timedelta(hours=1)
+    return Build.objects.create(
+        user=user, capability=begun, name=name, description="d", state=state, runner="x", lease_until=later
+    )

@@ -42,7 +42,7 @@ def test_the_page_lists_files_and_what_can_be_brought_back(browser: Client, alic
     file_delete(user_id=alice.pk, path="/memories/gone.txt")
     page = shown(browser.get(PAGE))
     assert PATH in page
-    assert "1.5K" in page
+    assert "1.5\xa0KB" in page
     assert page.index(PATH) < page.index("Deleted lately") < page.index("/memories/gone.txt")
     assert "xxx" not in page
 

@@ -118,7 +118,7 @@ def test_a_search_finds_by_meaning_and_shows_how_well(alice: User, browser: Clie
     note(alice, "Router and network configuration: the SSID is izzy, the channel is 11.")
     page = shown(browser, "?q=WiFi+problem")
     assert "Router and network" in page
-    assert re.search(r"match \d{1,3} %", page)
+    assert re.search(r"match \d{1,3}%", page)
 
 
 def test_a_search_without_a_match_says_so(alice: User, browser: Client, note: MakeNote) -> None:

@@ -66,9 +66,9 @@ def test_the_page_shows_what_waits_why_and_what_would_change(
     )
     memory_submit(user_id=bob.pk, content="Bob's secret", provenance=FOREIGN)
     page = shown(browser)
-    assert "The user lives in Oslo." in page
+    assert "Lives in Oslo." in page
     assert "from an untrusted source" in page
-    assert "plays <del>chess</del><ins>go</ins> on" in page
+    assert "Plays <del>chess</del><ins>go</ins> on" in page
     assert "Bob's secret" not in page
 
 

@@ -5,13 +5,13 @@ from typing import Any
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.memory.file_forms import FileForm
-from apps.memory.files.texts import human_size
 from apps.memory.history.versions import steps_of
 from apps.memory.models import MemoryFile
 from apps.memory.selectors.files import file_get, file_history, files_in
@@ -150,7 +150,7 @@ def _present(request: SignedInRequest, file_id: str) -> MemoryFile:
 
 
 def _row(file: MemoryFile) -> dict[str, Any]:
-    return {"file": file, "size": human_size(file.size)}
+    return {"file": file, "size": filesizeformat(file.size)}
 
 
 def _card(request: SignedInRequest, file: MemoryFile, *, opened: bool = False) -> HttpResponse:

@@ -50,7 +50,8 @@ export class ChatPage {
     this.#afterChange();
     this.links.mark(state.conversation);
     this.around.showTitle(this.state);
-    this.scroll.toEnd();
+    if (state.turns.length > 0) this.scroll.toEnd();
+    else this.scroll.toStart();
   }
 
   /** Opens another conversation (null: a new one) without loading the page again. */

@@ -3,6 +3,7 @@ const NEAR = 80;
 
 export class ScrollKeeper {
   #following = true;
+  #atStart = false;
   #lastTop = 0;
 
   constructor(scroller, content, button) {
@@ -30,12 +31,22 @@ export class ScrollKeeper {
   }
 
   toEnd({ smooth = false } = {}) {
+    this.#atStart = false;
     this.#following = true;
     if (smooth && !window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
       this.scroller.scrollTo({ top: this.scroller.scrollHeight, behavior: "smooth" });
     } else {
       this.#jump();
     }
+    this.#showButton();
+  }
+
+  /** Where nothing has been said yet, the page is read from its top. */
+  toStart() {
+    this.#atStart = true;
+    this.#following = false;
+    this.scroller.scrollTop = 0;
+    this.#lastTop = 0;
     this.#showButton();
   }
 
@@ -58,6 +69,7 @@ export class ScrollKeeper {
   /** Scrolling up is the reader's doing; being near the end again takes the reader along. */
   #onScroll() {
     const { scrollTop } = this.scroller;
+    if (this.#atStart) return;
     if (this.#distance() < NEAR) this.#following = scrollTop >= this.#lastTop || this.#distance() < 2;
     else if (scrollTop < this.#lastTop - 1) this.#following = false;
     this.#lastTop = scrollTop;
@@ -65,7 +77,7 @@ export class ScrollKeeper {
   }
 
   #showButton() {
-    if (this.#distance() < 2) this.#following = true;
-    this.button.hidden = this.#following || this.#distance() < NEAR;
+    if (this.#distance() < 2 && !this.#atStart) this.#following = true;
+    this.button.hidden = this.#following || this.#atStart || this.#distance() < NEAR;
   }
 }

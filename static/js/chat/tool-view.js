@@ -79,7 +79,7 @@ export class ToolView {
 
   #renderBody() {
     const call = this.#call;
-    const parts = readable(call) ?? [toolName(call), ...inputRows(call.input), ...outcome(call)];
+    const parts = readable(call) ?? [...capabilityPage(call), ...inputRows(call.input), ...outcome(call)];
     if (call.isError && call.result) parts.push(section(notRun(call) ? "Not done" : "Error", notRun(call) ?? pretty(call.result), !notRun(call)));
     const note = noteOf(call);
     if (note && !this.#note) {
@@ -106,7 +106,13 @@ export class ToolView {
 function readable(call) {
   if (isDeep(call)) return deepParts(call);
   if (isFile(call)) return fileParts(call);
-  return webParts(call) ?? foundParts(call) ?? noteParts(call);
+  return webParts(call) ?? foundParts(call) ?? noteParts(call) ?? wishParts(call);
+}
+
+/** What was to be built; how that goes is on the card of the build. */
+function wishParts(call) {
+  if (call.name !== "request_capability" || call.isError || typeof call.input.description !== "string") return null;
+  return [h("p", {}, call.input.description)];
 }
 
 /** A note that was written or deleted is on its card; what is left to tell is how it is sorted. */
@@ -116,11 +122,11 @@ function noteParts(call) {
   return Object.keys(sorted).length > 0 ? inputRows(sorted) : [];
 }
 
-/** A capability leads to its page; a tool of Izzy's own has a name that programs know it by. */
-function toolName(call) {
-  if (!call.name.startsWith("cap_")) return h("p", { class: "tool-name" }, h("code", {}, call.name));
+/** The way from a run to the capability's own page. */
+function capabilityPage(call) {
+  if (!call.name.startsWith("cap_")) return [];
   const name = call.name.slice(4);
-  return h("p", { class: "tool-name" }, h("a", { href: `/capabilities/${encodeURIComponent(name)}/` }, `Open ${name}`));
+  return [h("p", {}, h("a", { href: `/capabilities/${encodeURIComponent(name)}/` }, `Open ${name}`))];
 }
 
 /** How far a run is only matters until it has ended; what it printed stays. */

@@ -1,0 +1,166 @@
+"""Every page that the site has, filled with a row of everything and empty, on a narrow phone in the dark and on a wide
+screen in the light. The addresses come from the URL resolver, so that a new page is looked at as well."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, StorageState
+
+from tests.browser.audit import AUDIT
+from tests.browser.conftest import PHONE, add_user
+from tests.browser.server import Server
+from tests.site.belongings import SECRET, TOOL
+from tests.site.routes import all_routes
+
+NARROW: dict[str, Any] = PHONE | {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"}
+WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"}
+FILL = """
+import json
+from apps.accounts.models import User
+from tests.site.belongings import make_belongings
+hers = make_belongings(User.objects.get(username="{name}"))
+print("IDS", json.dumps({{name: str(getattr(hers, name)) for name in hers.__dataclass_fields__ if name != "owner"}}))
+"""
+LOOKS: dict[str, list[str]] = {
+    "memory/": ["?q=shellfish", "?status=deleted"],
+    "memory/quality/": ["?show=duplicates", "?show=contradictions", "?show=unused"],
+    "memory/merge/": ["?notes={note}&notes={waiting_note}"],
+    "usage/": ["?days=7"],
+    "builds/": ["?state=failed", "?state=queued"],
+    "builds/new/": [f"?capability={TOOL}", f"?capability={TOOL}&execution={{execution}}"],
+    "capabilities/<str:capability>/versions/": ["?compare=2"],
+    "settings/secrets/": [f"?name={SECRET}"],
+}
+"""What else a page shows, by what is asked of it."""
+NOT_OURS = ("api/", "admin/")
+
+
+@pytest.fixture(scope="module")
+def rich(server: Server, owner: StorageState) -> tuple[StorageState, dict[str, str]]:
+    """A user who owns a row of everything, and the ids of it."""
+    state = add_user(server, owner, "wealthy")
+    said = server.manage("shell", "-v", "0", "-c", FILL.format(name="wealthy"))
+    found = re.search(r"^IDS (.*)$", said, flags=re.MULTILINE)
+    assert found, said
+    ids: dict[str, str] = json.loads(found[1])
+    return state, ids
+
+
+@pytest.fixture(scope="module")
+def poor(server: Server, owner: StorageState) -> StorageState:
+    return add_user(server, owner, "newcomer")
+
+
+def parameters(ids: dict[str, str]) -> dict[str, str]:
+    own = {"memory_id": ids["note"], "edge_id": ids["edge"], "conversation_id": ids["conversation"]}
+    more = {"file_id": ids["file"], "receipt_id": ids["receipt"], "execution_id": ids["execution"]}
+    rest = {
+        "build_id": ids["build"],
+        "capability": TOOL,
+        "secret": SECRET,
+        "pk": ids["token"],
+        "name": "model",
+    }
+    return own | more | rest
+
+
+def pages(server: Server, state: StorageState, ids: dict[str, str] | None) -> list[str]:
+    """The addresses that answer a signed-in user with a whole page; without `ids` those that need none."""
+    cookies = {cookie["name"]: cookie["value"] for cookie in state["cookies"]}
+    found = []
+    with httpx.Client(base_url=server.url, cookies=cookies, timeout=30) as client:
+        for route in all_routes():
+            if route.path.startswith(NOT_OURS) or (route.parameters and ids is None):
+                continue
+            base = route.url(parameters(ids) if ids else {})
+            for look in ["", *LOOKS.get(route.path, [])]:
+                url = base + look.format(**(ids or {}))
+                answer = client.get(url)
+                kind = answer.headers.get("content-type", "")
+                if answer.status_code == 200 and kind.startswith("text/html") and "<html" in answer.text:
+                    found.append(url)
+                if ids is None:
+                    break
+    return found
+
+
+def problems(page: Page, server: Server, urls: list[str]) -> list[str]:
+    found = []
+    for url in urls:
+        page.goto(server.url + url)
+        found += [f"{url}: {wrong}" for wrong in page.evaluate(AUDIT)]
+    return found
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("look", [NARROW, WIDE], ids=["narrow-dark", "wide-light"])
+def test_every_page_with_something_on_it(
+    look: dict[str, Any],
+    server: Server,
+    rich: tuple[StorageState, dict[str, str]],
+    open_page: Callable[..., Page],
+) -> None:
+    state, ids = rich
+    urls = pages(server, state, ids)
+    for wanted in (
+        "/purge/",
+        "/log/",
+        "/versions/",
+        "/runs/",
+        "/memory/purges/0",
+        "/builds/0",
+        "/c/0",
+        "/usage/",
+    ):
+        assert any(wanted in url for url in urls), f"{wanted} is not among {urls}"
+    page = open_page(server.url, state=state, **look)
+    assert problems(page, server, urls) == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("look", [NARROW, WIDE], ids=["narrow-dark", "wide-light"])
+def test_every_page_of_somebody_who_has_nothing_yet(
+    look: dict[str, Any], server: Server, poor: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=poor, **look)
+    assert problems(page, server, pages(server, poor, None)) == []
+
+
+@pytest.mark.timeout(600)
+def test_the_pages_of_the_superuser(
+    server: Server, owner: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=owner, **NARROW)
+    own = ["/settings/", "/settings/users/", "/settings/instance/"]
+    assert problems(page, server, own) == []
+
+
+BAD = """<!doctype html><title> </title><main class="main-scroll" style="overflow: auto"><h2>No first</h2>
+<p style="color: #999; background: #fff">Hard to read</p><button></button><input name="q"><div id="a"></div><div id="a"></div>
+<label for="gone">x</label><div style="width: 3000px">wide</div></main>"""
+
+
+def test_the_look_sees_what_is_wrong(browser: Browser) -> None:
+    """Without this, a page could pass because nothing is looked at."""
+    page = browser.new_page()
+    page.set_content(BAD)
+    found = "\n".join(page.evaluate(AUDIT))
+    page.close()
+    for wrong in (
+        "no title", "no language", "0 first headings", "no name: <button>", "no label: <input>  q", "2 times #a",
+        "for leads nowhere: #gone", "contrast 2.85: <p> Hard to read", "px too wide",
+    ):  # fmt: skip
+        assert wrong in found, f"{wrong} is not in\n{found}"
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/no-such-page/"])
+def test_the_pages_for_everybody(
+    path: str, server: Server, open_page: Callable[..., Page], watch: Any
+) -> None:
+    watch.allowed.append("404")
+    page = open_page(server.url, **NARROW)
+    assert problems(page, server, [path]) == []
