@@ -182,3 +182,15 @@ def test_the_list_shows_what_held_then(alice: User, note: MakeNote, client: Clie
     assert listed(timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon.", "The user works in a bakery."]
     assert listed(timezone.now() - 20 * DAY) == []
     assert client.get("/api/v1/memories/", {"as_of": "soon"}).status_code == 400
+
+
+def test_a_text_changed_before_it_holds_is_not_found_before_it_does(alice: User, note: MakeNote) -> None:
+    later = timezone.now() + DAY
+    made = note(alice, "The user lives in Lisbon.", valid_from=later)
+    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.")
+    assert texts_at(alice, "lives", timezone.now()) == []
+    assert texts_at(alice, "lives", later + DAY) == ["The user lives in Oslo."]
+    services.memory_update(
+        user_id=alice.pk, memory_id=made.pk, content="The user lives in Rome.", valid_from=None
+    )
+    assert texts_at(alice, "lives", timezone.now()) == ["The user lives in Rome."]

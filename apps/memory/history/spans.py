@@ -42,12 +42,14 @@ def spans_of(note: Memory, revisions: Sequence[MemoryRevision]) -> list[Span]:
         if place == len(revisions):
             spans.append(Span(text, start, None, shown))
         elif states[place + 1][0] != text:
-            own = states[place + 1][2]
-            end = (
-                own if own is not None and own != valid_from and own > start else revisions[place].created_at
-            )
-            spans.append(Span(text, start, end, shown))
-            start, shown = end, False
+            own, changed = states[place + 1][2], revisions[place].created_at
+            end = own if own is not None and own != valid_from and own > start else changed
+            if end > start:
+                spans.append(Span(text, start, end, shown))
+                start = end
+            else:  # it was to hold from a time ahead, and never did
+                start = own or end
+            shown = False
         elif states[place + 1][2] != valid_from:
             start = states[place + 1][2] or (spans[-1].end if spans else None) or note.created_at
     return spans
