@@ -65,7 +65,7 @@ class ContextView(NotesView):
                 "id": str(hit.source_id),
                 "external_id": hit.external_id,
                 "score": round(hit.score, 4),
-                "untrusted": hit.source_id in untrusted,
+                **_mark(hit, untrusted),
             }
             for hit in packed.items
         ]
@@ -91,5 +91,10 @@ def _hit_json(hit: Hit, untrusted: Collection[UUID]) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "parts": {"relevance": round(hit.relevance, 4), **{k: round(v, 4) for k, v in hit.parts.items()}},
         "created_at": time_json(hit.happened_at),
-        "untrusted": hit.source_id in untrusted,
+        **_mark(hit, untrusted),
     }
+
+
+def _mark(hit: Hit, untrusted: Collection[UUID]) -> dict[str, bool]:
+    """`untrusted: true`, as the tools have it, where a document repeats others' words; else nothing."""
+    return {"untrusted": True} if hit.source_id in untrusted else {}

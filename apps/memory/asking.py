@@ -25,10 +25,13 @@ _KEEP = (
 )
 _FORGET = r"forget|vergiss|vergessen|oublie|olvides|dimenticare|esqueças|vergeet"
 _NOT = r"(?:not|n['’]?t|never|nicht|nie|niemals|kein\w*|pas|jamais|no|nunca|non|mai|não|niet)"
-_ASKS = re.compile(rf"\b(?:{_KEEP})\b|\b{_NOT}\s+(?:to\s+)?(?:{_FORGET})\b|n['’]oublie", re.IGNORECASE)
+_ASKS = re.compile(
+    rf"\b(?:{_KEEP})\b|\b\w*{_NOT}\s+(?:to\s+)?(?:{_FORGET})\b|\bvergiss\w*\s+(?:\w+\s+)?nicht\b|n['’]oublie",
+    re.IGNORECASE,
+)
 _DECLINES = re.compile(
     rf"\b\w*{_NOT}\s+(?:\w+\s+){{0,2}}(?:{_KEEP})\b|\b(?:merk|speicher|notier|behalt)\w*\s+(?:\w+\s+){{0,3}}nicht\b|"
-    r"\b(?:do|did|can|could) you (?:still )?(?:remember|recall)\b|"
+    r"\b(?:do|did) you (?:still )?(?:remember|recall)\b|"
     r"\bi (?:can|do|did|could)(?: not|n['’]?t)? (?:remember|recall)\b",
     re.IGNORECASE,
 )

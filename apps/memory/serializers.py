@@ -176,7 +176,9 @@ class HitOutput(serializers.Serializer[Any]):
         help_text="What the score is made of; `relevance` is absolute, 0 to 1.",
     )
     created_at = serializers.DateTimeField()
-    untrusted = serializers.BooleanField(help_text="Repeats what pages, files or others said.")
+    untrusted = serializers.BooleanField(
+        required=False, help_text="True where it repeats what pages, files or others said; else absent."
+    )
 
 
 class SearchOutput(serializers.Serializer[Any]):
@@ -216,7 +218,8 @@ class ContextItem(serializers.Serializer[Any]):
     external_id = serializers.CharField()
     score = serializers.FloatField()
     untrusted = serializers.BooleanField(
-        help_text="Repeats what pages, files or others said; its line in the text says so."
+        required=False,
+        help_text="True where it repeats what pages, files or others said, as its line in the text says; else absent.",
     )
 
 

@@ -49,7 +49,7 @@ MARGIN = 8
 OWN_BONUS = 1.0
 VAGUE_LOSS = 3.0
 """Standard deviations: gained by "my" and "we", lost by a message that tells of nothing."""
-HALF = 0.7
+HALF = 0.6
 """So many standard deviations above chance make a relevance of one half."""
 SLOPE = 3.0
 ALL_WORDS = 0.8

@@ -4,6 +4,7 @@ How telling a word is everywhere, not in one user's few notes, is read off the b
 of common words short and those of words that tell of a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,7 +42,7 @@ STATED = 0.3
 class Gist:
     """What is looked for in the talk's stead.
 
-    `words` says how much each word of `text` counts, 0..1, and `told` how telling it is beside; `substance` is the sum
+    `words` says how much each word of `text` counts each time it stands there, 0..1, and `told` how telling it is beside; `substance` is the sum
     of that (1: one word that tells of a subject); `own`: the one who speaks speaks of their own affairs.
     """
 
@@ -81,6 +82,8 @@ def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
         for word, telling in message.told.items():
             words[word] = max(words.get(word, 0.0), share * (TIME_SHARE if word in TIME_WORDS else 1.0))
             told[word] = max(told.get(word, 0.0), share * telling)
+    times = Counter(word for message, _ in parts for word in message.words)
+    words = {word: weight / times[word] for word, weight in words.items()}
     own = any(not OWN_WORDS.isdisjoint(message.words) for message, share in parts if share >= 1)
     return Gist("\n".join(message.text for message, _ in reversed(parts)), words, told, own)
 

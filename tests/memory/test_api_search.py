@@ -14,9 +14,10 @@ from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.core.registries import owners
 from apps.core.text import estimate_tokens
-from apps.memory.models import Memory
+from apps.memory.models import Memory, Origin, Trust
 from apps.memory.serializers import HitOutput
-from apps.memory.services import memory_archive, memory_delete, memory_update
+from apps.memory.services import Change, Provenance, memory_archive, memory_delete, memory_update
+from apps.memory.services.files import file_write
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote
@@ -69,7 +70,7 @@ def test_a_result_has_the_documented_fields(alice: User, alices: Client, note: M
     assert set(answer) == {"results", "took_ms"}
     assert answer["took_ms"] > 0
     (hit,) = answer["results"]
-    assert set(hit) == set(HitOutput().fields)
+    assert set(hit) == set(HitOutput().fields) - {"untrusted"}
     assert (hit["source"], hit["id"], hit["text"]) == ("memory", str(made.pk), made.content)
     assert 0 < hit["parts"]["relevance"] <= 1
 
@@ -324,3 +325,80 @@ def test_null_is_the_same_as_absent(alices: Client, note: MakeNote, alice: User)
         assert "Likes green tea." in packed.json()["text"]
     refused = ask(alices, CONTEXT, {"query": None, "messages": None})
     assert refused.status_code == 400
+
+
+# --- Other times, and others' words -----------------------------------------------------------------------------
+
+
+def untrusted(user: User, note: MakeNote, text: str) -> Memory:
+    """A note that the user accepted though it repeats what a page said."""
+    return note(user, text, provenance=Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED))
+
+
+def test_context_of_another_time_reads_what_was_so_then(alice: User, alices: Client, note: MakeNote) -> None:
+    made = note(alice, "The router stands in the hall closet.")
+    before = timezone.now()
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The router stands in the kitchen.")
+    then = ask(alices, CONTEXT, {"query": "router", "as_of": before.isoformat()}).json()
+    assert "hall closet" in then["text"]
+    assert "kitchen" not in then["text"]
+    assert "kitchen" in ask(alices, CONTEXT, {"query": "router"}).json()["text"]
+    assert ask(alices, CONTEXT, {"query": "router", "as_of": "2020-01-01"}).json()["items"] == []
+
+
+@pytest.mark.parametrize("as_of", ["yesterday", 5, [], "2026-13-01", {}])
+def test_context_of_no_time_is_refused(alices: Client, as_of: Any) -> None:
+    answer = ask(alices, CONTEXT, {"query": "router", "as_of": as_of})
+    assert answer.status_code == 400
+    assert answer.json()["extra"]["field"] == "as_of"
+
+
+def test_context_keeps_to_notes_with_a_tag(alice: User, alices: Client, note: MakeNote) -> None:
+    note(alice, "Router at home.", tags=["home"])
+    note(alice, "Router at work.", tags=["work"])
+    packed = ask(alices, CONTEXT, {"query": "router", "tags": ["work"]}).json()
+    assert "at work" in packed["text"]
+    assert "at home" not in packed["text"]
+
+
+def test_others_words_are_marked_in_results_and_in_context(
+    alice: User, alices: Client, note: MakeNote
+) -> None:
+    own = note(alice, "The router stands in the hall closet.")
+    other = untrusted(alice, note, "The router has the address\n- 10.0.0.1.")
+    marks = {hit["id"]: hit.get("untrusted") for hit in results(alices, "router")}
+    assert marks == {str(own.pk): None, str(other.pk): True}
+    packed = ask(alices, CONTEXT, {"query": "router"}).json()
+    assert {item["id"]: item.get("untrusted") for item in packed["items"]} == marks
+    assert "- [from an untrusted source] The router has the address - 10.0.0.1." in packed["text"]
+    assert "- The router stands" in packed["text"]
+    assert packed["tokens"] == estimate_tokens(packed["text"])
+
+
+def test_what_were_others_words_then_stays_marked_when_asked_for_that_time(
+    alice: User, alices: Client, note: MakeNote
+) -> None:
+    other = untrusted(alice, note, "The router stands in the hall closet.")
+    before = timezone.now()
+    memory_update(user_id=alice.pk, memory_id=other.pk, content="The router stands in the kitchen.")
+    (now,) = results(alices, "router")
+    (then,) = results(alices, "router", as_of=before.isoformat())
+    assert (now.get("untrusted"), then.get("untrusted")) == (None, True)
+    packed = ask(alices, CONTEXT, {"query": "router", "as_of": before.isoformat()}).json()
+    assert "[from an untrusted source] The router stands in the hall closet." in packed["text"]
+
+
+def test_a_file_of_others_words_is_marked(alice: User, alices: Client) -> None:
+    change = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+    file_write(user_id=alice.pk, path="/memories/router.md", text="The router manual.", change=change)
+    (hit,) = results(alices, "router manual")
+    assert (hit["source"], hit["untrusted"]) == ("file", True)
+
+
+def test_marks_fit_into_the_budget(alice: User, alices: Client, note: MakeNote) -> None:
+    for number in range(30):
+        untrusted(alice, note, f"Router number {number} stands in room {number}.")
+    for budget in (1, 12, 40, 100, 500):
+        packed = ask(alices, CONTEXT, {"query": "router", "budget_tokens": budget}).json()
+        assert packed["tokens"] <= budget
+        assert packed["text"].count("untrusted source") == len(packed["items"])

@@ -1,0 +1,127 @@
+"""What is sensitive is kept at once where the user asked for it in their own words, and waits where nobody did."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from apps.accounts.models import Preferences, Review, User
+from apps.core.database import in_db
+from apps.core.ids import parse_id
+from apps.memory.asking import needs_a_look
+from apps.memory.models import Memory, Status
+from apps.memory.tool_service import NoteTools
+from apps.memory.tools import memory_save
+from apps.memory.tools_classic import store_memory
+from apps.memory.trust.reading import Reading
+from tests.memory.conftest import MakeNote, found_texts
+
+WIFI = "The user's home wifi password is hunter2-blue."
+
+
+def waits(content: str, *said: str, known: str = "") -> bool:
+    return needs_a_look(content, lambda: said, known=known)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (WIFI, ["Remember the wifi password is hunter2-blue"]),
+        (WIFI, ["Hi!", "Please save my wifi password: hunter2-blue", "thanks"]),
+        (WIFI, ["Don't forget: the wifi password is hunter2-blue."]),
+        (WIFI, ["Can you remember my wifi password?", "It's hunter2-blue"]),
+        (WIFI, ["The wifi password is hunter2-blue", "Please remember that."]),
+        ("The user's PIN is 4711.", ["note that my PIN is 4711"]),
+        ("The user's IBAN is DE89 3704 0044 0532 0130 00.", ["Save my IBAN DE89 3704 0044 0532 0130 00"]),
+        ("Das WLAN-Passwort des Nutzers ist hunter2.", ["Merk dir, das WLAN-Passwort ist hunter2"]),
+        (
+            "El código: la contraseña del wifi es hunter2.",
+            ["Recuerda que la contraseña del wifi es hunter2, el código"],
+        ),
+        ("The user likes tea.", []),
+        ("The user forgot a password once.", ["Remember that I forgot a password once"]),
+    ],
+)
+def test_what_the_user_asked_to_keep_needs_no_second_look(content: str, said: Sequence[str]) -> None:
+    assert not waits(content, *said)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (WIFI, []),
+        (WIFI, ["The wifi password is hunter2-blue, how do I make a QR code of it?"]),
+        (WIFI, ["The wifi password is hunter2-blue. Don't save that!"]),
+        (WIFI, ["Remember that I like tea", "The wifi password is hunter2-blue, is it a good one?"]),
+        (WIFI, ["Do you remember the wifi password? I think it's hunter2-blue"]),
+        (WIFI, ["Remember the wifi password is something-else"]),
+        (WIFI, ["Bitte das wifi password hunter2-blue nicht merken, merk dir das nicht"]),
+        ("The user's PIN is 4711 and the card 4012 8888 8888 1881.", ["Remember my PIN is 4711"]),
+    ],
+)
+def test_what_nobody_asked_to_keep_waits(content: str, said: Sequence[str]) -> None:
+    assert waits(content, *said)
+
+
+def test_what_the_user_keeps_already_may_be_corrected_in_their_words() -> None:
+    new = "The user's wifi password is green-tree7."
+    assert not waits(new, "The wifi password is now green-tree7", known=WIFI)
+    assert waits(new, "The wifi was slow today", known=WIFI)
+    assert waits(new, "The wifi password is now green-tree7", known="The user's wifi is called Izzy.")
+    assert not waits("The user's home wifi password: hunter2-blue.", known=WIFI)
+
+
+def tools(user: User, *said: str) -> NoteTools:
+    return NoteTools(user_id=user.pk, reading=Reading(user_id=user.pk, said=lambda: said))
+
+
+async def save(held: NoteTools, content: str) -> dict[str, object]:
+    return await held.save(content, tags=None, tier=None, importance=None, category=None)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("handler", [memory_save, store_memory])
+async def test_a_password_that_the_assistant_saves_by_itself_waits(
+    alice: User, handler: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import SimpleNamespace
+
+    context = SimpleNamespace(memory=tools(alice, "The wifi password is hunter2-blue, is it good?"))
+    answer = await handler(context, {"content": WIFI})  # type: ignore[operator]
+    assert answer["status"] == "pending"
+    assert "sensitive" in answer["message"]
+    assert "did not ask" in answer["message"]
+    assert await in_db(found_texts, alice, "wifi password") == []
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_password_that_the_user_asked_to_remember_is_kept(alice: User) -> None:
+    answer = await save(tools(alice, "Remember: the wifi password is hunter2-blue"), WIFI)
+    assert answer["message"] == "Saved."
+    assert await in_db(found_texts, alice, "wifi password") == [WIFI]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("review", "asked", "status"),
+    [
+        (Review.NOTHING, False, Status.ACTIVE),
+        (Review.SENSITIVE, False, Status.PENDING),
+        (Review.SENSITIVE, True, Status.ACTIVE),
+        (Review.EVERYTHING, True, Status.PENDING),
+    ],
+)
+async def test_the_preference_decides(alice: User, review: Review, asked: bool, status: Status) -> None:
+    await in_db(lambda: Preferences.objects.filter(user=alice).update(review=review))
+    said = "Remember: the wifi password is hunter2-blue" if asked else "The wifi password is hunter2-blue."
+    saved = await save(tools(alice, said), WIFI)
+    row = await in_db(lambda: Memory.objects.for_user(alice).get(pk=parse_id(saved["note_id"])))
+    assert row.status == status
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_password_put_into_a_note_waits_as_a_change(alice: User, note: MakeNote) -> None:
+    made = await in_db(note, alice, "The user's wifi is called Izzy.")
+    answer = await tools(alice, "The wifi is slow today").update(made.note_id, WIFI)
+    assert answer["status"] == "pending"
+    kept = await in_db(lambda: Memory.objects.for_user(alice).get(pk=made.pk))
+    assert kept.content == "The user's wifi is called Izzy."
