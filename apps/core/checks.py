@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from apps.core.addresses import AddressRefused, private_hosts
+from apps.core.database import database_file
 from apps.core.database_errors import NOT_SET_UP, Trouble, explain
 from apps.core.health import CheckResult
 from apps.core.stale import stale_message
@@ -57,7 +58,7 @@ def check_database() -> CheckResult:
 
 def unwritable_place() -> Path | None:
     """The data directory or the database file, where this user may not write it."""
-    folder, file = Path(settings.IZZY_DATA_DIR), Path(settings.DATABASES["default"]["NAME"])
+    folder, file = Path(settings.IZZY_DATA_DIR), database_file()
     places = [folder, file] if file.exists() else [folder]
     return next((place for place in places if not os.access(place, os.W_OK)), None)
 
@@ -124,7 +125,7 @@ def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
 @register(IZZY)
 def open_data_directory(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Where the operator made the folder, it may be open to others."""
-    folder, file = Path(settings.IZZY_DATA_DIR), Path(settings.DATABASES["default"]["NAME"])
+    folder, file = Path(settings.IZZY_DATA_DIR), database_file()
     try:
         is_open = folder.stat().st_mode & stat.S_IXOTH and file.stat().st_mode & stat.S_IROTH
     except OSError:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -20,6 +21,10 @@ CONNECTION_SECONDS = 60.0
 
 _local = threading.local()
 _generation = 0
+
+
+def database_file() -> Path:
+    return Path(str(settings.DATABASES["default"]["NAME"]))
 
 
 async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -25,7 +25,7 @@ def stale_tables() -> list[str]:
                 column.name: column
                 for column in connection.introspection.get_table_description(cursor, options.db_table)
             }
-            wanted = {field.column for field in options.local_concrete_fields}
+            wanted = {field.column for field in options.local_concrete_fields if field.column}
             found += [f"{options.db_table}: no column {name}" for name in sorted(wanted - columns.keys())]
             found += [
                 f"{options.db_table}: a column {name} too many"

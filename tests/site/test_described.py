@@ -67,7 +67,8 @@ CALLS: list[Call] = [
 @cache
 def description() -> dict[str, Any]:
     described: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    return json.loads(json.dumps(described))
+    plain: dict[str, Any] = json.loads(json.dumps(described))
+    return plain
 
 
 def operations(path: str) -> dict[str, Any]:

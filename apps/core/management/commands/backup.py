@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from apps.core.database import database_file
+
 KEYS = ("secret_key", "secrets_key")
 CACHES = ("sandbox",)
 """Folders of the data directory that Izzy makes again by itself."""
@@ -51,10 +53,6 @@ class Command(BaseCommand):
             self.stdout.write(
                 "It holds the keys that open stored secrets: keep it where only you can read it."
             )
-
-
-def database_file() -> Path:
-    return Path(settings.DATABASES["default"]["NAME"])
 
 
 def refuse(data: Path, folder: Path, database: Path) -> None:

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
 from apps.core.checks import IZZY, check_data_directory, check_disk
+from apps.core.database import database_file
 from apps.core.registries import console_notes
 from apps.core.stale import stale_message
 from apps.core.supervisor import Supervisor
@@ -90,7 +91,7 @@ def answers(host: str, port: int) -> bool:
 
 def update_database() -> None:
     """Make the database or bring it up to date. Raises CommandError where it is not this version's all the same."""
-    file = Path(settings.DATABASES["default"]["NAME"])
+    file = database_file()
     if not file.exists():
         # SQLite would let everybody read it who gets into the folder; what it makes beside it is as this is.
         file.touch(mode=0o600)
