@@ -17,7 +17,6 @@ from . import services
 from .asking import needs_a_look
 from .deep import Asked, deep_memory
 from .fields import clean_category, clean_time
-from .fragments import fragment_json, with_hint
 from .models import Origin, Status, Trust
 from .searching import NOTES, notes_search, untrusted_among
 from .selectors import (
@@ -29,7 +28,8 @@ from .selectors import (
     texts_at,
 )
 from .services import BY_ASSISTANT, Change, Provenance
-from .tool_answers import near_json, note_json, said_json, waits, written
+from .tool_answers import fragment_json, near_json, note_json, said_json, waits, with_hint
+from .trust.grounding import telling_text
 from .trust.reading import Reading
 
 MAX_QUERY_CHARS = 10_000
@@ -102,7 +102,7 @@ class NoteTools:
         return await in_db(self._save, content, {name: it for name, it in given.items() if it is not None})
 
     def _save(self, content: str, fields: dict[str, Any]) -> dict[str, Any]:
-        words = written(content, fields)
+        words = telling_text(content, fields)
         provenance = Provenance(
             origin=Origin.ASSISTANT,
             trust=self.reading.trust_of(words),

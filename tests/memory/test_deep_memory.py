@@ -12,7 +12,6 @@ from apps.agent.models import ModelCall
 from apps.core.database import in_db
 from apps.core.errors import IzzyError, Unavailable
 from apps.memory.deep import Asked, asking, deep_memory, gathering
-from apps.memory.fragments import UNTRUSTED_HINT
 from apps.memory.models import Memory, MemoryEdge, Origin, Trust
 from apps.memory.searching import NOTES
 from apps.memory.selectors import memory_recall
@@ -24,6 +23,7 @@ from apps.memory.services import (
     memory_create,
     memory_delete,
 )
+from apps.memory.tool_answers import UNTRUSTED_HINT
 from apps.memory.tool_service import NoteTools
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote
