@@ -123,6 +123,7 @@ def transcript(build: Build) -> list[Step]:
     for call in rows.order_by("round", "position"):
         calls.setdefault(call.round, []).append(call)
     said = DialogueMessage.objects.for_user(build.user_id).filter(build=build, role="assistant")
+    said = said.exclude(stop_reason="max_rounds")  # the loop's own words to a chat's user
     return [
         Step(message.round, text_of(json.loads(message.blocks)), calls.get(message.round, []))
         for message in said.order_by("position")

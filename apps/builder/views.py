@@ -49,7 +49,7 @@ CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "comm
 def builds(request: SignedInRequest) -> HttpResponse:
     """The user's builds, newest first."""
     state = request.GET.get("state", "")
-    name = request.GET.get("name", "")[:48]
+    name = request.GET.get("name", "")
     name = name if NAME.fullmatch(name) else ""
     rows = builds_for(request.user.pk, state=state if state in State.values else "", name=name)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))

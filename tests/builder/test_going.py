@@ -2,22 +2,30 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
+from apps.agent.models import ToolCall
 from apps.builder.exporting import builds_export
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.selectors import builder_stats
+from apps.builder.selectors import build_usage, builder_stats
 from apps.builder.services.ending import build_end
+from apps.builder.services.pruning import transcripts_prune
 from apps.builder.services.queue import message_add
+from apps.capabilities.execution import capability_execute
 from apps.capabilities.services import capability_delete
 from apps.core.database import in_db
 from apps.memory.purge import memory_purge
 from apps.memory.services import memory_create
-from tests.builder.scripts import code, write
+from tests.builder.scripts import code, register, write
 from tests.builder.test_building import wish
 from tests.builder.waiting import until
 from tests.peers.anthropic_server import AnthropicServer
@@ -46,6 +54,52 @@ def test_an_account_goes_with_its_builds(alice: User, bob: User) -> None:
     kept = wish(bob)
     user_delete(user=alice)
     assert list(Build.objects.unscoped()) == [kept]
+
+
+async def test_the_steps_of_an_old_build_go_and_what_it_made_and_cost_stays(
+    alice: User,
+    model: AnthropicServer,
+    pool: BuildPool,
+    settings: Settings,
+    sign_in: Callable[[User], Client],
+) -> None:
+    settings.IZZY_BUILD_TRANSCRIPT_DAYS = 30
+    old, young = await in_db(wish, alice), await in_db(lambda: wish(alice, name="other_dice"))
+    model.fallback = lambda request: register() if len(request["messages"]) > 1 else write()
+    await pool.idle()
+    waiting = await in_db(lambda: wish(alice, name="third_dice"))
+    long_ago = timezone.now() - timedelta(days=31)
+    await in_db(
+        lambda: Build.objects.unscoped().filter(pk__in=[old.pk, waiting.pk]).update(created_at=long_ago)
+    )
+    await in_db(lambda: Build.objects.unscoped().filter(pk=old.pk).update(ended_at=long_ago))
+    before = await in_db(lambda: build_usage(old))
+    kept = await in_db(lambda: rows_of(young))
+
+    await in_db(transcripts_prune)
+
+    assert await in_db(lambda: rows_of(young)) == kept
+    assert await in_db(lambda: waiting.messages.count()) == 1
+    assert await in_db(lambda: rows_of(old)) == (0, 0)
+    assert await in_db(lambda: [row.type for row in old.messages.all()]) == ["complete"]
+    assert await in_db(lambda: build_usage(old)) == before
+    assert before.output_tokens > 0
+    run = await capability_execute(user_id=alice.pk, name="dice_roller", args={"count": 1, "sides": 6})
+    assert run.state == "ok"
+    client = await in_db(sign_in, alice)
+    page = (await in_db(lambda: client.get(f"/builds/{old.pk}/"))).content.decode()
+    assert "steps were removed after 30 days" in page
+    assert "/capabilities/dice_roller/versions/?compare=1#diff" in page
+    assert "Round 1" not in page
+    assert "tokens" in page
+    program = await in_db(lambda: client.get(f"/api/v1/builds/{old.pk}/").json())
+    assert (program["rounds"], program["state"], program["usage"]["calls"]) == ([], "done", 2)
+
+
+def rows_of(build: Build) -> tuple[int, int]:
+    """Messages of the talk with the model, and tool calls."""
+    calls = ToolCall.objects.unscoped().filter(turn_id=build.pk)
+    return DialogueMessage.objects.unscoped().filter(build=build).count(), calls.count()
 
 
 async def test_a_build_whose_capability_is_deleted_stops(

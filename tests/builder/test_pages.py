@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -12,12 +13,19 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.builder.models import Build, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
+from apps.builder.services.ending import build_end
 from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
-from apps.capabilities.models import Capability, Execution, Origin
-from apps.capabilities.services import capability_begin, capability_create
+from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin
+from apps.capabilities.services import (
+    capability_begin,
+    capability_create,
+    user_secret_set,
+    version_add,
+    version_tested,
+)
 from apps.core.database import in_db
-from tests.builder.scripts import DICE, SCHEMA, register, write
+from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, register, write
 from tests.builder.test_building import wish
 from tests.peers.anthropic_server import AnthropicServer
 
@@ -132,3 +140,78 @@ def a_build(user: User, name: str, *, state: State) -> Build:
     return Build.objects.create(
         user=user, capability=begun, name=name, description="d", state=state, runner="x", lease_until=later
     )
+
+
+def test_the_reason_of_a_failure_stands_on_the_card_alone(alice: User, sign_in: SignIn) -> None:
+    """The card reads it from the build's messages; without scripts the page says it instead."""
+    build = wish(alice)
+    build_end(build=build, state=State.FAILED, code="gave_up", reason="It needs a paid service.\nMore.")
+    page = sign_in(alice).get(f"/builds/{build.pk}/").content.decode()
+    assert page.count("It needs a paid service.") == 1
+    assert page.index("<noscript>") < page.index("It needs a paid service.") < page.index("</noscript>")
+    assert "It ended before anything was written." in page
+
+
+def test_the_builds_of_one_capability_are_called_so(alice: User, sign_in: SignIn) -> None:
+    mine, other = wish(alice), wish(alice, name="other_dice")
+    client = sign_in(alice)
+    page = client.get("/builds/?name=dice_roller").content.decode()
+    assert "Builds of" in page
+    assert f"/builds/{mine.pk}/" in page
+    assert f"/builds/{other.pk}/" not in page
+    assert "?state=failed&amp;name=dice_roller" in page
+    for odd in ("<script>", "a" * 5000, "\x00", "No such"):
+        answer = client.get("/builds/", {"name": odd})
+        assert answer.status_code == 200
+        assert "Builds of" not in answer.content.decode()
+
+
+def built_version(tool: Capability, **fields: Any) -> CapabilityVersion:
+    """What a build has handed in that asks for a host and a secret."""
+    draft = Draft(
+        description="Rolls dice.", input_schema=SCHEMA, main=DICE, examples=EXAMPLES, hosts=["a.example.org"], secrets=["DICE_KEY"]
+    )  # fmt: skip
+    return version_add(
+        user_id=tool.user_id, capability_id=tool.pk, draft=draft, origin=Origin.BUILDER, beside=True, **fields
+    )
+
+
+def test_a_new_version_that_asks_for_more_waits_beside_the_one_in_use(
+    alice: User, bob: User, dice: Capability, sign_in: SignIn
+) -> None:
+    waiting = built_version(dice)
+    client = sign_in(alice)
+    page = client.get("/capabilities/dice_roller/").content.decode()
+    assert "Version 2 asks for your permission" in page
+    assert "Version 1 stays in use until" in page
+    assert "not stored yet: add it" in page
+    assert "Make current" not in client.get("/capabilities/dice_roller/versions/").content.decode()
+    assert sign_in(bob).post("/capabilities/dice_roller/approve/", {"version": 2}).status_code == 404
+    for number in ("", "x", "-1", "3", "9" * 20):
+        client.post("/capabilities/dice_roller/approve/", {"version": number})
+        waiting.refresh_from_db(from_queryset=CapabilityVersion.objects.for_user(alice))
+        assert not waiting.is_approved
+
+    said = client.post("/capabilities/dice_roller/approve/", {"version": "2"}, follow=True).content.decode()
+    assert "Izzy runs its examples now" in said
+    assert "It needs a secret that is not stored" in said
+    user_secret_set(user_id=alice.pk, name="DICE_KEY", value="a-key-of-dice")
+    assert "Version 2 is being tested" in client.get("/capabilities/dice_roller/").content.decode()
+
+    version_tested(user_id=alice.pk, version_id=waiting.pk, failures=["Example 1: raised: no luck"])
+    page = client.get("/capabilities/dice_roller/").content.decode()
+    assert "Version 2 failed its test." in page
+    assert "Example 1: raised: no luck" in page
+    current = Capability.objects.for_user(alice).select_related("current").get().current
+    assert current is not None
+    assert current.number == 1
+
+
+def test_a_first_version_says_that_it_was_not_tested_yet(alice: User, sign_in: SignIn) -> None:
+    tool = capability_begin(user_id=alice.pk, name="dice_roller", description="Rolls.", input_schema=SCHEMA)
+    built_version(tool)
+    client = sign_in(alice)
+    assert "It was not tested with this yet" in client.get("/capabilities/dice_roller/").content.decode()
+    client.post("/capabilities/dice_roller/approve/", {"version": "1"})
+    page = client.get("/capabilities/dice_roller/").content.decode()
+    assert "Its examples are run as soon as it is there." in page
