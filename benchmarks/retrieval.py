@@ -97,6 +97,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
             entry["messages"] and "questions" in entry for entry in data
         ):
             raise CommandError(f"{path} must be a list of conversations with messages and questions.")
+        if not any(entry["questions"] for entry in data):
+            raise CommandError(f"{path} asks nothing: its conversations have no questions.")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandError(f"{path} is no such data set: {error}") from error
     return list(data)

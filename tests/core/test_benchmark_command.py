@@ -92,3 +92,13 @@ def test_a_row_must_fit_its_table() -> None:
 
 def test_what_only_supports_benchmarks_is_none() -> None:
     assert "report" not in benchmark.benchmark_names()
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
+    sums: Module, tmp_path: Path
+) -> None:
+    measured: list[dict[str, Any]] = []
+    sums.run = measured.append  # type: ignore[attr-defined]
+    with pytest.raises(CommandError, match="cannot be written"):
+        call_command("benchmark", "sums", "--json", str(tmp_path / "missing" / "figures.json"))
+    assert measured == []

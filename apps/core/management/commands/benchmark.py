@@ -49,6 +49,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         target = options.pop("json")
+        if target and target != "-":
+            try:
+                Path(target).touch()
+            except OSError as error:  # before the minutes that measuring takes, not after
+                raise CommandError(f"{target} cannot be written: {error.strerror}") from error
         report = load_benchmark(options["name"]).run(options)
         figures = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
         if target != "-":
