@@ -169,10 +169,7 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
     for _ in everywhere(server):
         assert not [hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]]
         assert post(server, "context/", {"query": f"the {WORD} eats"})["text"].count(WORD) == 0
-    eventually(
-        lambda: server.get(f"memory-purges/{receipt['id']}/")["disk"]["state"] == "done",
-        lambda: server.get(f"memory-purges/{receipt['id']}/"),
-    )
+    scrubbed(server, receipt)
     assert traces(server.folder, WORD, FORMER) == {}
     assert [row["content"] for row in server.get("memories/")["results"]] == [KEPT]
 

@@ -200,7 +200,7 @@ def test_one_word_in_a_long_text_is_shown_as_one_word() -> None:
 def test_very_long_texts_that_differ_all_over_are_replaced_as_a_whole() -> None:
     """Looking for what they share would take minutes."""
     old, new = "a\nb\n" * 20_000, "b\nc\n" * 20_000
-    assert [piece.kind for piece in text_diff(old, new)] == ["removed", "added"]
+    assert [piece.kind for piece in text_diff(old, new) if piece.text.strip()] == ["removed", "added"]
 
 
 def contradiction(user: User, note: MakeNote) -> tuple[Memory, Memory, MemoryEdge]:

@@ -30,25 +30,29 @@ def text_diff(old: str, new: str) -> list[Piece]:
 
     What both begin or end with is left out of the comparison, so an edit of a long text is shown word by word.
     """
+    head = _shared(old, new)
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    middle = old[head : len(old) - tail], new[head : len(new) - tail]
+    begins, ends = Piece("same", old[:head]), Piece("same", old[len(old) - tail :])
+    return _joined([begins, *_compared(*_tokens(*middle)), ends])
+
+
+def _shared(one: str, two: str) -> int:
+    """How many characters two texts begin with in common, up to the end of a word."""
+    low, high = 0, min(len(one), len(two))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == two[:middle] else (low, middle - 1)
+    return max(one.rfind(" ", 0, low), one.rfind("\n", 0, low)) + 1
+
+
+def _tokens(old: str, new: str) -> tuple[list[str], list[str]]:
+    """What is compared: words, else lines, else the texts as a whole."""
     for split in (_WORD, _LINE):
         before, after = (list(filter(None, split.findall(text))) for text in (old, new))
-        head = _alike(before, after)
-        tail = _alike(before[head:][::-1], after[head:][::-1])
-        middle = before[head : len(before) - tail], after[head : len(after) - tail]
-        if max(map(len, middle)) <= MAX_COMPARED:
-            break
-    else:
-        middle = ["".join(middle[0])], ["".join(middle[1])]
-    ends = "".join(before[:head]), "".join(before[len(before) - tail :])
-    return _joined([Piece("same", ends[0]), *_compared(*middle), Piece("same", ends[1])])
-
-
-def _alike(one: list[str], two: list[str]) -> int:
-    """How many tokens two texts have in common at their beginning."""
-    return next(
-        (place for place, (first, second) in enumerate(zip(one, two, strict=False)) if first != second),
-        min(len(one), len(two)),
-    )
+        if max(len(before), len(after)) <= MAX_COMPARED:
+            return before, after
+    return [old], [new]
 
 
 def _compared(before: list[str], after: list[str]) -> list[Piece]:
@@ -80,8 +84,17 @@ def _common(before: list[str], after: list[str]) -> list[tuple[int, int, int]]:
     """
     blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
     *runs, end = ((block.a, block.b, block.size) for block in blocks)
-    return [*(run for run in runs if _tells(before[run[0] : run[0] + run[2]])), end]
+    kept = [
+        run for run in runs if _tells(before[run[0] : run[0] + run[2]]) or _at_an_edge(run, before, after)
+    ]
+    return [*kept, end]
 
 
 def _tells(tokens: list[str]) -> bool:
     return any(token[0].isalnum() for token in tokens)
+
+
+def _at_an_edge(run: tuple[int, int, int], before: list[str], after: list[str]) -> bool:
+    """Whether a run begins or ends both."""
+    begins = run[0] == run[1] == 0
+    return begins or (run[0] + run[2] == len(before) and run[1] + run[2] == len(after))
