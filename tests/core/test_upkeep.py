@@ -13,6 +13,7 @@ from apps.core import checks, health, sweeps, worker
 from apps.core.checks import check_data_directory, check_database, check_disk, unsafe_settings
 from apps.core.health import CheckResult, register_check, run_check
 from apps.core.models import InstanceState
+from apps.core.registries import connection_tests
 from apps.core.sweeps import Sweep, register_sweep
 from apps.core.worker import SweepThread, beat, check_worker
 
@@ -105,6 +106,25 @@ def test_the_doctor_says_what_to_do_and_fails_where_something_essential_is_missi
     with pytest.raises(SystemExit) as caught:
         call_command("doctor")
     assert caught.value.code == 1
+
+
+def test_the_doctor_asks_the_model_only_where_it_is_told_to(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask() -> CheckResult:
+        asked.append("model")
+        return CheckResult(False, "The key is [wrong].", "Correct it")
+
+    monkeypatch.setattr(connection_tests, "_entries", {"model": ask})
+    call_command("doctor")
+    assert asked == []
+    call_command("doctor", "--connect")
+    assert asked == ["model"]
+    shown = capsys.readouterr().out
+    assert "asking: model" in shown
+    assert "[wrong]" in shown
 
 
 @pytest.mark.parametrize(

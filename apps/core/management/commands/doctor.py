@@ -11,13 +11,14 @@ from typing import Any
 import django
 from django.conf import settings
 from django.core.checks import ERROR, run_checks
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from apps.core.health import Check, CheckResult, checks, run_check
 from apps.core.management.commands.serve import shown_host
+from apps.core.registries import connection_tests
 
 ANSWER_SECONDS = 3.0
 
@@ -25,6 +26,13 @@ ANSWER_SECONDS = 3.0
 class Command(BaseCommand):
     help = "Looks at everything Izzy needs and says what to do. Ends with 1 where something essential is missing."
     requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--connect",
+            action="store_true",
+            help="also ask the model (for one token), the embedder and the search engine; up to a minute",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         console = Console()
@@ -34,7 +42,10 @@ class Command(BaseCommand):
         )
         table = Table("", "Part", "What is", "What to do")
         broken = False
-        for check in [*checks(), Check("address", check_address, essential=False)]:
+        wanted = [*checks(), Check("address", check_address, essential=False)]
+        if options["connect"]:
+            wanted += [Check(f"asking: {name}", ask, essential=False) for name, ask in connection_tests]
+        for check in wanted:
             result = run_check(check)
             broken = broken or (check.essential and not result.ok)
             mark = "[green]ok[/]" if result.ok else "[red]!![/]" if check.essential else "[yellow]--[/]"
