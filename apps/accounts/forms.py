@@ -50,6 +50,10 @@ class SignInForm(AuthenticationForm):
 
     username = username_field()
     password = password_field("Password")
+    error_messages = {
+        "invalid_login": "User name or password is wrong. Mind capital and small letters.",
+        "inactive": "This account is blocked.",
+    }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("label_suffix", "")

@@ -39,4 +39,4 @@ def connect_embedder() -> CheckResult:
         vector = embedder_for(settings.IZZY_EMBEDDER).embed_query("Is anybody there?")
     except IzzyError as error:
         return CheckResult(False, error.message)
-    return CheckResult(True, f"{settings.IZZY_EMBEDDER} answers with {len(vector)} dimensions.")
+    return CheckResult(True, f"The embedder {settings.IZZY_EMBEDDER} answers with {len(vector)} dimensions.")

@@ -77,6 +77,23 @@ def test_an_empty_chat_is_read_from_its_top(
     expect(page.get_by_role("button", name="Jump to latest")).to_be_hidden()
 
 
+def test_a_menu_that_was_open_leaves_nothing_behind_for_the_list_that_replaces_it(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    """The console's complaint about an inline style fails this test."""
+    page = open_page(server.url, state=someone)
+    Chat(page).say("remember that the boiler was serviced in May")
+    row = page.locator(".conversation").first
+    row.hover()
+    row.get_by_role("button").first.click()
+    expect(page.locator(".menu:popover-open")).to_be_visible()
+    page.keyboard.press("Escape")
+    with page.expect_response("**/conversations/?q=boiler*"):
+        page.get_by_role("searchbox", name="Search conversations").fill("boiler")
+    expect(page.locator(".conversation")).to_have_count(1)
+    page.wait_for_timeout(200)
+
+
 def test_the_drawer_opens_and_closes_on_a_phone(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:

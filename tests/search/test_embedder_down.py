@@ -111,6 +111,6 @@ def test_health_says_what_is_missing(alice: User, ollama: OllamaPeer, settings: 
 
 
 def test_the_button_of_the_instance_page_asks_the_embedder(ollama: OllamaPeer) -> None:
-    assert connect_embedder().message == "ollama:nomic-embed-text answers with 64 dimensions."
+    assert connect_embedder().message == "The embedder ollama:nomic-embed-text answers with 64 dimensions."
     ollama.mode = "broken"
     assert not connect_embedder().ok

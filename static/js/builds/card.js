@@ -40,6 +40,8 @@ export class BuildCard {
       this.history,
       this.foot,
     );
+    // Until it is known how the build stands, the card keeps its place and says nothing that may be wrong.
+    this.element.classList.add("build-unknown");
     this.#draw();
     this.refresh();
     // Who comes back from the page of secrets, or from another tab, finds the card as things are.
@@ -95,6 +97,7 @@ export class BuildCard {
 
   #draw() {
     const messages = this.#ordered();
+    if (this.#build || messages.length > 0) this.element.classList.remove("build-unknown");
     const { state } = this;
     const lines = linesOf(messages).filter((line) => !(this.whole && line.kind === "error"));
     this.element.dataset.state = state;
@@ -196,6 +199,7 @@ export class BuildCard {
   }
 
   #gone() {
+    this.element.classList.remove("build-unknown");
     this.gone = true;
     this.now.textContent = "This build was deleted.";
     this.now.hidden = false;

@@ -15,7 +15,12 @@ export function startMenus() {
     "beforetoggle",
     (event) => {
       const menu = event.target;
-      if (event.newState !== "open" || !menu.classList?.contains("menu")) return;
+      if (!menu.classList?.contains("menu")) return;
+      if (event.newState !== "open") {
+        // htmx carries attributes over to an element that comes in the menu's place, and the page allows no inline style.
+        menu.removeAttribute("style");
+        return;
+      }
       const button = document.querySelector(`[popovertarget="${CSS.escape(menu.id)}"]`);
       if (button) place(menu, button);
     },
