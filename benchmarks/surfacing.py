@@ -36,7 +36,6 @@ from benchmarks.report import Report, Section
 
 SMALL = (6, 12, 24)
 DRAWS = 6
-"""So many small collections of each size are drawn."""
 CANDIDATES = 40
 LEAST_RECALL, LEAST_PRECISION, MOST_NOISE = 0.6, 0.75, 0.05
 
@@ -120,18 +119,20 @@ class Holder:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--half", choices=["held-back", "tuning", "all"], default="held-back")
+    parser.add_argument("--limit", type=int, default=0, help="only so many messages of each kind")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="so many small collections of each size")
     parser.add_argument("--list", action="store_true", help="name what was missed and what was out of place")
 
 
 def run(options: dict[str, Any]) -> Report:
-    chosen = [said for said in messages() if options["half"] in ("all", _half(said))]
+    chosen = _chosen(options["half"], options["limit"])
     report = Report("surfacing", settings=_conditions(chosen, options))
     with scratch_database():
         fresh = _holder("fresh", [KnownNote(note.key, 0, 3, note.text) for note in known_notes()])
         tallies = _ask_all(report, "All notes new and of importance 3", fresh, chosen)
         _by_kind(report, fresh, chosen, options["list"])
         _ask_all(report, "As old and as important as they are", _holder("aged", known_notes()), chosen)
-        _small_collections(report, chosen)
+        _small_collections(report, chosen, options["draws"])
     timed = report.section("Milliseconds per message", ["rule", "p50", "p95"])
     for name, tally in tallies.items():
         timed.add(name, statistics.median(tally.times), sorted(tally.times)[int(len(tally.times) * 0.95)])
@@ -144,8 +145,13 @@ def run(options: dict[str, Any]) -> Report:
     return report
 
 
-def _half(said: Said) -> str:
-    return "held-back" if said.held_back else "tuning"
+def _chosen(half: str, limit: int) -> list[Said]:
+    """The messages of a half, at most `limit` of each kind (0: all)."""
+    kinds: dict[str, list[Said]] = defaultdict(list)
+    for said in messages():
+        if half in ("all", "held-back" if said.held_back else "tuning"):
+            kinds[said.kind].append(said)
+    return [said for kind in kinds.values() for said in kind[: limit or None]]
 
 
 def _conditions(chosen: list[Said], options: dict[str, Any]) -> dict[str, Any]:
@@ -192,13 +198,13 @@ def _by_kind(report: Report, holder: Holder, chosen: Sequence[Said], listed: boo
             section.add(name, kind, *tally.cells())
 
 
-def _small_collections(report: Report, chosen: Sequence[Said]) -> None:
+def _small_collections(report: Report, chosen: Sequence[Said], draws: int) -> None:
     """Some of the notes at random: most messages then have nothing to bring up."""
     section = report.section("Small collections, drawn at random", ["rule", "notes", *COLUMNS], digits=1)
     for size in SMALL:
         draw = random.Random(size)
         tallies = {name: Tally() for name in RULES}
-        for number in range(DRAWS):
+        for number in range(draws):
             notes = [KnownNote(note.key, 0, 3, note.text) for note in draw.sample(known_notes(), size)]
             holder = _holder(f"small-{size}-{number}", notes)
             for name, rule in RULES.items():

@@ -85,9 +85,9 @@ def surface(
 ) -> Surfaced:
     """The notes worth bringing up before answering; nothing rather than noise.
 
-    `recent_texts` are the conversation's newest messages, oldest first (the last three are the query);
-    `exclude_ids` the notes this conversation has been shown. Records the access of what it returns, so
-    call it once per turn, inside `in_db`.
+    `recent_texts` are the conversation's newest messages, oldest first; the last three count, those before the newest
+    as far as it leans on them. `exclude_ids` are the notes that this conversation has been shown. Records the access of
+    what it returns, so call it once per turn, inside `in_db`.
     """
     scope = replace(NOTES, exclude_ids=frozenset(exclude_ids))
     hits = bearing(

@@ -9,6 +9,8 @@ import numpy as np
 from django.conf import settings
 from django.db import transaction
 
+from apps.accounts.selectors import user_language
+from apps.core.beforehand import once
 from apps.core.text import chunk_text
 from apps.search.documents import Document, Source
 from apps.search.features import pack_features
@@ -43,7 +45,20 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document]) -> None:
     known = owner.space == settings.IZZY_EMBEDDER
     name, slot = (owner.space, owner.slot) if known else active_space()
     for batch in _batches(pieces):
-        passages_insert(owner, batch, _vectors(name, batch), slot=slot)
+        vectors = once(_vectors, name, tuple(piece.text for piece in batch))
+        passages_insert(owner, batch, vectors, slot=slot)
+
+
+def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
+    """Work out what `documents_index` needs for new documents with these texts, in this order.
+
+    Inside `beforehand` and before the transaction: of many texts it takes much longer than writing them.
+    """
+    language = user_language(user_id)
+    analysed = [once(_analysed, text.strip(), language) for text in texts]
+    chunks = [chunk for parts in analysed for chunk, _, _ in parts if chunk]
+    for batch in _batches(chunks):
+        once(_vectors, active_space()[0], tuple(batch))
 
 
 def _name(document: Document) -> tuple[Source, UUID, datetime | None]:
@@ -76,21 +91,24 @@ def user_forget(*, user_id: UUID) -> int:
 
 
 def _pieces(document: Document, language: str) -> Iterable[Piece]:
-    text = document.text.strip()
-    chunks = [text] if len(text) <= SHORT_CHARS else chunk_text(text)
-    for part, chunk in enumerate(chunks):
+    for part, (chunk, code, terms) in enumerate(once(_analysed, document.text.strip(), language)):
         if chunk:
-            code, terms = document_terms(chunk, language)
             features = pack_features(document, part=part, text=chunk, terms=terms, language=code)
             yield Piece(document, part, chunk, " ".join(terms), features)
 
 
-def _vectors(space: str, pieces: Sequence[Piece]) -> list[bytes | None]:
-    """The pieces' vectors where they can be made at once, else None for each."""
+def _analysed(text: str, language: str) -> list[tuple[str, str, list[str]]]:
+    """The text's chunks, each with the code of its language and its terms."""
+    chunks = [text] if len(text) <= SHORT_CHARS else chunk_text(text)
+    return [(chunk, *document_terms(chunk, language)) for chunk in chunks]
+
+
+def _vectors(space: str, texts: tuple[str, ...]) -> list[bytes | None]:
+    """The texts' vectors where they can be made at once, else None for each."""
     embedder = inline_embedder(space)
     if embedder is None:
-        return [None] * len(pieces)
-    halves = np.asarray(embedder.embed_documents([piece.text for piece in pieces]), dtype="<f2")
+        return [None] * len(texts)
+    halves = np.asarray(embedder.embed_documents(texts), dtype="<f2")
     return [row.tobytes() for row in halves]
 
 

@@ -8,6 +8,8 @@ import pytest
 from django.core.management import call_command
 
 from apps.memory.models import Memory
+from benchmarks._surfacing_messages import messages
+from benchmarks._surfacing_notes import known_notes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,6 +30,32 @@ def test_decay_is_measured_alone_and_beside_others() -> None:
         assert rows[name]["ratio"] == pytest.approx(rows[name]["beside 60"] / rows[name]["alone"])
     assert len(figures["aims"]) == len(rows)
     assert not Memory.everything.exists()
+
+
+def test_what_comes_up_unasked_is_measured_beside_a_plain_threshold() -> None:
+    figures = benchmark("surfacing", "--limit", "2", "--draws", "1", "--list")
+    titles = [section["title"] for section in figures["sections"]]
+    assert titles[0] == "All notes new and of importance 3"
+    own, plain = figures["sections"][0]["rows"]
+    assert (own["rule"], plain["rule"]) == ("Izzy", "plain threshold")
+    assert own["wanted"] == plain["wanted"] > 0
+    assert own["unrelated"] == plain["unrelated"] == 8
+    assert own["precision %"] > plain["precision %"]
+    assert own["noisy %"] < plain["noisy %"]
+    kinds = {row["kind"] for row in figures["sections"][1]["rows"]}
+    assert {"direct", "oblique", "follow-up", "change of subject", "small talk", "task"} <= kinds
+    assert {row["notes"] for row in figures["sections"][3]["rows"]} == {6, 12, 24}
+    assert not Memory.everything.exists()
+
+
+def test_every_message_names_notes_that_there_are() -> None:
+    known = {note.key for note in known_notes()}
+    said = messages()
+    assert all(one.wanted | one.fitting <= known for one in said)
+    assert all(len(one.talk) % 2 == 1 for one in said)
+    assert len({one.talk for one in said}) == len(said)
+    assert len(known) >= 60
+    assert sum(one.held_back for one in said) == len(said) / 2
 
 
 def test_recall_is_measured_by_size_and_by_distance() -> None:
