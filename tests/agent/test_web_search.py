@@ -196,6 +196,7 @@ def test_the_instance_page_tries_a_search(admin: User, settings: Any, sign_in: A
     settings.SEARXNG_URL = "http://127.0.0.1:1"
     page = sign_in(admin).post("/settings/instance/test/web%20search/").content.decode()
     assert "SearXNG cannot be reached" in page
+    assert "Tell the user" not in page
 
 
 @pytest.mark.django_db

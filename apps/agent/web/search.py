@@ -32,8 +32,17 @@ def try_search() -> CheckResult:
     try:
         found = asyncio.run(_found(engine, "weather", count=5))
     except ToolFailure as error:
-        return CheckResult(False, str(error))
+        return _for_the_operator(str(error))
     return CheckResult(True, f"{LABELS[engine]} answers: {len(found)} pages found.")
+
+
+def _for_the_operator(failure: str) -> CheckResult:
+    """What is said to the model, without what the model should do about it."""
+    said, _, asked = failure.partition(" Tell the user that the operator must ")
+    if asked:
+        return CheckResult(False, said, asked[:1].upper() + asked[1:])
+    said = said.partition(". ")[0].rstrip(".") + "."
+    return CheckResult(False, said, "Check that it runs and that its address is right.")
 
 
 async def web_search(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
