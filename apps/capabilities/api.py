@@ -150,7 +150,10 @@ class ApproveView(CapabilityView):
         operation_id="capabilities_approve", request=VersionInput, responses=CapabilityDetailOutput
     )
     def post(self, request: Request, capability: str) -> Response:
-        """Allow the hosts and secrets of the current version; 409 where `version` is given and another is current."""
+        """Allow the hosts and secrets of the current version, or of `waiting_version`; 409 where `version` is neither.
+
+        One that was built before it could be tried is tested next; it is in use when its examples have passed.
+        """
         found = self.find(capability)
         version = optional_version(body_of(request, ("version",)))
         services.capability_approve(user_id=self.user_id, capability_id=found.pk, version=version)

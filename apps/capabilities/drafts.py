@@ -4,6 +4,7 @@ import ast
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from apps.core.errors import InvalidInput, TooLarge
@@ -21,6 +22,9 @@ MAX_RUN_MD_CHARS = 50_000
 MAX_TAGS, MAX_TAG_CHARS = 20, 50
 MAX_HOSTS = MAX_SECRETS = 20
 MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 20, 20_000
+
+_parsing = Lock()
+"""Python before 3.11.8 loses count of its depth where two threads make trees at once, and raises SystemError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,8 @@ def clean_main(value: object) -> str:
     if not source.strip():
         raise InvalidInput(f"{MAIN} is missing.", code="empty_text", field=MAIN)
     try:
-        tree = ast.parse(source, filename=MAIN)
+        with _parsing:
+            tree = ast.parse(source, filename=MAIN)
     except SyntaxError as error:
         message = f"{MAIN} is no valid Python: line {error.lineno or 1}: {error.msg}."
         raise InvalidInput(message, code="invalid_python", field=MAIN, line=error.lineno or 1) from error
@@ -91,7 +96,8 @@ def clean_requirements(value: object) -> str:
 def run_docstring(source: str) -> str:
     """What the author wrote about `run`, else about the module; "" where there is nothing."""
     try:
-        tree = ast.parse(source)
+        with _parsing:
+            tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     for node in tree.body:

@@ -5,7 +5,7 @@ from typing import Any
 from .files import FILES, files_read, files_verified
 from .models import Capability, CapabilityVersion, Execution
 from .refusals import CapabilityRefused
-from .selectors import retire_reason, success_rate, versions_of
+from .selectors import retire_reason, success_rate, version_waiting, versions_of
 
 
 def capability_json(capability: Capability) -> dict[str, Any]:
@@ -37,12 +37,13 @@ def capability_json(capability: Capability) -> dict[str, Any]:
 
 def capability_detail_json(capability: Capability) -> dict[str, Any]:
     """A capability with its files, as they are on disk now, its examples and its versions."""
-    current = capability.current
+    current, waiting = capability.current, version_waiting(capability)
     return {
         **capability_json(capability),
         "files": files_read(current.path) if current else dict.fromkeys(FILES, ""),
         "tampered": bool(current and is_tampered(current, capability.name)),
         "examples": current.examples if current else [],
+        "waiting_version": waiting.number if waiting else None,
         "versions": [version_json(version, capability) for version in versions_of(capability)],
     }
 

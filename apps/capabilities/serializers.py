@@ -100,6 +100,10 @@ class CapabilityDetailOutput(CapabilityOutput):
     files = serializers.DictField(child=serializers.CharField())
     tampered = serializers.BooleanField(help_text="A file was changed on disk: it is not run.")
     examples = Example(many=True)
+    waiting_version = serializers.IntegerField(
+        allow_null=True,
+        help_text="A newer one that is in use once it is approved and its examples have passed.",
+    )
     versions = CapabilityVersionOutput(many=True)
 
 

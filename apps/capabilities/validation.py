@@ -2,7 +2,9 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +18,10 @@ from apps.agent.canonical import canonical_json
 from .patterns import MATCHED_CHARS
 
 MAX_MESSAGE_CHARS = 300
+CHECK_SECONDS = 2.0
+"""Of this thread's processor time, for one input: many alternatives, tried on each of many items, could take minutes."""
+
+_ends: ContextVar[float] = ContextVar("_ends")
 
 
 def schema_problem(schema: dict[str, Any]) -> str:
@@ -29,10 +35,15 @@ def schema_problem(schema: dict[str, Any]) -> str:
 
 def value_problem(schema: dict[str, Any], value: dict[str, Any]) -> str:
     """What is wrong with an input in one sentence, "" where it fits."""
+    _ends.set(time.thread_time() + CHECK_SECONDS)
     try:
         error = best_match(_validator(canonical_json(schema)).iter_errors(value))
     except (RecursionError, Unresolvable):
         return "The input cannot be checked against the schema: it refers to itself."
+    except OverflowError:
+        return "The input holds a number that is too large to be checked against the schema."
+    except _TooLongError:
+        return "Checking the input against the schema takes too long. Give a smaller one."
     if error is None:
         return ""
     message = str(error.message).split("\n")[0]
@@ -66,8 +77,22 @@ def _unique(_: Any, wanted: bool, value: Any, schema: Any) -> Iterator[Validatio
         yield ValidationError("has an item twice")
 
 
+class _TooLongError(Exception):
+    pass
+
+
+def _timed(check: Any) -> Any:
+    def timed(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+        if time.thread_time() > _ends.get():
+            raise _TooLongError
+        yield from check(validator, wanted, value, schema) or ()
+
+    return timed
+
+
 _extend: Any = extend  # has no types
-_Validator: Any = _extend(Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique})
+_CHECKS = {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique}
+_Validator: Any = _extend(Draft202012Validator, {name: _timed(check) for name, check in _CHECKS.items()})
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,7 @@
 """What a capability may be, and what is kept of it."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from django.conf import settings
 
 from apps.accounts.models import User
-from apps.capabilities import services
+from apps.capabilities import services, validation
+from apps.capabilities.drafts import clean_main
 from apps.capabilities.files import files_read, files_verified
 from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.schemas import input_error
@@ -313,3 +315,26 @@ def test_a_long_name_in_an_input_is_matched_with_no_pattern() -> None:
     assert "more than 200 characters" in input_error(schema, {"a" * 201: 1})
     assert "more than 200 characters" in input_error(schema, {"b": [{"a" * 100_000: 1}]})
     assert input_error(schema, {"a" * 200: 1}) == ""
+
+
+def test_checking_an_input_takes_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "CHECK_SECONDS", 0.1)
+    choices = {"anyOf": [{"const": number} for number in range(900)]}
+    schema = {"type": "object", "properties": {"n": {"type": "array", "items": choices}}}
+    assert "takes too long" in input_error(schema, {"n": [-1] * 20_000})
+    assert input_error(schema, {"n": [0] * 20}) == ""
+    pattern = {"type": "array", "items": {"pattern": "^a*a*a*$"}}
+    assert "takes too long" in input_error(
+        {"type": "object", "properties": {"n": pattern}}, {"n": ["a" * 199 + "b"] * 900}
+    )
+
+
+def test_a_number_beyond_all_measure_is_refused_and_no_accident() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "number", "multipleOf": 0.5}}}
+    assert "too large" in input_error(schema, {"n": 10**400})
+
+
+def test_code_may_be_checked_by_many_at_once() -> None:
+    source = "def run(args):\n    return str([" + "(1, [2, {3: 4}]), " * 3000 + "])\n"
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(clean_main, [source] * 40)) == {source}

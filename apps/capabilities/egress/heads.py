@@ -1,5 +1,6 @@
 """The first lines of what a client of the proxy sends: where to, and what to pass on."""
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -49,13 +50,16 @@ def parse_head(data: bytes) -> Head:
 
 
 def _plain(method: str, target: str, lines: list[str]) -> Head:
-    authority, path, query = urlsplit(target)[1:4]
+    try:
+        authority, path, query = urlsplit(target)[1:4]
+    except ValueError:  # brackets that hold no address
+        raise BadRequest("The address is malformed.") from None
     host, port = _authority(authority, 80)
     whole = (path or "/") + (f"?{query}" if query else "")
     headers = [_header(line) for line in lines if line]
     kept = [(name, value) for name, value in headers if name.lower() not in HOP_BY_HOP | {"host"}]
     lengths = [value for name, value in headers if name.lower() == "content-length"]
-    length = int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+    length = int(lengths[0]) if lengths and re.fullmatch(r"[0-9]{1,15}", lengths[0]) else 0
     shown = [("Host", authority), *kept, ("Connection", "close")]
     text = f"{method} {whole} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in shown)
     return Head(method, host, port, whole, length, f"{text}\r\n".encode("latin-1"))

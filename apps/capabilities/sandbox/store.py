@@ -74,7 +74,10 @@ def remove_abandoned(identity: Identity) -> int:
 
 
 def _removed(folder: Path) -> bool:
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # another process was first
+        return False
     try:
         if time.time() - folder.stat().st_mtime < YOUNG_SECONDS:  # it may just be about to be locked
             return False

@@ -201,6 +201,60 @@ async def test_unused_layers_are_removed_and_used_ones_stay(
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
 
 
+async def test_sweeps_of_several_workers_get_in_nobodys_way(
+    bubblewrap: BubblewrapBackend, user: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each finds listed what another has just removed."""
+    await run_main(bubblewrap, VERSION, user_id=user, requirements="six")
+    prepared = prepare()
+    layer = layer_folder(prepared, user, parse_requirements("six"))
+    gone = [layer.with_name("gone"), store_folder(prepared.identity) / "staging" / "gone"]
+    real = Path.iterdir
+    monkeypatch.setattr(
+        Path, "iterdir", lambda self: iter([*real(self), *(each for each in gone if each.parent == self)])
+    )
+    monkeypatch.setattr(Path, "is_dir", lambda self: self in gone or os.path.isdir(self))
+    sweeping.sweep()
+    assert layer.is_dir()
+
+
+async def test_a_layer_that_a_sweep_removes_in_the_last_moment_is_installed_anew(
+    bubblewrap: BubblewrapBackend, user: UUID, installations: Installations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await run_main(bubblewrap, VERSION, user_id=user, requirements="six")
+    layer = layer_folder(prepare(), user, parse_requirements("six"))
+    real = os.utime
+
+    def too_late(path: Any, *args: Any) -> None:
+        if path == layer and installations.number == 1 and layer.exists():
+            shutil.rmtree(layer)
+        real(path, *args)
+
+    monkeypatch.setattr(os, "utime", too_late)
+    assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
+    assert installations.number == 2
+
+
+async def test_what_a_user_had_installed_is_counted_when_it_is_removed(
+    bubblewrap: BubblewrapBackend, user: UUID
+) -> None:
+    for wanted in ("six", "six==1.16.0"):
+        await run_main(bubblewrap, VERSION, user_id=user, requirements=wanted)
+    assert sweeping.user_forget(user) == 2
+    assert sweeping.user_forget(user) == 0
+
+
+async def test_a_full_disk_is_told_as_such(
+    bubblewrap: BubblewrapBackend, user: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(made: Path, layer: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(installing, "_put_in_place", full)
+    with pytest.raises(InstallFailed, match="could not be stored: No space left on device"):
+        await bubblewrap.create(spec(user_id=user, requirements="six"))
+
+
 def test_folders_of_processes_that_are_gone_are_removed(bubblewrap: BubblewrapBackend) -> None:
     staging = store_folder(prepare().identity) / "staging"
     left, new = staging / "left", staging / "new"

@@ -23,7 +23,7 @@ TUNNEL = """
 import socket
 def run(args):
     end = socket.create_connection(('127.0.0.1', 3128), 5)
-    end.sendall(args['head'].encode())
+    end.sendall(args['head'].encode('latin-1'))
     end.settimeout(5)
     return end.recv(1000).decode('latin-1').splitlines()[0]
 """
@@ -144,6 +144,8 @@ async def test_an_approved_name_that_is_private_is_refused_all_the_same(
         "GET http://api.test:{port}/ HTTP/1.1\r\n broken : header\r\n\r\n",
         "CONNECT api.test:99999999 HTTP/1.1\r\n\r\n",
         "GET http://api.test:{port}/ HTTP/1.1\r\nX: a\nHost: evil.test\r\n\r\n",
+        "GET http://[::1/ HTTP/1.1\r\n\r\n",
+        "GET http://]/ HTTP/1.1\r\nContent-Length: ²\r\n\r\n",
     ],
 )
 async def test_malformed_requests_are_refused(bubblewrap: BubblewrapBackend, site: Site, head: str) -> None:

@@ -47,6 +47,12 @@ class Watched:
     deadline: float = field(default=float("inf"))
     peak_bytes: int = 0
 
+    def look(self, pids: list[int], now: float) -> None:
+        """In the watchdog's thread, every `TICK_SECONDS`."""
+        self.keep_back(pids)
+        if reason := self.breach(pids, now):
+            self.on_breach(reason)
+
     def breach(self, pids: list[int], now: float) -> RunError | None:
         limits = self.limits
         if now > self.deadline:
@@ -104,7 +110,7 @@ class Watchdog(threading.Thread):
             self._do_work(None if not self._watched else due)
             try:
                 self._tick()
-            except Exception:
+            except Exception:  # without this thread nothing would be limited any more
                 logger.exception("the sandbox watchdog stumbled")
 
     def _do_work(self, until: float | None) -> None:
@@ -125,10 +131,10 @@ class Watchdog(threading.Thread):
         found = self._table.look(item.root for item in watched)
         now = time.monotonic()
         for item in watched:
-            item.keep_back(found[item.root])
-            reason = item.breach(found[item.root], now)
-            if reason is not None:
-                item.on_breach(reason)
+            try:
+                item.look(found[item.root], now)
+            except Exception:  # whatever it is: the others must be looked at, and this one again
+                logger.exception("the sandbox watchdog stumbled over one")
 
 
 def _settle(outcome: "Future[Any]", function: Callable[[], Any]) -> None:

@@ -42,13 +42,15 @@ async def ensure_layer(
 ) -> Path:
     """The folder of the installed requirements; installed now where they are not. Raises InstallFailed."""
     layer = layer_folder(prepared, user_id, requirements)
-    if layer.is_dir():
-        mark_used(layer)
+    if mark_used(layer):
         return layer
-    async with _alone(layer):
-        if not layer.is_dir():
-            await tell(progress, {"status": "installing"})
-            await _install(prepared, layer, requirements)
+    try:
+        async with _alone(layer):
+            if not mark_used(layer):
+                await tell(progress, {"status": "installing"})
+                await _install(prepared, layer, requirements)
+    except OSError as error:  # no room, no right to write
+        raise InstallFailed(f"The requirements could not be stored: {error.strerror or error}.") from error
     return layer
 
 

@@ -21,15 +21,19 @@ def layer_folder(prepared: Prepared, user_id: UUID, requirements: Sequence[str])
     return store_folder(prepared.identity) / "layers" / user_id.hex / key
 
 
-def mark_used(layer: Path) -> None:
-    """Its time of change is when it was last used."""
-    os.utime(layer)
+def mark_used(layer: Path) -> bool:
+    """Its time of change is when it was last used. False where there is no such layer."""
+    try:
+        os.utime(layer)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def layers_forget(user_id: UUID, prepared: Prepared) -> int:
     """Remove all layers of a user; returns how many there were."""
     folder = store_folder(prepared.identity) / "layers" / user_id.hex
-    number = len(list(folder.iterdir())) if folder.is_dir() else 0
+    number = sum(place.is_dir() for place in folder.iterdir()) if folder.is_dir() else 0
     shutil.rmtree(folder, ignore_errors=True)
     return number
 
@@ -40,17 +44,21 @@ def remove_unused(prepared: Prepared, *, days: float) -> int:
     removed = 0
     for user in (store_folder(prepared.identity) / "layers").iterdir():
         for layer in filter(Path.is_dir, user.iterdir()):
-            if layer.stat().st_mtime < oldest:
-                _remove(layer)
-                removed += 1
+            removed += _removed(layer, oldest)
     return removed
 
 
-def _remove(layer: Path) -> None:
+def _removed(layer: Path, oldest: float) -> bool:
     """Out of its place first, so that no sandbox starts with half of it."""
     doomed = layer.with_name(f".{layer.name}-{os.getpid()}")
-    layer.rename(doomed)
+    try:
+        if layer.stat().st_mtime >= oldest:
+            return False
+        layer.rename(doomed)
+    except FileNotFoundError:  # another process was first
+        return False
     shutil.rmtree(doomed, ignore_errors=True)
+    return True
 
 
 def remove_outdated(prepared: Prepared, *, keep: Path, days: float) -> int:
