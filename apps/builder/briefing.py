@@ -61,13 +61,14 @@ def _failed_run(build: Build) -> Execution | None:
 
 
 def _present_files(build: Build, run: Execution | None) -> dict[str, str]:
-    """Those of the current version, or of the newer one that failed while it waited beside it."""
+    """Those of the newest version: one that waits beside the current one is what the user saw last. For a repair those of
+    the version that failed, where it is one of the two."""
     capability = capability_get(build.user_id, build.name)
     if capability.current is None:
         return {}
     waiting = version_waiting(capability)
-    failed = waiting is not None and run is not None and run.version == waiting.number
-    draft = draft_of(capability, waiting if failed else None)
+    meant = waiting is not None and (run is None or run.version == waiting.number)
+    draft = draft_of(capability, waiting if meant else None)
     parts = {MAIN: draft.main, REQUIREMENTS: draft.requirements, RUN_MD: draft.run_md}
     examples = {"examples.json": json.dumps(list(draft.examples), ensure_ascii=False, indent=1)}
     return {name: text for name, text in (parts | examples).items() if text.strip()}

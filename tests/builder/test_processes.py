@@ -72,7 +72,8 @@ def test_what_is_said_in_one_process_is_heard_in_the_others(
     site: Site, model: AnthropicServer, redis_url: str
 ) -> None:
     model.add(reply(tool("ask_user", {"question": "How many sides?"})), write(), register())
-    heard = redis.Redis.from_url(redis_url).pubsub()
+    store: Any = redis.Redis.from_url(redis_url)
+    heard = store.pubsub()
     heard.psubscribe("*builds*")
     with site.client() as here, site.client() as there:
         build = here.post("/api/v1/builds/", json=ASK).json()["build_id"]

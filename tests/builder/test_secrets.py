@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pytest_django import Settings
@@ -18,7 +19,9 @@ from apps.builder.selectors import messages_after, secrets_wanted
 from apps.builder.services import build_answer, build_change
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Execution
+from apps.capabilities.output import capability_detail_json
 from apps.capabilities.proving import prove_all
+from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.selectors import version_waiting
 from apps.capabilities.services import capability_approve, user_secret_delete, user_secret_set
 from apps.core.database import in_db
@@ -231,6 +234,8 @@ async def test_a_change_that_asks_for_more_leaves_the_old_version_in_use_until_i
     assert first.number == 1
     run = await capability_execute(user_id=alice.pk, name="dice_roller", args=ROLL)
     assert run.result.startswith("1d6")
+    shown = await in_db(lambda: capability_detail_json(first.capability))
+    assert (shown["version"], shown["waiting_version"], shown["approved"]) == (1, 2, True)
     with pytest.raises(Conflict):
         await in_db(
             lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=3)
@@ -279,6 +284,52 @@ async def test_one_that_fails_its_test_stays_aside_and_can_be_repaired(
     assert "refused [secret removed]" in brief
     assert "os.environ['DICE_KEY']" in brief, "the builder gets the files of the version that failed"
     assert (await version_of(alice)).number == 3
+
+
+async def test_a_change_goes_on_from_the_version_that_waits(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
+    await in_db(wish, alice)
+    model.add(write(), register())
+    await pool.idle()
+    await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="With my key."))
+    model.add(write(KEYED), hand_in(examples=EXAMPLES))
+    await pool.idle()
+    model.requests.clear()
+    await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="Louder."))
+    model.add(hand_in(examples=EXAMPLES))
+    await pool.idle()
+
+    assert "no key" in model.messages[0]["messages"][0]["content"][0]["text"]
+    number = (await version_of(alice)).number
+    await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=first_id(alice)))
+    await store(alice)
+    await prove_all()
+    assert (number, (await version_of(alice)).number) == (1, 3)
+
+
+def first_id(user: User) -> UUID:
+    return Capability.objects.for_user(user).get().pk
+
+
+async def test_those_of_several_users_are_tested_and_none_disturbs_another(
+    alice: User, bob: User, model: AnthropicServer, pool: BuildPool, settings: Settings
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
+    builds = [await in_db(wish, user) for user in (alice, bob)]
+    model.fallback = lambda request: hand_in() if len(request["messages"]) > 1 else write(KEYED)
+    await pool.idle()
+    await store(alice)
+    for user in (alice, bob):
+        await in_db(lambda: capability_approve(user_id=user.pk, capability_id=first_id(user)))  # noqa: B023
+    await prove_all()
+    assert [(await said_of(build))["stage"] for build in builds] == ["ready", "secrets"]
+    settings.IZZY_SANDBOX = "none"
+    await store(bob)
+    with pytest.raises(SandboxUnavailable):
+        await prove_all()
+    assert (await said_of(builds[1]))["stage"] == "secrets", "nothing is noted where nothing could be run"
 
 
 async def test_a_secret_that_was_deleted_between_yes_and_test_is_waited_for(
