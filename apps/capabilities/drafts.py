@@ -4,7 +4,6 @@ import ast
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 from apps.core.errors import InvalidInput, TooLarge
@@ -22,9 +21,6 @@ MAX_RUN_MD_CHARS = 50_000
 MAX_TAGS, MAX_TAG_CHARS = 20, 50
 MAX_HOSTS = MAX_SECRETS = 20
 MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 20, 20_000
-
-_parsing = Lock()
-"""Python before 3.11.8 loses count of its depth where two threads make trees at once, and raises SystemError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +69,7 @@ def clean_main(value: object) -> str:
     if not source.strip():
         raise InvalidInput(f"{MAIN} is missing.", code="empty_text", field=MAIN)
     try:
-        with _parsing:
-            tree = ast.parse(source, filename=MAIN)
+        tree = _tree(source)
     except SyntaxError as error:
         message = f"{MAIN} is no valid Python: line {error.lineno or 1}: {error.msg}."
         raise InvalidInput(message, code="invalid_python", field=MAIN, line=error.lineno or 1) from error
@@ -96,8 +91,7 @@ def clean_requirements(value: object) -> str:
 def run_docstring(source: str) -> str:
     """What the author wrote about `run`, else about the module; "" where there is nothing."""
     try:
-        with _parsing:
-            tree = ast.parse(source)
+        tree = _tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     for node in tree.body:
@@ -124,6 +118,14 @@ def clean_permissions(value: object) -> tuple[list[Any], list[Any]]:
             "permissions is an object with hosts and secrets.", code="wrong_type", field="permissions"
         )
     return [list(_sequence(value.get(name), name, MAX_HOSTS)) for name in ("hosts", "secrets")]  # type: ignore[return-value]
+
+
+def _tree(source: str) -> ast.Module:
+    """Python before 3.11.8 raises SystemError where something is finalized while it makes a tree: then it is made anew."""
+    try:
+        return ast.parse(source, filename=MAIN)
+    except SystemError:
+        return ast.parse(source, filename=MAIN)
 
 
 def _defines_run(tree: ast.Module) -> bool:
