@@ -1,9 +1,7 @@
 """The project as a whole: migrations, admin, lock, sizes."""
 
 import ast
-import importlib.util
 import re
-import shutil
 import tomllib
 from pathlib import Path
 
@@ -82,26 +80,3 @@ def test_files_and_functions_stay_small(file: Path) -> None:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 60, node.name
-
-
-def test_set_up_has_nothing_to_do_until_the_lock_or_the_parts_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = importlib.util.spec_from_file_location("izzy_setup", ROOT / "scripts" / "setup.py")
-    assert spec is not None
-    assert spec.loader is not None
-    setup = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(setup)
-    for name in ("requirements.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    monkeypatch.setattr(setup, "ROOT", tmp_path)
-    monkeypatch.setattr(setup, "LOCK", tmp_path / "requirements.lock")
-    monkeypatch.setattr(setup, "EXTRAS", tmp_path / "extras")
-    first = setup.fingerprint()
-    assert setup.fingerprint() == first
-    setup.remember_extra("fast")
-    second = setup.fingerprint()
-    setup.LOCK.write_text("changed")
-    assert len({first, second, setup.fingerprint()}) == 3
-    with pytest.raises(SystemExit, match="no optional part nonsense"):
-        setup.remember_extra("nonsense")
