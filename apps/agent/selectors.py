@@ -24,14 +24,14 @@ TOTALS = {
 
 def toolcalls_undecided(*, user_id: UUID, turn_id: UUID) -> list[ToolCall]:
     """The calls for which the turn still waits; resume it when this is empty."""
-    waiting = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, state=ToolCall.State.WAITING)
+    waiting = ToolCall.objects.owned_by(user_id).filter(turn_id=turn_id, state=ToolCall.State.WAITING)
     return list(waiting.filter(decision="").order_by("round", "position"))
 
 
 def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]:
     """All calls of these turns in the order they were made."""
     return list(
-        ToolCall.objects.for_user(user_id)
+        ToolCall.objects.owned_by(user_id)
         .filter(turn_id__in=turn_ids)
         .order_by("turn_id", "round", "position")
     )
@@ -39,19 +39,19 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
 
 def untrusted_turns(*, user_id: UUID, turn_ids: Collection[UUID]) -> set[UUID]:
     """Those of the turns in which the model read what others wrote: the result of a tool that quotes it."""
-    rows = ToolCall.objects.for_user(user_id).filter(turn_id__in=turn_ids, untrusted=True)
+    rows = ToolCall.objects.owned_by(user_id).filter(turn_id__in=turn_ids, untrusted=True)
     return {turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id is not None}
 
 
 def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
     """Whether the model read in this conversation what others wrote. It stays so: later turns see it, or a summary."""
-    rows = ToolCall.objects.for_user(user_id).filter(conversation_id=conversation_id, untrusted=True)
+    rows = ToolCall.objects.owned_by(user_id).filter(conversation_id=conversation_id, untrusted=True)
     return rows.exists()
 
 
 def turn_tool_calls(*, user_id: UUID, turn_id: UUID) -> list[dict[str, Any]]:
     """The calls of the turn that have ended, in order, as a `Response` names them."""
-    ended = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, state=ToolCall.State.DONE)
+    ended = ToolCall.objects.owned_by(user_id).filter(turn_id=turn_id, state=ToolCall.State.DONE)
     return [toolcall_json(row) for row in ended.order_by("round", "position")]
 
 
@@ -69,7 +69,7 @@ def toolcall_json(row: ToolCall) -> dict[str, Any]:
 
 def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:
     """Tokens and cost of the turn so far."""
-    found = ModelCall.objects.for_user(user_id).filter(turn_id=turn_id).aggregate(**TOTALS)
+    found = ModelCall.objects.owned_by(user_id).filter(turn_id=turn_id).aggregate(**TOTALS)
     return Usage(
         input_tokens=found["input_tokens"],
         output_tokens=found["output_tokens"],

@@ -52,9 +52,9 @@ class ConversationsView(UserView):
             request.query_params.get("q", ""), field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True
         )
         if query:
-            ids = [found.conversation.id for found in conversations_search(self.user_id, query, limit=200)]
-            rows = conversations_for(self.user_id, channel=None).filter(id__in=ids)
-            return self._page(sorted(rows, key=lambda row: ids.index(row.id)))
+            return self._page(
+                [found.conversation for found in conversations_search(self.user_id, query, limit=200)]
+            )
         channel = request.query_params.get("channel")
         if channel is not None:
             channel = clean_text(channel, field="channel", max_chars=64)

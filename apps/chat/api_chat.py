@@ -134,7 +134,7 @@ class AnswerView(TurnView):
     def waiting(self, conversation_id: str, call_id: object, kind: str) -> tuple[ToolCall, int]:
         """The call that waits in this conversation (the only one, where no id is given) and the newest event."""
         conversation = conversation_get(self.user_id, conversation_id)
-        calls = ToolCall.objects.for_user(self.user_id).filter(conversation_id=conversation.id)
+        calls = ToolCall.objects.owned_by(self.user_id).filter(conversation_id=conversation.id)
         if call_id is None:
             call = calls.filter(state=ToolCall.State.WAITING, waits_for=kind, decision="").first()
             if call is None:
@@ -148,7 +148,7 @@ class AnswerView(TurnView):
     def resume(self, call: ToolCall, seq: int, *, stream: bool) -> HttpResponseBase:
         if call.conversation_id is None or call.turn_id is None:
             raise NotFound
-        undecided = ToolCall.objects.for_user(self.user_id).filter(
+        undecided = ToolCall.objects.owned_by(self.user_id).filter(
             turn_id=call.turn_id, state=ToolCall.State.WAITING, decision=""
         )
         if undecided.exists():

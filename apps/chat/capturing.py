@@ -128,7 +128,7 @@ def _said(rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID 
 
 def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
     """The notes that Izzy put beside the turns of this conversation, as they read then."""
-    turns = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation)
+    turns = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
     newest = (
         turns.exclude(memories=[]).order_by("-id").values_list("memories", flat=True).iterator(chunk_size=50)
     )

@@ -71,7 +71,7 @@ class PastConversations:
     def _foreign(self, conversations: Sequence[UUID]) -> set[UUID]:
         """Those of the conversations in which a tool read, or the user quoted, what others wrote."""
         wanted = {"conversation_id__in": conversations}
-        read = ToolCall.objects.for_user(self.user_id).filter(untrusted=True, **wanted)
+        read = ToolCall.objects.owned_by(self.user_id).filter(untrusted=True, **wanted)
         quoted = CaptureWindow.objects.for_user(self.user_id).filter(tainted=True, **wanted)
         ids = {key for rows in (read, quoted) for key in rows.values_list("conversation_id", flat=True)}
         return {key for key in ids if key is not None}
@@ -79,7 +79,7 @@ class PastConversations:
     def _search(self, query: str, limit: int) -> dict[str, Any]:
         text = clean_text(query, field="query", max_chars=MAX_QUERY_CHARS)
         hits = search(self.user_id, text, top_k=limit, scope=Scope(sources=frozenset({Source.CONVERSATION})))
-        said = Message.objects.for_user(self.user_id).select_related("conversation")
+        said = Message.objects.owned_by(self.user_id).select_related("conversation")
         known = said.in_bulk([hit.source_id for hit in hits])
         found = [self._said(hit, known[hit.source_id]) for hit in hits if hit.source_id in known]
         return {"count": len(found), "results": found}

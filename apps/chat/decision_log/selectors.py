@@ -35,7 +35,7 @@ class _Sources:
 
 def turns_begun(conversation: Conversation) -> QuerySet[Turn]:
     """The turns that the log tells of, oldest first: all that have begun, replaced ones too."""
-    rows = Turn.objects.for_user(conversation.user_id).filter(conversation=conversation)
+    rows = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
     return rows.exclude(state=TurnState.QUEUED).order_by("id")
 
 
@@ -73,7 +73,7 @@ def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[st
 def _sources(user_id: UUID, turns: Sequence[Turn]) -> _Sources:
     ids = [turn.id for turn in turns]
     messages: dict[UUID, list[Message]] = defaultdict(list)
-    said = Message.objects.for_user(user_id).filter(turn_id__in=ids, kind=MessageKind.TEXT).defer("blocks")
+    said = Message.objects.owned_by(user_id).filter(turn_id__in=ids, kind=MessageKind.TEXT).defer("blocks")
     for message in said.order_by("position"):
         if message.turn_id:
             messages[message.turn_id].append(message)

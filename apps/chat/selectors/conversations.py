@@ -46,7 +46,7 @@ def messages_counted(user_id: UUID, conversation_ids: Collection[UUID]) -> dict[
 
     To be asked for one page of them: the messages are counted one by one.
     """
-    rows = Message.objects.for_user(user_id).filter(
+    rows = Message.objects.owned_by(user_id).filter(
         conversation_id__in=conversation_ids, kind=MessageKind.TEXT, superseded_by=None
     )
     return dict(rows.exclude(text="").order_by().values_list("conversation_id").annotate(Count("id")))
@@ -65,7 +65,8 @@ def conversations_search(user_id: UUID, query: str, *, limit: int = 30) -> list[
     own = conversations_for(user_id)
     found = {row.id: FoundConversation(row) for row in own.filter(title__icontains=query)[:limit]}
     snippets = _said(user_id, query) | _said_literally(user_id, query, limit)
-    rows = {row.id: row for row in own.filter(id__in=snippets)}
+    named = Conversation.objects.owned_by(user_id).filter(id__in=snippets, channel=CHAT_CHANNEL)
+    rows = {row.id: row for row in named.defer("tools")}
     for conversation_id, text in snippets.items():
         if conversation_id in rows:
             found.setdefault(conversation_id, FoundConversation(rows[conversation_id], text))

@@ -95,7 +95,7 @@ def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
 
 
 def _queued(conversation: Conversation) -> list[dict[str, Any]]:
-    rows = Message.objects.for_user(conversation.user_id).filter(
+    rows = Message.objects.owned_by(conversation.user_id).filter(
         conversation=conversation, turn__state=TurnState.QUEUED, superseded_by=None, kind=MessageKind.TEXT
     )
     return [

@@ -20,15 +20,15 @@ def reading_of(user_id: UUID, conversation_id: UUID) -> Reading:
 
 def said_by_user(user_id: UUID, conversation_id: UUID) -> list[str]:
     """What the user typed in the conversation, answers to questions included, but for what an edit or a retry replaced."""
-    messages = Message.objects.for_user(user_id).filter(
+    messages = Message.objects.owned_by(user_id).filter(
         conversation_id=conversation_id, role=Role.USER, kind=MessageKind.TEXT, superseded_by=None
     )
     texts = list(messages.exclude(text="").values_list("text", flat=True))
-    asked = ToolCall.objects.for_user(user_id).filter(conversation_id=conversation_id, name="ask_user")
+    asked = ToolCall.objects.owned_by(user_id).filter(conversation_id=conversation_id, name="ask_user")
     return texts + list(asked.exclude(answer="").values_list("answer", flat=True))
 
 
 def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
     """Whether a note from an untrusted source was put beside a message of the conversation."""
-    turns = Turn.objects.for_user(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
+    turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
     return any(item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items)

@@ -44,12 +44,12 @@ def conversation_delete(*, user_id: UUID, conversation_id: object) -> None:
     A turn that runs in it ends at its next write.
     """
     conversation = conversation_get(user_id, conversation_id)
-    messages = Message.objects.for_user(user_id).filter(conversation=conversation)
+    messages = Message.objects.owned_by(user_id).filter(conversation=conversation)
     documents_remove(
         user_id=user_id,
         source=Source.CONVERSATION,
         source_ids=list(messages.values_list("id", flat=True)),
     )
-    ToolCall.objects.for_user(user_id).filter(conversation_id=conversation.id).delete()
+    ToolCall.objects.owned_by(user_id).filter(conversation_id=conversation.id).delete()
     conversation_withdraw(user_id=user_id, conversation_id=conversation.id)
     conversation.delete()

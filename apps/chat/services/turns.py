@@ -146,7 +146,8 @@ def _locked(user_id: UUID, conversation_id: object) -> Conversation:
 def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
     if not client_id:
         return None
-    turn = Turn.objects.for_user(user_id).filter(client_id=client_id).first()
+    # That it is not empty is said again, for the index, which holds only such.
+    turn = Turn.objects.for_user(user_id).filter(client_id=client_id).exclude(client_id="").first()
     if turn is None:
         return None
     message_id = turn.messages.filter(role=Role.USER, kind=MessageKind.TEXT).values_list("id", flat=True)[0]

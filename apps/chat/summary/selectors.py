@@ -149,7 +149,7 @@ def _turns(conversation: Conversation, since: int, until: int) -> Iterator[Folde
     for message in rows.exclude(turn=None).defer("blocks"):
         if message.turn_id is not None:
             found.setdefault(message.turn_id, FoldedTurn(turn_id=message.turn_id)).messages.append(message)
-    calls = ToolCall.objects.for_user(conversation.user_id).filter(turn_id__in=found)
+    calls = ToolCall.objects.owned_by(conversation.user_id).filter(turn_id__in=found)
     for call in calls.order_by("round", "position"):
         if call.turn_id is not None:
             found[call.turn_id].calls.append(call)
@@ -190,5 +190,5 @@ def turns_shown(conversation: Conversation) -> list[Turn]:
     """The turns whose surfaced notes the model still has before it: in force, and not folded into the summary. Those
     without any are left out; of the others only `memories` is read."""
     rows = messages_sent(conversation).exclude(turn=None).values("turn_id")
-    turns = Turn.objects.for_user(conversation.user_id).filter(id__in=rows).exclude(memories=[])
+    turns = Turn.objects.owned_by(conversation.user_id).filter(id__in=rows).exclude(memories=[])
     return list(turns.only("memories"))

@@ -1,0 +1,126 @@
+"""What a turn and a page cost depends on the conversation, not on all that its user has said in others."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.agent.events import Response
+from apps.agent.models import ToolCall
+from apps.agent.selectors import conversation_untrusted, toolcalls_undecided, turn_usage
+from apps.chat.capturing import turn_capture
+from apps.chat.live.hub import start_for
+from apps.chat.models import Conversation, Role, Turn, TurnState
+from apps.chat.runner.afterwards import turn_index
+from apps.chat.runner.lease import lease_take
+from apps.chat.runner.prepare import turn_prepare
+from apps.chat.runner.rows import Outcome, turn_finish
+from apps.chat.runner.work import work_next
+from apps.chat.selectors.words import said_by_user, shown_untrusted
+from apps.chat.services import UserMessage, conversation_create, message_send
+from apps.chat.services.messages import Draft, message_append
+from apps.chat.summary.budget import current_budget
+from apps.chat.summary.selectors import Need, fold_job
+from apps.chat.tool_service import PastConversations
+
+GROWING = r"chat_message|chat_turn|chat_turnevent|agent_toolcall|agent_modelcall"
+"""The tables of which a user has as many rows as they ever said things."""
+WHOLE = re.compile(rf"(?:SEARCH (?:{GROWING}) .*\(user_id=\?\)|SCAN (?:{GROWING})(?: USING .*autoindex.*)?)$")
+
+
+@contextmanager
+def plans() -> Iterator[list[str]]:
+    """The steps by which the database finds what is asked for meanwhile, each behind its statement."""
+    asked: list[tuple[str, Any]] = []
+    steps: list[str] = []
+
+    def note(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith(("SELECT", "UPDATE", "DELETE")):
+            asked.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield steps
+    with connection.cursor() as cursor:
+        for sql, params in asked:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
+            steps += [f"{row[3]} <- {sql[:2000]}" for row in cursor.fetchall()]
+
+
+def of_everything(steps: list[str]) -> list[str]:
+    """Those that go through all rows of the user, or of everybody."""
+    return [step for step in steps if WHOLE.fullmatch(step.partition(" <- ")[0])]
+
+
+def a_turn(user: User, place: Conversation, text: str = "What about the lemon trees?") -> Turn:
+    """All that the database does for one turn, step by step as its process does it."""
+    sent = message_send(
+        user_id=user.pk,
+        message=UserMessage(text=text, conversation=str(place.pk), client_id=f"{place.pk}{text}"[:64]),
+    )
+    lease_take(place.pk, "me")
+    assert work_next(place.pk, "me", None).turn_id == sent.turn_id
+    turn_prepare(sent.turn_id)
+    turn = Turn.objects.unscoped().get(pk=sent.turn_id)
+    with transaction.atomic():
+        said = [{"type": "text", "text": "They grow."}]
+        message_append(turn, Draft(role=Role.ASSISTANT, blocks=said, round=1))
+        turn_finish(Outcome(turn_id=turn.pk, state=TurnState.DONE, event=Response(text="They grow.")), 5)
+    turn_index(turn.pk)
+    turn_capture(turn.pk)
+    fold_job(place.pk, Need.BUDGET, current_budget(), rewrite=True)
+    return turn
+
+
+def test_a_turn_looks_at_no_other_conversation(alice: User) -> None:
+    place = conversation_create(user_id=alice.pk)
+    a_turn(alice, place)
+    with plans() as steps:
+        turn = a_turn(alice, place, "And the figs?")
+        conversation_untrusted(user_id=alice.pk, conversation_id=place.pk)
+        toolcalls_undecided(user_id=alice.pk, turn_id=turn.pk)
+        turn_usage(user_id=alice.pk, turn_id=turn.pk)
+        said_by_user(alice.pk, place.pk)
+        shown_untrusted(alice.pk, place.pk)
+    assert len(steps) > 50
+    assert of_everything(steps) == []
+
+
+def test_nor_do_its_pages_and_those_who_watch_it(
+    alice: User, sign_in: Callable[[User], Client], api: Callable[[User], Client]
+) -> None:
+    place = conversation_create(user_id=alice.pk)
+    turn = a_turn(alice, place)
+    ToolCall.objects.create(
+        user=alice, conversation_id=place.pk, turn_id=turn.pk, round=1, position=0, name="think", state="done"
+    )
+    browser, program, past = sign_in(alice), api(alice), PastConversations(user_id=alice.pk)
+    with plans() as steps:
+        start_for(alice.pk, place.pk, None, html=True)
+        start_for(alice.pk, place.pk, 1, html=True)
+        for path in ("/", f"/c/{place.pk}/", f"/c/{place.pk}/log/", "/conversations/"):
+            assert browser.get(path).status_code == 200
+        for path in ("", f"{place.pk}/", f"{place.pk}/messages/", f"{place.pk}/log/"):
+            assert program.get(f"/api/v1/conversations/{path}").status_code == 200
+        past._list(20, 0)
+        past._read(str(place.pk), 40, 0)
+        past._search("lemon trees", 5)
+    assert len(steps) > 50
+    assert of_everything(steps) == []
+
+
+@pytest.mark.parametrize("whose", ["for_user", "owned_by"])
+def test_both_ways_of_asking_give_the_rows_of_one_user_alone(alice: User, bob: User, whose: str) -> None:
+    mine, theirs = conversation_create(user_id=alice.pk), conversation_create(user_id=bob.pk)
+    both = [mine.pk, theirs.pk]
+    for user in (alice, alice.pk):
+        rows = getattr(Conversation.objects, whose)(user).filter(pk__in=both)
+        assert [row.pk for row in rows] == [mine.pk]
+    assert getattr(Conversation.objects, whose)(alice).filter(pk__in=both).update(title="Mine") == 1
+    assert getattr(Conversation.objects, whose)(alice).filter(pk__in=both).delete()[0] == 1
+    assert Conversation.objects.unscoped().get().pk == theirs.pk
