@@ -6,19 +6,22 @@ from django.urls import path
 
 from apps.memory.purge import views as purge_views
 from apps.memory.quality import views as quality_views
-from apps.memory.views import cards, files, listing, merging, passages, review
+from apps.memory.views import cards, files, listing, merging, passages, review, ticked
 
 app_name = "memory"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-_MODULES = (listing, cards, files, purge_views, review, merging, quality_views, passages)
-lists, notes, texts, purging, queue, merges, figures, reading = (cast("Any", module) for module in _MODULES)
+_MODULES = (listing, cards, files, purge_views, review, merging, quality_views, passages, ticked)
+lists, notes, texts, purging, queue, merges, figures, reading, many = (
+    cast("Any", module) for module in _MODULES
+)
 
 urlpatterns = [
     path("memory/", lists.memories, name="list"),
     path("memory/new/", lists.create, name="create"),
     path("memory/passages/retry/", reading.retry, name="capture-retry"),
     path("memory/merge/", merges.merge, name="merge"),
+    path("memory/ticked/", many.ticked, name="ticked"),
     path("memory/review/", queue.queue, name="review"),
     path("memory/contradictions/<str:edge_id>/", queue.settle, name="settle"),
     path("memory/files/", texts.files, name="files"),

@@ -75,7 +75,7 @@ def test_ticked_notes_become_one(
     page.goto(server.url + "/memory/")
     for box in page.locator(".note-select input").all()[:2]:
         box.check()
-    page.get_by_role("button", name="Merge ticked").click()
+    page.get_by_role("button", name="Merge…").click()
     page.get_by_label("What the one memory says").fill("The user rows and plays the cello.")
     page.get_by_role("button", name="Merge into one").click()
     expect(page.locator(".note-text")).to_have_text(

@@ -79,6 +79,9 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"decision": "accept", "notes": [str(hers.waiting_note)]},
             {"decision": "reject", "notes": [str(hers.waiting_note)]},
         ],
+        "memory/ticked/": [
+            {"do": what, "notes": note, "tag": "bobs"} for what in ("tag", "archive", "delete")
+        ],
         "api/v1/memories/<str:memory_id>/merge/": [{"into": note}],
         "api/v1/memories/contradictions/<str:edge_id>/": [{"keep": note}, {"keep": None}],
         "api/v1/memories/<str:memory_id>/links/": [
