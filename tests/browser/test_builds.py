@@ -12,7 +12,7 @@ from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE, Watch, set_up
 from tests.browser.server import Server
 from tests.browser.test_conversation import RECONNECTING, rest
-from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
+from tests.builder.scripts import DICE, SCHEMA, Cast, last_result, register, write
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 
 SHOTS = os.environ.get("SCREENSHOTS", "")
@@ -81,6 +81,49 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     expect(phone.get_by_text("Round 1")).to_be_visible()
     shot(phone, "build-page-phone-dark")
     assert rest(page, "GET", "/capabilities/dice_roller/")["success_rate"] == 1.0
+
+
+@pytest.mark.timeout(600)
+def test_a_secret_is_asked_for_on_the_card_and_entered_where_secrets_are(
+    tmp_path: Path, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed += RECONNECTING
+    watch.allowed.append("409")
+    request = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
+    handed_in = register(permissions={"secrets": ["DICE_KEY"]})
+    keyed = write(DICE.replace("    rolls =", "    import os\n    os.environ['DICE_KEY']\n    rolls ="))
+    cast = Cast(
+        chat=[reply(tool("request_capability", request)), reply("On it.")], builder=[keyed, handed_in]
+    )
+    with AnthropicServer.in_thread(fallback=cast) as model:
+        environment = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "key-for-tests"}
+        server = Server(tmp_path / "data", environment=environment)
+        server.start()
+        try:
+            page = open_page(server.url, state=set_up(server))
+            Chat(page).say("I need to roll dice with my key")
+            card = page.locator(".build").first
+            missing = card.get_by_role("link", name="not stored yet: add it")
+            expect(missing).to_be_visible()
+            card.get_by_role("button", name="Allow").click()
+            expect(page.get_by_text("DICE_KEY is not stored yet")).to_be_visible()
+            with page.context.expect_page() as opened:
+                missing.click()
+            settings = opened.value
+            expect(settings.get_by_label("Name")).to_have_value("DICE_KEY")
+            settings.get_by_label("Value").fill("a-key-of-my-own")
+            settings.get_by_role("button", name="Save").click()
+            expect(settings.get_by_text("DICE_KEY is kept.")).to_be_visible()
+            settings.close()
+            expect(missing).to_have_count(0)
+            card.get_by_role("button", name="Allow").click()
+            expect(card.locator(".build-title")).to_have_text("dice_roller is ready", timeout=60_000)
+            page.goto(f"{server.url}/capabilities/dice_roller/")
+            expect(page.get_by_text("Approved")).to_be_visible()
+            expect(page.locator(".cap-glance").get_by_text("pass")).to_be_visible()
+        finally:
+            server.stop()
+    assert "a-key-of-my-own" not in str([call.json for call in model.requests])
 
 
 @pytest.mark.timeout(600)
