@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from apps.core.beforehand import once
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import Trust
 from apps.memory.trust.quotes import split_quotes
@@ -85,9 +86,17 @@ def segments_of(said: Said) -> list[Segment]:
             quoted=quoted,
             seen=False,
             said_at=said.said_at,
-            tokens=estimate_tokens(piece),
+            tokens=tokens,
             text=piece,
         )
-        for part, quoted in split_quotes(said.text)
+        for piece, tokens, quoted in once(pieces_of, said.text)
+    ]
+
+
+def pieces_of(text: str) -> list[tuple[str, int, bool]]:
+    """(piece, its tokens, whether it is quoted) in their order. Takes a while for a long text."""
+    return [
+        (piece, estimate_tokens(piece), quoted)
+        for part, quoted in once(split_quotes, text)
         for piece in chunk_text(part, size=SEGMENT_TOKENS, overlap=0)
     ]

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from apps.core.beforehand import beforehand
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.ids import uuid7
 from apps.memory.database.statements import notes_insert
@@ -14,6 +15,7 @@ from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFie
 from apps.memory.indexing.notes import notes_index
 from apps.memory.models import Memory, Tier
 from apps.memory.selectors import current_cycle
+from apps.search.services import documents_prepare
 
 from .provenance import FROM_USER, Provenance
 
@@ -30,7 +32,6 @@ def memory_create(
     return notes[0]
 
 
-@transaction.atomic
 def memory_bulk_create(
     *, user_id: UUID, drafts: Sequence[MemoryDraft], provenance: Provenance = FROM_USER
 ) -> list[Memory]:
@@ -43,6 +44,14 @@ def memory_bulk_create(
     if len(drafts) > BULK_LIMIT:
         raise TooLarge(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
     cleaned = [_clean_draft(index, draft) for index, draft in enumerate(drafts)]
+    with beforehand():
+        # Reading them takes ten times as long as writing them, and would hold up all other writers.
+        documents_prepare(user_id=user_id, texts=[draft["content"] for draft in cleaned])
+        return _store(user_id, cleaned, provenance)
+
+
+@transaction.atomic
+def _store(user_id: UUID, cleaned: Sequence[dict[str, Any]], provenance: Provenance) -> list[Memory]:
     notes = _notes(user_id, cleaned, provenance, current_cycle(user_id))
     notes_insert(notes)
     notes_index(user_id, notes)

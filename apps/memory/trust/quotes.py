@@ -7,6 +7,7 @@ words by mistake would be believed.
 import re
 from collections.abc import Iterable
 
+from apps.core.beforehand import once
 from apps.core.text import estimate_tokens
 
 PASTED_TOKENS = 25
@@ -80,7 +81,7 @@ def own_words(text: str) -> str:
 
 def quotes_others(text: str) -> bool:
     """Whether a message holds something that `own_words` leaves out."""
-    return any(quoted for _, quoted in split_quotes(text))
+    return any(quoted for _, quoted in once(split_quotes, text))
 
 
 def _spans(text: str) -> list[Span]:
