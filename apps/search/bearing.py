@@ -92,7 +92,7 @@ class _Question:
 
     gist: Gist
     vector: Vector
-    space: str
+    head: Head
 
 
 def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, least: float = 0.0) -> list[Hit]:
@@ -107,18 +107,16 @@ def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, lea
     with index_open(user_id) as opened:
         if opened is None or not opened[1].living:
             return []
-        head, rows = opened
-        languages = languages_of(talk[-1], rows)
-        gist = gist_of(talk, languages)
-        if not gist.words:
-            return []
-        vector = _vector(head, gist)
-        if vector is not None:
-            question = _Question(gist, vector, head.space_name)
-            chance, found = _found(rows, head, question, scope, languages)
+        known, languages = opened[0], languages_of(talk[-1], opened[1])
+    gist = gist_of(talk, languages)
+    if not gist.words:
+        return []
+    vector = _vector(known, gist)  # not while the index is locked: it may take long
     if vector is None:
         hits = _by_words(search(user_id, talk[-1], top_k=top_k, scope=scope), gist)
     else:
+        question = _Question(gist, vector, known)
+        chance, found = _found(user_id, question, scope, languages)
         hits = hits_for(user_id, [one for one in found if one.relevance >= least][:top_k])
         hits = _without_accidents(hits, question, chance)
     return sorted((hit for hit in hits if hit.relevance >= least), key=lambda hit: -hit.relevance)
@@ -132,25 +130,30 @@ def _vector(head: Head, gist: Gist) -> Vector | None:
 
 
 def _found(
-    rows: UserRows, head: Head, question: _Question, scope: Scope, languages: Sequence[str]
+    user_id: UUID, question: _Question, scope: Scope, languages: Sequence[str]
 ) -> tuple[Chance, list[Found]]:
     """What chance gives among the documents of the scope, and the best that are not excluded, one passage of each."""
-    now = timezone.now()
-    among = allowed_rows(rows, replace(scope, exclude_ids=()), now=now)
-    cosine = rows.cosines(question.vector)
-    chance = chance_of(cosine[among & rows.embedded[: rows.size]], head)
-    allowed = allowed_rows(rows, scope, now=now)
-    if not allowed.any():
-        return chance, []
-    chance = replace(chance, best=float(cosine[allowed].max()))
-    meaning = chance.relevance(cosine, question.gist)
-    words = _words_shared(rows, question.gist, languages)
-    total = np.maximum(meaning, words)
-    total[~allowed] = -np.inf
-    places = best_places(total, rows, CANDIDATES)
-    return chance, [
-        _found_at(int(rows.ids[place]), float(meaning[place]), float(words[place])) for place in places
-    ]
+    nothing = Chance(0.0, 1.0, 0), list[Found]()
+    with index_open(user_id) as opened:
+        if opened is None or opened[0].space_id != question.head.space_id:
+            return nothing
+        rows = opened[1]
+        now = timezone.now()
+        among = allowed_rows(rows, replace(scope, exclude_ids=()), now=now)
+        allowed = allowed_rows(rows, scope, now=now)
+        if not allowed.any():
+            return nothing
+        cosine = rows.cosines(question.vector)
+        chance = chance_of(cosine[among & rows.embedded[: rows.size]], question.head)
+        chance = replace(chance, best=float(cosine[allowed].max()))
+        meaning = chance.relevance(cosine, question.gist)
+        words = _words_shared(rows, question.gist, languages)
+        total = np.maximum(meaning, words)
+        total[~allowed] = -np.inf
+        places = best_places(total, rows, CANDIDATES)
+        return chance, [
+            _found_at(int(rows.ids[place]), float(meaning[place]), float(words[place])) for place in places
+        ]
 
 
 def _found_at(passage_id: int, meaning: float, words: float) -> Found:
@@ -179,7 +182,9 @@ def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Float
 
 def _without_accidents(hits: list[Hit], question: _Question, chance: Chance) -> list[Hit]:
     """The hits, none nearer in meaning than it is without the pieces of words that it shares by accident."""
-    vectors = vectors_without_accidents(question.space, [hit.text for hit in hits], question.gist.words)
+    vectors = vectors_without_accidents(
+        question.head.space_name, [hit.text for hit in hits], question.gist.words
+    )
     if vectors is None:
         return hits
     sober = chance.relevance(vectors @ question.vector, question.gist).tolist()

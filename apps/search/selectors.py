@@ -13,13 +13,14 @@ from apps.search.embedders import EmbedderDown, embedder_for
 from apps.search.embedders.base import Matrix
 from apps.search.hits import Found, best_places, found_in, hits_for, source_ids
 from apps.search.index.cache import index_open
+from apps.search.index.store import read_head
 from apps.search.models import EmbeddingSpace
 from apps.search.packing import candidates_for, pack
-from apps.search.query import understand
+from apps.search.query import MAX_QUERY_CHARS, understand
 from apps.search.ranking import score_rows
 from apps.search.relevance import likeness
 from apps.search.scoping import allowed_rows
-from apps.search.spaces import is_resting, note_down
+from apps.search.spaces import is_resting, note_down, query_prepare
 
 __all__ = ["Hit", "Packed", "Scope", "context", "likenesses", "search", "similar"]
 
@@ -60,15 +61,20 @@ def similar(
     From about 0.85 on two texts may say the same, from 0.5 on they are about the same; a number, a name or a "not"
     moves it too little to be told by it. Empty where the embedder cannot answer.
     """
+    known = read_head(user_id)
+    if known is None or not text.strip():
+        return []
+    try:
+        vector = _document_vectors(known.space_name, [text])[
+            0
+        ]  # not while the index is locked: it may take long
+    except EmbedderDown:
+        return []
     with index_open(user_id) as opened:
-        if opened is None or not text.strip():
+        if opened is None:
             return []
         head, rows = opened
-        try:
-            vector = _document_vectors(head.space_name, [text])[0]
-        except EmbedderDown:
-            return []
-        if len(vector) != rows.dimension:
+        if head.space_id != known.space_id or len(vector) != rows.dimension:
             return []
         cosine = rows.cosines(vector)
         allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
@@ -107,6 +113,7 @@ def _document_vectors(name: str, texts: Sequence[str]) -> Matrix:
 def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> list[Found]:
     if not text.strip() or top_k < 1:
         return []
+    query_prepare(user_id, text[:MAX_QUERY_CHARS])
     with index_open(user_id, past=scope.as_of is not None) as opened:
         if opened is None or not opened[1].living:
             return []

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import OrderedDict
 from hashlib import blake2b
+from uuid import UUID
 
 import numpy as np
 from django.conf import settings
@@ -11,7 +12,7 @@ from django.db import transaction
 
 from apps.search.embedders import Embedder, EmbedderDown, EmbedderMissing, QueryWeights, embedder_for
 from apps.search.embedders.base import Vector
-from apps.search.index.store import Head
+from apps.search.index.store import Head, read_head
 from apps.search.models import EmbeddingSpace, Passage
 
 DOWN_SECONDS = 15.0
@@ -69,7 +70,7 @@ def active_space() -> tuple[str, str]:
     return space.name, space.slot
 
 
-def query_vector(head: Head, text: str, weights: QueryWeights) -> Vector | None:
+def query_vector(head: Head, text: str, weights: QueryWeights | None = None) -> Vector | None:
     """The vector of a question in the active space; None where the space is still empty. Raises EmbedderDown."""
     embedder = embedder_for(head.space_name)
     if embedder.inline:
@@ -78,6 +79,19 @@ def query_vector(head: Head, text: str, weights: QueryWeights) -> Vector | None:
         return None
     vector = _remembered(embedder, text)
     return vector if len(vector) == head.dimension else None
+
+
+def query_prepare(user_id: UUID, text: str) -> None:
+    """Have a slow embedder's vector of a question ready, for whoever needs it while the user's index is locked."""
+    if inline_embedder(settings.IZZY_EMBEDDER) is not None:
+        return
+    head = read_head(user_id)
+    if head is None:
+        return
+    try:
+        query_vector(head, text)
+    except EmbedderDown:
+        return  # search goes by words, and says so where it matters
 
 
 def _remembered(embedder: Embedder, text: str) -> Vector:

@@ -4,17 +4,24 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
 from apps.accounts.models import User
-from apps.search.documents import Source
-from apps.search.embedding import sweep_tombstones
+from apps.search.bearing import bearing
+from apps.search.documents import Scope, Source
+from apps.search.embedders.ollama import OllamaEmbedder
+from apps.search.embedding import sweep_pending, sweep_tombstones
 from apps.search.index import cache
-from apps.search.models import IndexOwner, Tombstone
+from apps.search.index.cache import index_open
+from apps.search.index.rows import UserRows
+from apps.search.models import IndexOwner, Passage, Tombstone
+from apps.search.selectors import search, similar
 from apps.search.services import documents_remove
+from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import found, save
 
@@ -37,6 +44,12 @@ else:
 """
 
 
+def index_of(user: User) -> UserRows:
+    with index_open(user.pk) as opened:
+        assert opened is not None
+        return opened[1]
+
+
 def in_another_process(user: User, action: str, name: object, text: str = "") -> None:
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"}
     database = str(connection.settings_dict["NAME"])
@@ -56,17 +69,14 @@ def test_what_another_process_saved_changed_and_removed_is_seen_by_the_next_sear
     assert found(alice, "car") == ["The car is blue"]
 
 
-def test_an_index_that_is_current_is_not_read_again(alice: User) -> None:
+def test_an_index_that_is_current_is_not_read_again(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     save(alice, "The car is red")
     found(alice, "car")
-    with cache.index_open(alice.pk) as opened:
-        assert opened is not None
-        held, version = opened[1], opened[1].version
+    held = index_of(alice)
+    for name in ("read_all", "read_changed", "read_removed"):
+        monkeypatch.delattr(cache.store, name)
     found(alice, "bicycle")
-    with cache.index_open(alice.pk) as opened:
-        assert opened is not None
-        assert opened[1] is held
-        assert opened[1].version == version
+    assert index_of(alice) is held
 
 
 def test_a_write_is_taken_into_the_index_that_is_held(alice: User) -> None:
@@ -170,3 +180,60 @@ def test_recent_removals_are_kept_for_other_processes(alice: User) -> None:
     documents_remove(user_id=alice.pk, source=Source.MEMORY, source_ids=[name])
     sweep_tombstones()
     assert Tombstone.objects.count() == 1
+
+
+def test_words_that_were_asked_for_in_vain_are_not_remembered(alice: User) -> None:
+    save(alice, "The car is red", "The house is blue")
+    found(alice, "car submarine periscope")
+    assert set(index_of(alice).postings) == {"car"}
+
+
+def test_what_is_held_of_words_is_bounded(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.search.index.rows.MAX_POSTINGS", 3)
+    names = [f"animal{letter}" for letter in "abcdefgh"]
+    save(alice, *(f"The {name} sleeps" for name in names))
+    for _ in range(2):
+        for name in names:
+            assert found(alice, name)[0] == f"The {name} sleeps"
+            found(alice, "animala")
+    assert len(index_of(alice).postings) == 3
+    assert "animala" in index_of(alice).postings
+    before = index_of(alice).bytes
+    save(alice, "The animala wakes")
+    assert set(found(alice, "animala")[:2]) == {"The animala sleeps", "The animala wakes"}
+    assert index_of(alice).bytes == before + 8
+
+
+def test_passages_embedded_out_of_order_are_found_by_words(alice: User, ollama: OllamaPeer) -> None:
+    first = save(alice, "The car is red")
+    sweep_pending()
+    save(alice, "The bicycle is blue", "The car is old")
+    sweep_pending()
+    save(alice, "The car is new")
+    Passage.objects.filter(source_id=first[0]).update(change=100)
+    IndexOwner.objects.filter(user=alice).update(change=100)
+    cache.forget()
+    assert not index_of(alice).ascending
+    assert set(found(alice, "car")[:3]) == {"The car is red", "The car is old", "The car is new"}
+    save(alice, "Another car")
+    assert "Another car" in found(alice, "car")
+
+
+def test_a_slow_embedder_holds_up_nobody_who_searches_by_words(alice: User, ollama: OllamaPeer) -> None:
+    save(alice, "The car is red")
+    sweep_pending()
+    held: list[bool] = []
+    answer = OllamaEmbedder._embed
+
+    def slow(self: OllamaEmbedder, texts: list[str], seconds: float) -> Any:
+        entry = cache._entries.get(alice.pk)
+        held.append(entry is not None and entry.lock.locked())
+        return answer(self, texts, seconds)
+
+    found(alice, "warm up")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OllamaEmbedder, "_embed", slow)
+        search(alice.pk, "Which car?")
+        similar(alice.pk, "The car is blue")
+        bearing(alice.pk, ["Where is my car?"], top_k=3, scope=Scope())
+    assert held == [False, False, False]

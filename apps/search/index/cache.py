@@ -20,8 +20,11 @@ REBUILD_SHARE = 4
 
 @dataclass(slots=True)
 class _Entry:
+    """`bytes` are those of `rows` when they were last brought up to date: counting them takes longer than a sum."""
+
     lock: threading.Lock = field(default_factory=threading.Lock)
     rows: UserRows | None = None
+    bytes: int = 0
 
 
 _entries: OrderedDict[UUID, _Entry] = OrderedDict()
@@ -55,6 +58,7 @@ def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, Use
                 rows = UserRows(head, store.read_all(user_id, head))
             else:
                 entry.rows = rows = _refresh(user_id, rows, head)
+                entry.bytes = rows.bytes
                 _evict(keep=user_id)
         yield head, rows
 
@@ -78,7 +82,7 @@ def holds(user_id: UUID) -> bool:
 def held_bytes() -> int:
     """Bytes of all indexes that this process holds."""
     with _lock:
-        return sum(entry.rows.bytes for entry in _entries.values() if entry.rows is not None)
+        return sum(entry.bytes for entry in _entries.values())
 
 
 def _entry(user_id: UUID) -> _Entry:
@@ -110,11 +114,11 @@ def _can_follow(rows: UserRows, head: Head) -> bool:
 def _evict(keep: UUID) -> None:
     limit = settings.IZZY_INDEX_MEMORY_MB * 1024 * 1024
     with _lock:
-        total = sum(entry.rows.bytes for entry in _entries.values() if entry.rows is not None)
+        total = sum(entry.bytes for entry in _entries.values())
+        if total <= limit:
+            return
         for user_id in list(_entries):
+            if user_id != keep and _entries[user_id].rows is not None:
+                total -= _entries.pop(user_id).bytes
             if total <= limit:
                 return
-            rows = _entries[user_id].rows
-            if user_id != keep and rows is not None:
-                total -= rows.bytes
-                del _entries[user_id]

@@ -1,7 +1,5 @@
 """One user's passages as arrays: vectors, features, neighbours, postings."""
 
-from itertools import count
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,13 +18,14 @@ LENGTH_PRIOR = 0.2
 NOTE_TERMS = 20
 """A note is ranked as if it had this many stems: being short is no fault in what was written to be kept."""
 
-_versions = count(1)
+MAX_POSTINGS = 4000
+"""Stems whose rows are held; of more the one asked for longest ago goes. Without a bound each new word asked would stay."""
 
 
 class UserRows:
     """Rows are only ever appended or marked dead. The arrays hold `size` rows of a larger capacity.
 
-    `change` is the newest change taken in, `version` differs after every alteration in this process.
+    `change` is the newest change taken in. `postings` hold the rows of stems that were asked for and are there.
     """
 
     def __init__(self, head: Head, batch: Batch) -> None:
@@ -36,8 +35,9 @@ class UserRows:
         self.change = head.change
         self.size = 0
         self.dead = 0
-        self.version = next(_versions)
         self.ascending = True
+        self._order: Rows | None = None
+        self._posted_bytes = 0
         self.bounded = False
         self.postings: dict[str, Rows] = {}
         self.names: set[int] = set()
@@ -68,9 +68,13 @@ class UserRows:
 
     @property
     def bytes(self) -> int:
-        cached = sum(rows.nbytes for rows in list(self.postings.values()))
         coarse = self.coarse.bytes if self.coarse is not None else 0
-        return sum(array.nbytes for array in self._arrays()) + self.neighbours.bytes + cached + coarse
+        return (
+            sum(array.nbytes for array in self._arrays())
+            + self.neighbours.bytes
+            + self._posted_bytes
+            + coarse
+        )
 
     @property
     def living(self) -> int:
@@ -87,7 +91,6 @@ class UserRows:
             self.coarse = None
         self._append(_select(batch, ~held & ~np.isin(batch.ids, removed)))
         self.change = change
-        self.version = next(_versions)
 
     def _append(self, batch: Batch) -> None:
         start, end = self.size, self.size + len(batch.ids)
@@ -104,6 +107,7 @@ class UserRows:
         self.embedded[start:end] = batch.embedded
         self.prior[start:end] = _prior(batch.features)
         self.size = end
+        self._order = None
         self.neighbours.link(self.features[:end], np.arange(start, end), self.alive[:end])
         self._note(batch.features)
         self._post(start, batch.terms or [])
@@ -127,7 +131,20 @@ class UserRows:
                 if term in self.postings:
                     added.setdefault(term, []).append(row)
         for term, rows in added.items():
-            self.postings[term] = np.concatenate([self.postings[term], np.array(rows, dtype=np.int64)])
+            self._hold(term, np.concatenate([self.postings[term], np.array(rows, dtype=np.int64)]))
+
+    def _hold(self, term: str, rows: Rows) -> None:
+        """Keep the rows of a stem as the one asked for last."""
+        self._drop(term)
+        while len(self.postings) >= MAX_POSTINGS:
+            self._drop(next(iter(self.postings)))
+        self.postings[term] = rows
+        self._posted_bytes += rows.nbytes
+
+    def _drop(self, term: str) -> None:
+        held = self.postings.pop(term, None)
+        if held is not None:
+            self._posted_bytes -= held.nbytes
 
     def _kill(self, places: Rows) -> None:
         rows = places[places >= 0]
@@ -146,7 +163,7 @@ class UserRows:
             self.coarse.wipe(rows)
         gone = [term for term, held in self.postings.items() if not self.alive[held].any()]
         for term in gone:
-            del self.postings[term]
+            self._drop(term)
 
     def _places(self, ids: NDArray[np.int64]) -> Rows:
         """The rows that hold passages, -1 where none does."""
@@ -156,7 +173,9 @@ class UserRows:
         if self.ascending:
             rows = np.minimum(np.searchsorted(known, ids), self.size - 1)
         else:
-            order = np.argsort(known, kind="stable")
+            if self._order is None:
+                self._order = np.argsort(known, kind="stable")
+            order = self._order
             rows = order[np.minimum(np.searchsorted(known, ids, sorter=order), self.size - 1)]
         return np.where(known[rows] == ids, rows, -1)
 
@@ -171,13 +190,18 @@ class UserRows:
         return self.coarse.cosines(vectors, query)
 
     def posted(self, term: str, *, prefix: bool = False) -> Rows:
-        """Rows of living passages with a stem, ascending; read from full text once, then kept up to date."""
-        rows = self.postings.get(term) if not prefix else None
-        if rows is None:
+        """Rows of living passages with a stem, ascending; read from full text once, then kept up to date.
+
+        What is not there is not remembered: a question's words do not stay in memory because they were asked for.
+        """
+        rows = self.postings.pop(term, None) if not prefix else None
+        if rows is not None:
+            self.postings[term] = rows  # the last one now
+        else:
             places = self._places(fulltext.postings(self.owner, term, prefix=prefix))
             rows = np.sort(places[places >= 0])
-            if not prefix:
-                self.postings[term] = rows
+            if len(rows) and not prefix:
+                self._hold(term, rows)
         return rows[self.alive[rows]] if self.dead else rows
 
 
