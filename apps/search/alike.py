@@ -77,5 +77,9 @@ def _pairs(vectors: Floats, documents: list[UUID], scale: Scale, at_least: float
         for one, two in zip(ones[later].tolist(), twos[later].tolist(), strict=True):
             found.append((documents[start + one], documents[start + two], float(similar[one, two])))
         if len(found) > 10 * MAX_PAIRS:
-            break
-    return sorted(found, key=lambda pair: -pair[2])[:MAX_PAIRS]
+            found = _most_alike(found)
+    return _most_alike(found)
+
+
+def _most_alike(pairs: list[Pair]) -> list[Pair]:
+    return sorted(pairs, key=lambda pair: -pair[2])[:MAX_PAIRS]

@@ -56,7 +56,6 @@ class Scope:
     conversation_id: UUID | None = None
     only_ids: Collection[UUID] | None = None
     exclude_ids: Collection[UUID] = ()
-    exclude_conversation_id: UUID | None = None
     as_of: datetime | None = None
 
 

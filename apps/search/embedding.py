@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Max, QuerySet
+from django.db.models import F, Max
 from django.utils import timezone
 
 from apps.core.errors import Conflict
@@ -32,7 +32,7 @@ def passages_embed_pending(*, limit: int = 2048) -> int:
         return 0
     done = 0
     while done < limit:
-        waiting = list(_by_user(Passage.objects.filter(pending=True))[:BATCH])
+        waiting = _waiting()
         if not waiting:
             break
         vectors = _embed(space, [text for _, _, text in waiting])
@@ -137,8 +137,11 @@ def vectors_clear(*, slot: str) -> int:
     return cleared
 
 
-def _by_user(passages: QuerySet[Passage]) -> QuerySet[Passage, tuple[int, UUID, str]]:
-    return passages.order_by("user_id", "id").values_list("id", "user_id", "text")
+def _waiting() -> list[tuple[int, UUID, str]]:
+    """The next passages that wait for a vector, each user's together: (id, user, text). The oldest, so that nothing has
+    to be sorted in the database, however many wait."""
+    oldest = Passage.objects.filter(pending=True).order_by("id").values_list("id", "user_id", "text")[:BATCH]
+    return sorted(oldest, key=lambda row: (row[1], row[0]))
 
 
 def _embed(space: EmbeddingSpace, texts: list[str]) -> np.ndarray:

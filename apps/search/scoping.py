@@ -22,8 +22,6 @@ def allowed_rows(rows: UserRows, scope: Scope, *, now: datetime) -> Mask:
         mask &= np.isin(facts["source"], [SOURCE_CODES[source] for source in scope.sources])
     if scope.conversation_id is not None:
         mask &= facts["conversation"] == np.uint64(uuid_hash(scope.conversation_id.bytes))
-    if scope.exclude_conversation_id is not None:
-        mask &= facts["conversation"] != np.uint64(uuid_hash(scope.exclude_conversation_id.bytes))
     if scope.only_ids is not None:
         mask &= np.isin(facts["document"], _hashes(scope.only_ids))
     if scope.exclude_ids:

@@ -21,11 +21,10 @@ def test_only_the_named_sources_are_searched(alice: User) -> None:
     assert set(found(alice, "car", scope=talk)) == {"Car manual, page 1", "I washed the car"}
 
 
-def test_one_conversation_can_be_searched_or_left_out(alice: User) -> None:
+def test_one_conversation_can_be_searched(alice: User) -> None:
     first = say(alice, ("user", "I washed the car"))
     say(alice, ("user", "I sold the car"))
     assert found(alice, "car", scope=Scope(conversation_id=first)) == ["I washed the car"]
-    assert found(alice, "car", scope=Scope(exclude_conversation_id=first)) == ["I sold the car"]
 
 
 def test_notes_can_be_chosen_and_left_out(alice: User) -> None:

@@ -1,0 +1,19 @@
+"""All pairs of documents that say the same, however many there are, the most alike first."""
+
+import pytest
+
+from apps.accounts.models import User
+from apps.search import alike
+from apps.search.alike import alike_pairs
+from apps.search.documents import Source
+
+from .conftest import save
+
+
+def test_the_most_alike_are_kept_wherever_they_stand(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "BLOCK", 2)
+    monkeypatch.setattr(alike, "MAX_PAIRS", 1)
+    cars = save(alice, *(f"The car number {number} is red and fast" for number in range(12)))
+    twins = save(alice, "The boiler needs 1.5 bar", "The boiler needs 1.5 bar!")
+    pairs = alike_pairs(alice.pk, source=Source.MEMORY, among=[*cars, *twins], at_least=0.5)
+    assert [set(pair[:2]) for pair in pairs] == [set(twins)]
