@@ -13,7 +13,8 @@ from .conftest import save
 def test_the_most_alike_are_kept_wherever_they_stand(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alike, "BLOCK", 2)
     monkeypatch.setattr(alike, "MAX_PAIRS", 1)
-    cars = save(alice, *(f"The car number {number} is red and fast" for number in range(12)))
-    twins = save(alice, "The boiler needs 1.5 bar", "The boiler needs 1.5 bar!")
-    pairs = alike_pairs(alice.pk, source=Source.MEMORY, among=[*cars, *twins], at_least=0.5)
+    things = ("car", "bus", "train", "bicycle", "boat", "plane", "tram", "lorry", "scooter")
+    others = save(alice, *(f"She bought a {thing} in May" for thing in things))
+    twins = save(alice, "The boiler needs 1.5 bar", "The boiler needs 1.5 bar")
+    pairs = alike_pairs(alice.pk, source=Source.MEMORY, among=[*others, *twins], at_least=0.01)
     assert [set(pair[:2]) for pair in pairs] == [set(twins)]
