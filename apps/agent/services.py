@@ -85,7 +85,7 @@ def toolcalls_open(
 
 
 def _own_calls(user_id: UUID, turn_id: UUID, round: int) -> QuerySet[ToolCall]:
-    rows = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round)
+    rows = ToolCall.objects.owned_by(user_id).filter(turn_id=turn_id, round=round)
     return rows.exclude(tier=SERVER_TIER)
 
 
@@ -142,7 +142,7 @@ def _end(row: ToolCall, result: str, error_code: str) -> None:
 @transaction.atomic
 def toolcalls_start(*, user_id: UUID, ids: Sequence[UUID]) -> bool:
     """Marks calls as running. False, and nothing changed, when one of them runs or has ended already."""
-    rows = ToolCall.objects.for_user(user_id).filter(pk__in=ids, state__in=[State.PENDING, State.WAITING])
+    rows = ToolCall.objects.owned_by(user_id).filter(pk__in=ids, state__in=[State.PENDING, State.WAITING])
     if rows.update(state=State.RUNNING, started_at=timezone.now()) == len(ids):
         return True
     transaction.set_rollback(True)

@@ -111,7 +111,6 @@ class Turn(UserOwned):
         indexes = [
             models.Index(fields=["conversation", "id"], name="turn_conversation"),
             models.Index(fields=["state"], name="turn_state"),
-            models.Index(fields=["ended_at"], name="turn_ended"),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -172,8 +171,9 @@ class Message(UserOwned):
     class Meta:
         ordering = ["position"]
         indexes = [
-            models.Index(fields=["indexed"], name="message_to_index", condition=Q(indexed=False)),
-            models.Index(fields=["captured"], name="message_to_capture", condition=Q(captured=False)),
+            # In the order in which the sweeps ask for them: else they go through all messages there are.
+            models.Index(fields=["id"], name="message_to_index", condition=Q(indexed=False)),
+            models.Index(fields=["conversation"], name="message_to_capture", condition=Q(captured=False)),
         ]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "position"], name="message_position"),

@@ -49,13 +49,16 @@ def _interrupt(conversation_id: UUID) -> None:
 
 
 def events_prune() -> None:
-    """Removes the events of turns that ended long ago."""
-    while True:
-        old = Turn.objects.unscoped().filter(ended_at__lt=timezone.now() - KEEP_EVENTS, events__isnull=False)
-        ids = list(old.exclude(state__in=OPEN_STATES).values_list("id", flat=True).distinct()[:PRUNE_BATCH])
-        if not ids:
-            return
-        _prune(ids)
+    """Removes the events of turns that ended long ago.
+
+    It starts from the turns that have events, which are those of some days, and not from all that ever ended.
+    """
+    with_events = list(TurnEvent.objects.order_by().values_list("turn_id", flat=True).distinct())
+    for start in range(0, len(with_events), PRUNE_BATCH):
+        some = Turn.objects.unscoped().filter(id__in=with_events[start : start + PRUNE_BATCH])
+        old = some.filter(ended_at__lt=timezone.now() - KEEP_EVENTS).exclude(state__in=OPEN_STATES)
+        if ids := list(old.values_list("id", flat=True)):
+            _prune(ids)
 
 
 @transaction.atomic

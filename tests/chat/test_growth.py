@@ -3,22 +3,27 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from django.test import Client
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.agent.events import Response
 from apps.agent.models import ToolCall
+from apps.agent.outcome import Outcome as ToolOutcome
 from apps.agent.selectors import conversation_untrusted, toolcalls_undecided, turn_usage
-from apps.chat.capturing import turn_capture
+from apps.agent.services import NewCall, toolcall_finish, toolcalls_open, toolcalls_start
+from apps.chat.capturing import messages_capture_pending, turn_capture
 from apps.chat.live.hub import start_for
-from apps.chat.models import Conversation, Role, Turn, TurnState
-from apps.chat.runner.afterwards import turn_index
+from apps.chat.models import Conversation, Message, Role, Turn, TurnState
+from apps.chat.runner.afterwards import messages_index_pending, turn_index
 from apps.chat.runner.lease import lease_take
 from apps.chat.runner.prepare import turn_prepare
+from apps.chat.runner.registry import conversations_left
 from apps.chat.runner.rows import Outcome, turn_finish
 from apps.chat.runner.work import work_next
 from apps.chat.selectors.words import said_by_user, shown_untrusted
@@ -26,6 +31,7 @@ from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.services.messages import Draft, message_append
 from apps.chat.summary.budget import current_budget
 from apps.chat.summary.selectors import Need, fold_job
+from apps.chat.sweeps import events_prune, turns_interrupt
 from apps.chat.tool_service import PastConversations
 
 GROWING = r"chat_message|chat_turn|chat_turnevent|agent_toolcall|agent_modelcall"
@@ -87,7 +93,29 @@ def test_a_turn_looks_at_no_other_conversation(alice: User) -> None:
         turn_usage(user_id=alice.pk, turn_id=turn.pk)
         said_by_user(alice.pk, place.pk)
         shown_untrusted(alice.pk, place.pk)
+        calls = toolcalls_open(
+            user_id=alice.pk,
+            conversation_id=place.pk,
+            turn_id=turn.pk,
+            round=1,
+            calls=[NewCall(tool_use_id="a", name="think", tier="read_only", input={})],
+        )
+        assert toolcalls_start(user_id=alice.pk, ids=[call.pk for call in calls])
+        assert toolcall_finish(user_id=alice.pk, id=calls[0].pk, outcome=ToolOutcome("Done."))
     assert len(steps) > 50
+    assert of_everything(steps) == []
+
+
+def test_upkeep_that_finds_nothing_to_do_looks_at_what_is_open_alone(alice: User) -> None:
+    a_turn(alice, conversation_create(user_id=alice.pk))
+    Message.objects.unscoped().update(created_at=timezone.now() - timedelta(hours=1))
+    with plans() as steps:
+        messages_index_pending()
+        messages_capture_pending()
+        turns_interrupt()
+        conversations_left()
+        events_prune()
+    assert len(steps) >= 5
     assert of_everything(steps) == []
 
 
