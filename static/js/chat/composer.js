@@ -1,5 +1,6 @@
 // The field a message is written in: grows, sends with Enter (never while an input method composes), keeps drafts.
 import { readDraft, writeDraft } from "./drafts.js";
+import { startDictation } from "./speech.js";
 
 const LIMIT = 100000;
 
@@ -26,6 +27,7 @@ export class Composer {
     this.field.addEventListener("input", () => this.#changed());
     this.stopButton.addEventListener("click", () => handlers.stop());
     this.editBar.querySelector("[data-edit-cancel]").addEventListener("click", () => this.cancelEdit());
+    this.stopDictation = startDictation(form.querySelector("[data-dictate]"), this.field);
     window.addEventListener("pagehide", () => this.#keepDraft());
   }
 
@@ -93,6 +95,7 @@ export class Composer {
   #submit() {
     const text = this.field.value.trim();
     if (!text || !this.#ready || text.length > LIMIT) return;
+    this.stopDictation();
     if (!this.handlers.send(text, this.#editing)) return;
     this.#editing = null;
     this.editBar.hidden = true;

@@ -1,6 +1,7 @@
 // One turn: the user's message, and everything Izzy does to answer it.
 import { h, icon, iconButton } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
+import { readAloudButton } from "./speech.js";
 import { BuildView } from "./build-view.js";
 import { clockTime, fullTime, usageText } from "./format.js";
 import { summedUp } from "./summed-up.js";
@@ -48,6 +49,11 @@ export class TurnView {
 
   plainText() {
     return this.turn.segments.filter((segment) => segment.type === "text").map((segment) => segment.text.trim()).filter(Boolean).join("\n\n");
+  }
+
+  /** The answer as it is read, without the signs of Markdown. */
+  #shownText() {
+    return [...this.flow.querySelectorAll(".prose")].map((element) => element.innerText).join("\n");
   }
 
   #updateSummary() {
@@ -125,8 +131,9 @@ export class TurnView {
     const text = this.plainText();
     const copy = text ? iconButton("copy", "Copy answer", () => copyFrom(copy, this.plainText())) : null;
     const retry = canRetry && this.turn.user ? iconButton("retry", "Try again", () => this.actions.retry(this.turn), { dataset: { retry: "" } }) : null;
+    const aloud = text ? readAloudButton(() => this.#shownText()) : null;
     const usage = usageText(this.turn.usage);
-    return h("div", { class: "message-actions" }, copy, retry, usage ? h("span", { class: "usage" }, usage) : null);
+    return h("div", { class: "message-actions" }, copy, aloud, retry, usage ? h("span", { class: "usage" }, usage) : null);
   }
 }
 
