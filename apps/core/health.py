@@ -54,7 +54,9 @@ def run_check(check: Check) -> CheckResult:
             return CheckResult(False, trouble.message, trouble.hint)
         logger.exception("health check %s failed", check.name)
         return CheckResult(False, f"The database does not answer: {error}.", "See the server's log.")
-    except Exception as error:
+    except (
+        Exception
+    ) as error:  # a check that fails is a finding like any other; the others are still to be told
         logger.exception("health check %s failed", check.name)
         return CheckResult(
             False, f"The check itself failed: {type(error).__name__}.", "See the server's log."
