@@ -15,7 +15,7 @@ from apps.search.bearing import bearing
 from apps.search.documents import Scope, Source
 from apps.search.embedders.ollama import OllamaEmbedder
 from apps.search.embedding import sweep_pending, sweep_tombstones
-from apps.search.index import cache
+from apps.search.index import cache, store
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.models import IndexOwner, Passage, Tombstone
@@ -74,7 +74,7 @@ def test_an_index_that_is_current_is_not_read_again(alice: User, monkeypatch: py
     found(alice, "car")
     held = index_of(alice)
     for name in ("read_all", "read_changed", "read_removed"):
-        monkeypatch.delattr(cache.store, name)
+        monkeypatch.delattr(store, name)
     found(alice, "bicycle")
     assert index_of(alice) is held
 
