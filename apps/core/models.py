@@ -43,7 +43,8 @@ class OwnedManager(models.Manager[M]):
         has for the few that were asked for.
         """
         owner = cast("UUID", getattr(user, "pk", user))
-        return self.unscoped().alias(_owner=_Owner(models.F("user_id"))).filter(_owner=owner)
+        rows = self.unscoped().alias(_owner=_Owner(models.F("user_id")))
+        return cast("models.QuerySet[M]", rows.filter(_owner=owner))
 
     def unscoped(self) -> models.QuerySet[M]:
         return super().get_queryset()
