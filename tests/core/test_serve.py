@@ -69,7 +69,7 @@ class Served:
         self.process = self._start()
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"http://127.0.0.1:{self.port}{path}")
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE)
 
     def children(self) -> dict[str, int]:
         found = {}

@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import stat
 import time
 from contextlib import closing
 from pathlib import Path
@@ -37,6 +38,7 @@ class Command(BaseCommand):
         host, port = str(options["host"]), int(options["port"])
         # The children read their settings anew: what the command line says must reach them.
         os.environ["IZZY_HOST"], os.environ["IZZY_PORT"] = host, str(port)
+        close_database_file()
         self._check_settings()
         wait_for_port(host, port)
         manage = Path(settings.BASE_DIR) / "manage.py"
@@ -89,12 +91,20 @@ def answers(host: str, port: int) -> bool:
         return probe.connect_ex((shown_host(host).strip("[]"), port)) == 0
 
 
+def close_database_file() -> None:
+    """SQLite makes it readable for everybody who gets into the folder; what it makes beside it is as this is."""
+    file = database_file()
+    try:
+        if not file.exists():
+            file.touch(mode=0o600)
+        elif (mode := file.stat().st_mode) & stat.S_IRWXO:
+            file.chmod(stat.S_IMODE(mode) & ~stat.S_IRWXO)
+    except OSError:  # somebody else's: the checks tell what follows from that
+        pass
+
+
 def update_database() -> None:
     """Make the database or bring it up to date. Raises CommandError where it is not this version's all the same."""
-    file = database_file()
-    if not file.exists():
-        # SQLite would let everybody read it who gets into the folder; what it makes beside it is as this is.
-        file.touch(mode=0o600)
     try:
         call_command("migrate", interactive=False, verbosity=0)
         stale = stale_message()
