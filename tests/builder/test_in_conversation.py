@@ -7,12 +7,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
 from apps.builder.services import build_answer
+from apps.capabilities.models import Capability
+from apps.capabilities.proving import prove_all
+from apps.capabilities.services import capability_approve, user_secret_set
 from apps.chat.models import Message
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
@@ -203,3 +207,30 @@ async def test_no_word_of_a_build_counts_as_the_users_own(
     assert [text for role, text in said if role == "user"] == ["Build me a dice roller"]
     notice = await in_db(lambda: Message.objects.for_user(alice).get(kind="notice"))
     assert (notice.text, notice.captured, notice.indexed) == ("", True, True)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_what_had_to_wait_is_told_when_it_has_passed_its_test(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings, goes_on: bool
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
+    await in_db(lambda: preferences_update(user_id=alice.pk, build_continue=goes_on))
+    keyed = register(permissions={"secrets": ["DICE_KEY"]})
+    cast = Cast(chat=[WISH, PROMISE, reply("You rolled a nine.")], builder=[write(), keyed])
+    model.fallback = cast
+    async with connected(alice) as socket, working(pool):
+        await socket.say("Build me a dice roller")
+        await socket.ended()
+        told = await socket.ended()
+        assert "it asks to use the secret DICE_KEY" in told["text"]
+        tool = await in_db(lambda: Capability.objects.for_user(alice).get().pk)
+        await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=tool))
+        await build_message(socket, lambda message: message["payload"].get("stage") == "secrets")
+        await in_db(lambda: user_secret_set(user_id=alice.pk, name="DICE_KEY", value="a-key-of-dice"))
+        await prove_all()
+        await build_message(socket, lambda message: message["payload"].get("stage") == "ready")
+        told = await socket.ended()
+
+    expected = "You rolled a nine." if goes_on else "**dice_roller** is ready. Rolls dice."
+    assert told["text"] == expected
+    assert "a-key-of-dice" not in json.dumps(model.messages)

@@ -214,6 +214,7 @@ async def test_what_cannot_even_be_loaded_is_refused_before_the_user_is_asked(
     assert "cannot be loaded" in refused
     assert "No module named 'no_such_package'" in refused
     assert "handed_in" not in refused
+    assert "use them in run alone" in refused
     assert await in_db(wishes, build) == ["secrets"]
 
 

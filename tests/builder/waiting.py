@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 async def until(holds: Callable[[], Awaitable[bool] | bool]) -> None:
-    """Until it holds; raises TimeoutError after half a minute."""
+    """Until it holds; raises TimeoutError after two minutes."""
     async with asyncio.timeout(PATIENCE):
         while True:
             found = holds()

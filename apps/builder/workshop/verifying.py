@@ -17,7 +17,8 @@ from apps.core.database import in_db
 ERROR_CHARS = 3_000
 SHOWN_CHARS = 1_000
 LOADED = "handed_in_tool"
-LOADER = f"import {LOADED}\n\n\ndef run(args):\n    return {LOADED}.run.__name__\n"
+LOADER = f"import {LOADED}\n\n\ndef run(args):\n    return str({LOADED}.run)\n"
+NOT_YET = "Secrets and network are not there while it is loaded: use them in run alone."
 
 
 async def failed_example(*, user_id: UUID, draft: Draft, environment: Mapping[str, str]) -> str:
@@ -50,7 +51,7 @@ async def load_problem(*, user_id: UUID, draft: Draft) -> str:
     if outcome.ok:
         return ""
     problem = example_problem({}, outcome).replace(LOADED, "main")
-    return f"It cannot be loaded in a fresh sandbox. {problem}"
+    return f"It cannot be loaded in a fresh sandbox. {problem}\n{NOT_YET}"
 
 
 def _scrubbed(user_id: UUID, outcome: Outcome, environment: Mapping[str, str]) -> Outcome:
