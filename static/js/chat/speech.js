@@ -3,6 +3,7 @@ import { iconButton } from "../core/dom.js";
 import { toast } from "../core/toasts.js";
 
 const PIECE = 220; // characters; some voices stop in the middle of longer ones
+const MAKER_LISTENS = "Dictate. Some browsers send what you say to their maker to have it written down.";
 const REFUSED = new Set(["not-allowed", "service-not-allowed", "audio-capture"]);
 
 let stopReading = null; // takes the present reading back; null while nobody speaks
@@ -55,8 +56,8 @@ export function startDictation(button, field) {
   let recognition = null;
   const show = (on) => {
     button.setAttribute("aria-pressed", String(on));
-    button.title = on ? "Stop dictation" : "Dictate";
-    button.setAttribute("aria-label", button.title);
+    button.title = on ? "Stop dictation" : MAKER_LISTENS;
+    button.setAttribute("aria-label", on ? "Stop dictation" : "Dictate");
   };
   const stop = () => recognition?.stop();
   const start = () => {
@@ -76,6 +77,7 @@ export function startDictation(button, field) {
     show(true);
     field.focus();
   };
+  show(false);
   button.hidden = false;
   button.addEventListener("click", () => (recognition ? stop() : start()));
   return () => {
