@@ -5,7 +5,8 @@ documents is a bell of chance likeness, and what bears on it stands out. So rele
 of as many that one would expect by chance, in standard deviations, sqrt(2 ln n) for n of them, less what a message with
 little to say lacks, and more where the one who speaks speaks of their own affairs. That holds for any embedder and any
 number of documents; of few, the embedder's calibration says what chance is. Some words in common add nothing to it that
-the vectors do not know (measured); but a document that has nearly all the telling words of the message bears on it anyway.
+the vectors do not know (measured); but a document that has nearly all the telling words of the message bears on it anyway,
+and in scripts that the bundled vectors cannot read words are all there is.
 """
 
 import math
@@ -26,7 +27,7 @@ from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.index.store import Head
 from apps.search.language.analysis import stems
-from apps.search.pieces import vectors_without_accidents
+from apps.search.pieces import can_read, vectors_without_accidents
 from apps.search.query import languages_of
 from apps.search.relevance import Scale
 from apps.search.scoping import allowed_rows
@@ -146,8 +147,14 @@ def _found(
         cosine = rows.cosines(question.vector)
         chance = chance_of(cosine[among & rows.embedded[: rows.size]], question.head)
         chance = replace(chance, best=float(cosine[allowed].max()))
-        meaning = chance.relevance(cosine, question.gist)
         words = _words_shared(rows, question.gist, languages)
+        if can_read(question.head.space_name, question.gist.words):
+            meaning = chance.relevance(cosine, question.gist)
+            words[words < ALL_WORDS] = 0
+        else:
+            meaning = np.zeros_like(words)
+            words = np.sqrt(words)  # all there is to go by: every fifth word in common is an even bet
+        words *= np.float32(min(question.gist.substance, 1.0))
         total = np.maximum(meaning, words)
         total[~allowed] = -np.inf
         places = best_places(total, rows, CANDIDATES)
@@ -163,10 +170,7 @@ def _found_at(passage_id: int, meaning: float, words: float) -> Found:
 
 
 def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Floats:
-    """For each row the share of what the message tells that it says in the same words, 0 where words are missing.
-
-    A message that tells of nothing in particular has little that could be shared.
-    """
+    """For each row the share, 0..1, of what the message tells that it says in the same words."""
     shared = np.zeros(rows.size, dtype=np.float32)
     total = gist.substance
     for word, telling in gist.told.items():
@@ -176,8 +180,7 @@ def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Float
         shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(
             telling / total
         )
-    shared[shared < ALL_WORDS] = 0
-    return shared * np.float32(min(total, 1.0))
+    return shared
 
 
 def _without_accidents(hits: list[Hit], question: _Question, chance: Chance) -> list[Hit]:

@@ -1,4 +1,4 @@
-"""Words that look alike to the bundled vectors only because they are cut into the same pieces.
+"""What the bundled vectors make of words: which they cannot read, and which look alike only by their pieces.
 
 The vocabulary knows 32,000 pieces: "joke" is read as "jo" and "ke", so that it seems near to a friend called Jo, and "cup"
 is the beginning of "cupboard". In a ranking that is lost among better reasons; to decide whether to show anything at
@@ -14,8 +14,18 @@ from apps.search.embedders.base import Matrix
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.language.analysis import stems
 
+LATIN_END = 0x250
+"""The code point after the last Latin letter."""
 AKIN = 5
 """Words that begin with so many letters in common are of one family, as the parts of compounds are."""
+
+
+def can_read(space: str, words: Collection[str]) -> bool:
+    """Whether a space's vectors mean anything for words: the bundled ones know other scripts than Latin by letters alone."""
+    if space != StaticEmbedder.name:
+        return True
+    latin = sum(all(ord(sign) < LATIN_END for sign in word) for word in words)
+    return 2 * latin >= len(words)
 
 
 def vectors_without_accidents(space: str, texts: Sequence[str], words: Collection[str]) -> Matrix | None:

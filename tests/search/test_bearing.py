@@ -163,3 +163,19 @@ def test_another_embedder_is_judged_by_its_own_chance(alice: User, ollama: Ollam
     sweep_pending()
     assert up(alice, "The router stands in the hall cupboard?")[:1] == [LIFE[1]]
     assert up(alice, "what is 2+2") == []
+
+
+@pytest.mark.parametrize(
+    ("notes", "question", "joke"),
+    [
+        (("Сестра Анна выходит замуж.", "Роутер стоит в шкафу."), "Где стоит роутер?", "Расскажи анекдот"),
+        (("用户的姐姐明年结婚。", "路由器放在走廊的柜子里。"), "路由器在哪里？", "讲个笑话"),
+        (("ผู้ใช้แพ้ถั่วลิสง", "เราเตอร์อยู่ในตู้ที่โถงทางเดิน"), "เราเตอร์อยู่ที่ไหน", "เล่าเรื่องตลกหน่อย"),
+    ],
+)
+def test_in_scripts_that_the_vectors_cannot_read_words_decide(
+    alice: User, notes: tuple[str, ...], question: str, joke: str
+) -> None:
+    save(alice, *notes)
+    assert up(alice, question) == [notes[1]]
+    assert up(alice, joke) == []

@@ -98,3 +98,21 @@ def test_terms_are_distinct_and_bounded() -> None:
     assert terms[0] == "dog"
     assert len(terms) == 2
     assert max(map(len, terms)) <= MAX_TERM_CHARS
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Сестра Анна выходит замуж.", "ru"),
+        ("Роутер", "ru"),
+        ("Кішка спить на дивані.", "uk"),
+        ("The word Москва in English text is still English", "en"),
+    ],
+)
+def test_cyrillic_texts_need_no_function_words_to_be_told(text: str, language: str) -> None:
+    assert detect_language(text) == language
+
+
+def test_a_short_russian_note_is_found_in_another_case(alice: User) -> None:
+    save(alice, "Сестра Анна выходит замуж.", "Роутер стоит в шкафу.")
+    assert found(alice, "свадьба сестры")[0] == "Сестра Анна выходит замуж."

@@ -39,6 +39,8 @@ _SCRIPTS = (
     ("ko", re.compile("[\uac00-\ud7af]")),
     ("zh", re.compile("[\u4e00-\u9fff]")),
 )
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_UKRAINIAN = re.compile("[іїєґІЇЄҐ]")
 _CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "s", "t", "qu"])
 _local = threading.local()
 
@@ -64,6 +66,8 @@ def _detect(text: str, words: list[str]) -> str:
         for code, pattern in _SCRIPTS:
             if pattern.search(text, 0, 400):
                 return code
+        if 2 * len(_CYRILLIC.findall(text, 0, 400)) > sum(map(str.isalpha, text[:400])):
+            return "uk" if _UKRAINIAN.search(text, 0, 400) else "ru"
     counts: dict[str, int] = {}
     for word in words:
         for code in _VOTES.get(word, ()):
