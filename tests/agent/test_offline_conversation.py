@@ -10,6 +10,7 @@ from apps.accounts.models import User
 from apps.agent import services
 from apps.agent.events import Event, Question, Response, TextDelta, ToolStart
 from apps.agent.executor import executor_for
+from apps.agent.offline import phrases
 from apps.agent.offline.responder import respond
 from apps.agent.tools.base import Tier
 from apps.agent.tools.registry import tools_for
@@ -150,10 +151,10 @@ async def test_everything_about_something_goes_at_once(talk: Conversation) -> No
 async def test_the_notes_can_be_listed(talk: Conversation) -> None:
     assert "no notes yet" in await talk.say("list my memories")
     await talk.say("remember that I like tea")
-    await talk.say("remember the wifi password is tulip")
+    await talk.say("remember the boat is called tulip")
     listed = await talk.say("what do you know about me?")
     assert "You like tea." in listed
-    assert "The wifi password is tulip." in listed
+    assert "The boat is called tulip." in listed
 
 
 async def test_a_question_is_answered_from_the_notes(talk: Conversation) -> None:
@@ -204,6 +205,31 @@ def request(words: str, *tools: str, calls: list[tuple[str, str, bool]] | None =
         "messages": messages,
         "tools": [a_tool(name, answering(""), Tier.READ_ONLY).definition() for name in tools],
     }
+
+
+def asked(words: str, found: list[dict[str, Any]], *, beside: str = "") -> str:
+    """The answer to words for which search has found these notes; `beside` is the note that Izzy put beside them."""
+    context = (
+        f"<context>\nNow: Saturday\n<memories>\n- [{beside}, 2026-11-20] A note\n</memories>\n</context>"
+    )
+    call = {"type": "tool_use", "id": "a", "name": "memory_search", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": json.dumps(found)}
+    said = [{"type": "text", "text": context}, {"type": "text", "text": words}]
+    messages = [
+        {"role": "user", "content": said},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    return str(respond({"messages": messages, "tools": [{"name": "memory_search"}]})[0]["text"])
+
+
+@pytest.mark.parametrize("words", ["what is 2+2", "tell me a joke", "why is the sky blue?"])
+def test_a_question_that_no_note_bears_on_is_not_answered_from_one(words: str) -> None:
+    note = "note-0199a000-0000-7000-8000-000000000001"
+    found = [{"note_id": note, "text": "The user's sister Anna lives in Graz.", "score": 0.6}]
+    assert asked(words, found) == phrases.NOT_A_MODEL
+    assert "Anna lives in Graz" in asked(words, found, beside=note)
+    assert "Anna lives in Graz" in asked("where does my sister live?", found)
 
 
 def test_without_memory_it_says_so() -> None:

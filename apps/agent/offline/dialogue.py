@@ -1,5 +1,6 @@
 """What the offline model sees of a request: the user's newest words and what its own tool calls have brought."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ from apps.agent.offline.matching import Note
 from apps.agent.results import result_json
 
 CONTEXT = "<context>"
+NOTE_LINE = re.compile(r"^- \[(note-[0-9a-f-]{36})", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,15 @@ class Done:
 @dataclass(frozen=True, slots=True)
 class Dialogue:
     """`words` are the newest ones of the user; `done` the tool calls since, in order; `tools` the offered names;
-    `last_note_id` the note that was last saved or changed before these words."""
+    `last_note_id` the note that was last saved or changed before these words; `surfaced` the notes that Izzy put beside
+    them, `shown` those beside any words so far."""
 
     words: str
     done: list[Done] = field(default_factory=list)
     tools: frozenset[str] = frozenset()
     last_note_id: str = ""
+    surfaced: frozenset[str] = frozenset()
+    shown: frozenset[str] = frozenset()
 
     @property
     def latest(self) -> Done | None:
@@ -70,7 +75,10 @@ def read_dialogue(request: dict[str, Any]) -> Dialogue:
         if call.name in ("memory_save", "memory_update") and not call.is_error
     ]
     tools = frozenset(tool.get("name", "") for tool in request.get("tools", []))
-    return Dialogue(words, _done(messages[start + 1 :]), tools, saved[-1] if saved else "")
+    beside = [_noted(blocks) for role, blocks in messages if role == "user"]
+    surfaced = _noted(messages[start][1]) if start >= 0 else frozenset()
+    done, last = _done(messages[start + 1 :]), saved[-1] if saved else ""
+    return Dialogue(words, done, tools, last, surfaced, frozenset().union(*beside))
 
 
 def calls_of(request: dict[str, Any]) -> list[Done]:
@@ -87,6 +95,14 @@ def _words(blocks: list[dict[str, Any]]) -> str:
     said = [block["text"] for block in blocks if block["type"] == "text"]
     own = [text for text in said if not text.startswith(CONTEXT)]
     return own[-1].strip() if own else ""
+
+
+def _noted(blocks: list[dict[str, Any]]) -> frozenset[str]:
+    """The ids of the notes in the block of context that stands before the user's words."""
+    context = [
+        block["text"] for block in blocks if block["type"] == "text" and block["text"].startswith(CONTEXT)
+    ]
+    return frozenset(NOTE_LINE.findall("\n".join(context)))
 
 
 def _done(messages: list[tuple[str, list[dict[str, Any]]]]) -> list[Done]:

@@ -85,6 +85,7 @@ PATTERNS: list[tuple[Kind, str]] = [
     (Kind.CORRECT, r"(?P<topic>.+?),? (?:actually|instead)"),
     (Kind.CORRECT, r"(?P<topic>(?:i|my)\b.*?\b(?:any ?more|no longer)\b.*)"),
     (Kind.LOOK_UP, r"(?:what|tell me what|show me what) (?:do|did) (?:you|i) (?:know|remember|tell you|say|have (?:saved|noted)|save|note)(?: (?:about|of|on|for))? (?P<topic>.+)"),
+    (Kind.QUESTION, r"tell me (?!(?:everything|anything|something|about|of|on|what|if|whether|you)\b)(?P<topic>.+)"),
     (Kind.LOOK_UP, r"(?:do you (?:know|remember)|tell me(?: everything)?(?: you know)?|search(?: my (?:notes|memory|memories))?|look up|find|recall|remember)(?: (?:for|about|of|if|whether|anything about|something about))?\s+(?P<topic>.+)"),
     (Kind.QUESTION, r"(?P<topic>(?:what|who|whom|whose|where|when|which|how|why|do|does|did|is|are|am|was|were|can|could|should|would|have|has)\b.+)"),
     (Kind.QUESTION, r"(?P<topic>.+)\?"),

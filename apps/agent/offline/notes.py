@@ -56,7 +56,7 @@ def deep(dialogue: Dialogue, intent: Intent) -> Blocks:
 def question(dialogue: Dialogue, intent: Intent) -> Blocks:
     if dialogue.latest is None:
         return search(dialogue, intent.topic) if "memory_search" in dialogue.tools else say(phrases.UNKNOWN)
-    found = _relevant(dialogue.notes, intent.topic)
+    found = _bearing(dialogue, intent.topic)
     return say(f"From your notes:\n\n{bullets(found)}" if found else phrases.NOT_A_MODEL)
 
 
@@ -153,6 +153,15 @@ def _relevant(notes: list[Note], topic: str) -> list[Note]:
     shared = {note.note_id for note in sharing(topic, notes)}
     sure = [note for note in notes if note.score >= CERTAIN or note.note_id in shared]
     return sure or [note for note in notes[:3] if note.score >= POSSIBLE]
+
+
+def _bearing(dialogue: Dialogue, topic: str) -> list[Note]:
+    """The notes that a question is about: those sharing a word with it, and those that Izzy brought up for it. However near
+    a search finds them, others would be a strange answer to "what is 2+2"."""
+    shared = {note.note_id for note in sharing(topic, dialogue.notes)}
+    certain = {note.note_id for note in dialogue.notes if note.score >= CERTAIN}
+    meant = shared | dialogue.surfaced | (dialogue.shown & certain)
+    return [note for note in dialogue.notes if note.note_id in meant]
 
 
 def _forgotten(dialogue: Dialogue) -> str:
