@@ -65,7 +65,8 @@ class ToolExecutor:
 
     def approval(self, tool: Tool) -> Approval:
         """What the user's preferences, or else the tool itself, say about running it."""
-        return APPROVALS.get(self.approvals.get(tool.name, ""), tool.approval)
+        set_to = self.approvals.get(tool.name) or self.approvals.get(tool.set_with, "")
+        return APPROVALS.get(set_to, tool.approval)
 
     def refusal(self, name: str, arguments: dict[str, Any]) -> Outcome | None:
         """Why this call is not run at all: the checks before anything happens. None when it may run."""

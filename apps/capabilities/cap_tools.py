@@ -15,6 +15,8 @@ CALL_SECONDS = 900.0
 """An outer ring: the sandbox has its own limits for running, beside which there is waiting and installing."""
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
 MARKED = "[Capability] "
+EXECUTE = "execute_capability"
+"""The tool that runs any of them; in the preferences it stands for all."""
 
 
 def capability_tool(capability: Capability) -> Tool:
@@ -50,6 +52,7 @@ def named_tool(
         tier=tier,
         timeout=CALL_SECONDS,
         untrusted=True,
+        set_with=EXECUTE,
         permission=partial(permission_needed, name),
     )
 

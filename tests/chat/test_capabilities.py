@@ -179,6 +179,20 @@ async def test_always_allow_does_not_allow_hosts(alice: User, model: AnthropicSe
         assert (await page.ended())["pending_approval"]["permission"]["hosts"] == ["api.example.org"]
 
 
+@pytest.mark.parametrize("name", ["cap_greeter", "execute_capability"])
+async def test_what_is_set_for_running_capabilities_holds_for_each(
+    alice: User, model: AnthropicServer, name: str
+) -> None:
+    await in_db(make, alice)
+    await in_db(lambda: preferences_update(user_id=alice.pk, tool_approval={"execute_capability": "ask"}))
+    given = HELLO if name == "cap_greeter" else {"name": "greeter", "input": HELLO}
+    model.add(reply(tool(name, given)))
+    async with connected(alice) as page:
+        await page.say("Greet Ada", conversation=await conversation(alice))
+        assert (await page.ended())["pending_approval"]["name"] == name
+    assert not await in_db(lambda: Execution.objects.for_user(alice).exists())
+
+
 async def test_up_to_thirty_are_listed_and_beyond_that_the_best_are_named(
     alice: User, model: AnthropicServer
 ) -> None:

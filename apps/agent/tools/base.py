@@ -81,7 +81,8 @@ class Tool:
     """One tool.
 
     `timeout` is in seconds, `result_limit` in characters of the text the model gets. `approval` is the default
-    where the user has set none. `untrusted` marks results that quote other people's text (pages, files): the
+    where the user has set none; where they have set none for this tool, what they set for the one named by `set_with`
+    holds. `untrusted` marks results that quote other people's text (pages, files): the
     model is told not to follow instructions in them, and what it writes to memory afterwards waits for the user's
     review. `asks_when_untrusted` names the calls, by their input, that wait for the user's yes once such a result
     was read in the conversation, unless the user always allows the tool. `named` (synchronous, given user, conversation,
@@ -105,6 +106,7 @@ class Tool:
     result_limit: int = 20_000
     toolset: str = ""
     approval: Approval = "allow"
+    set_with: str = ""
     untrusted: bool = False
     asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
     named: Callable[[UUID, UUID, Sequence[str], dict[str, Any]], bool] | None = None
