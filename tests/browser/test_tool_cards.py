@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, StorageState, expect
 
 from apps.agent import services
@@ -47,6 +48,17 @@ def test_a_replacement_shows_what_went_and_what_came(stage: Stage) -> None:  # n
     expect(opened.locator("ins")).to_have_text(["three"])
     expect(opened.locator("dd")).to_have_text([FILE])
     expect(opened.get_by_role("link", name="Open memory files")).to_have_attribute("href", "/memory/files/")
+
+
+@pytest.mark.parametrize("name", ["__proto__", "constructor"])
+def test_a_tool_that_a_model_made_up_is_shown_whatever_it_is_called(stage: Stage, name: str) -> None:  # noqa: F811
+    opened = card(stage, {"thought": "<b>hm</b>"}, "There is no tool of that name.", name=name, is_error=True)
+    expect(opened.locator("dd")).to_have_text(["<b>hm</b>"])
+
+
+def test_so_is_a_command_that_it_made_up(stage: Stage) -> None:  # noqa: F811
+    opened = card(stage, {"command": "constructor"}, "There is no such command.", is_error=True)
+    expect(opened.locator(".tool-title")).to_contain_text("memory file")
 
 
 def test_a_new_file_shows_its_text_and_size(stage: Stage) -> None:  # noqa: F811

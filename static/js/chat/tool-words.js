@@ -78,7 +78,12 @@ function plainName(name) {
 /** What the reader is asked to allow, as the end of "Izzy would like to …". */
 export function wishOf(name) {
   if (name.startsWith("cap_")) return `run “${humanName(plainName(name))}”`;
-  return WISHES[name] ?? `use “${humanName(name)}”`;
+  return own(WISHES, name) ?? `use “${humanName(name)}”`;
+}
+
+/** Of a table by names that a model chose: `constructor` is none of its rows. */
+function own(table, name) {
+  return Object.hasOwn(table, String(name)) ? table[name] : undefined;
 }
 
 /** The address without what nobody reads: its scheme, and the slash at its end. */
@@ -87,7 +92,7 @@ function pageWords(url) {
 }
 
 function fileWords(call) {
-  const [running, done] = FILE_WORDS[call.input.command] ?? ["Changing a memory file", "Changed a memory file"];
+  const [running, done] = own(FILE_WORDS, call.input.command) ?? ["Changing a memory file", "Changed a memory file"];
   return ing(call, running, done);
 }
 
@@ -103,7 +108,7 @@ function capabilityWords(call) {
 
 /** → {title, detail, icon, isMemory} */
 export function describeCall(call) {
-  const words = WORDS[call.name] ?? (call.name.startsWith("cap_") ? capabilityWords : null);
+  const words = own(WORDS, call.name) ?? (call.name.startsWith("cap_") ? capabilityWords : null);
   const [title, detail] = words ? words(call) : [humanName(call.name), firstText(call.input)];
   const shown = NOTE_TOOLS.has(call.name) ? addressed(asText(detail)) : asText(detail);
   return { title, detail: shorten(shown), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
