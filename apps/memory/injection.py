@@ -106,7 +106,7 @@ def still_shown(user_id: UUID, items: Iterable[Mapping[str, Any]]) -> set[UUID]:
     shown: dict[UUID, list[str]] = {}
     for item in items:
         shown.setdefault(parse_id(item["id"]), []).append(str(item["text"]))
-    notes = Memory.objects.for_user(user_id).filter(pk__in=shown).values_list("pk", "content")
+    notes = Memory.objects.owned_by(user_id).filter(pk__in=shown).values_list("pk", "content")
     return {pk for pk, content in notes if any(_reads(content, text) for text in shown[pk])}
 
 

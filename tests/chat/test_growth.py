@@ -33,6 +33,8 @@ from apps.chat.summary.budget import current_budget
 from apps.chat.summary.selectors import Need, fold_job
 from apps.chat.sweeps import events_prune, turns_interrupt
 from apps.chat.tool_service import PastConversations
+from apps.memory.injection import still_shown
+from apps.memory.services import memory_create
 
 GROWING = r"chat_message|chat_turn|chat_turnevent|agent_toolcall|agent_modelcall"
 """The tables of which a user has as many rows as they ever said things."""
@@ -104,6 +106,17 @@ def test_a_turn_looks_at_no_other_conversation(alice: User) -> None:
         assert toolcall_finish(user_id=alice.pk, id=calls[0].pk, outcome=ToolOutcome("Done."))
     assert len(steps) > 50
     assert of_everything(steps) == []
+
+
+def test_notes_that_stand_beside_earlier_words_are_looked_up_by_their_ids(alice: User) -> None:
+    notes = [
+        memory_create(user_id=alice.pk, content=f"Alice has {number} lemon trees.") for number in range(12)
+    ]
+    items = [{"id": str(note.pk), "text": note.content} for note in notes]
+    with plans() as steps:
+        assert still_shown(alice.pk, items) == {note.pk for note in notes}
+    assert steps
+    assert not [step for step in steps if "(user_id=?) <- " in step]
 
 
 def test_upkeep_that_finds_nothing_to_do_looks_at_what_is_open_alone(alice: User) -> None:
