@@ -34,7 +34,8 @@ class RunForm(forms.Form):
         example = example or {}
         if self.whole:
             text = json.dumps(example, indent=2, ensure_ascii=False) if example else "{}"
-            self.fields["input"] = _json_field("Input", True, text, "The whole input as a JSON object.")
+            hint = "The whole input as a JSON object."
+            self.fields["input"] = _json_field("Input", True, text, hint, kind=_ObjectField)
             return
         required = schema.get("required", [])
         for place, name in enumerate(self.names):
@@ -167,8 +168,9 @@ def _choice(label: str, required: bool, value: Any, hint: str, options: list[Any
     )
 
 
-def _json_field(label: str, required: bool, text: str, hint: str) -> forms.Field:
-    kind = _ObjectField if label == "Input" and required else _JSONField
+def _json_field(
+    label: str, required: bool, text: str, hint: str, *, kind: type[_JSONField] = _JSONField
+) -> forms.Field:
     area = forms.Textarea(
         attrs={"class": "input code-input", "rows": 5, "spellcheck": "false", "data-code": ""}
     )

@@ -272,3 +272,10 @@ def test_without_a_sandbox_the_page_says_what_to_do(
     monkeypatch.setattr("apps.core.health._recent", {})
     for page in ("/capabilities/", "/capabilities/greeter/"):
         assert "Nothing can be run at the moment." in text_of(browser.get(page)), page
+
+
+def test_a_property_called_input_may_be_a_list() -> None:
+    schema = {"type": "object", "properties": {"input": {"type": "array"}}, "required": ["input"]}
+    form = RunForm(schema, {"field-0": "[1, 2]"})
+    assert form.is_valid(), form.errors
+    assert form.args() == {"input": [1, 2]}

@@ -222,6 +222,9 @@ def run(args):
             first = await sandbox.run_code("x = 20\nprint('hello')\ndef f(n): return n + x")
             assert (first.ok, first.value, first.stdout) == (True, "", "hello\n")
             assert (await sandbox.run_code("f(22)")).value == "42"
+            long = await sandbox.run_code("'x' * 100_000")
+            assert 20_000 <= len(long.value) < 21_000
+            assert long.value.endswith("… (100,002 characters)")
 
     async def test_code_that_raises_leaves_the_kernel_as_it_was(self, backend: Backend) -> None:
         async with opened(backend) as sandbox:

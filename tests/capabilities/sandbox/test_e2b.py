@@ -22,14 +22,16 @@ from apps.capabilities.sandbox.base import (
     SandboxUnavailable,
 )
 from apps.capabilities.sandbox.e2b import E2BBackend
+from apps.capabilities.sandbox.e2b.answers import answer_error
 from apps.capabilities.sandbox.e2b.backend import kill_orphans
+from apps.capabilities.sandbox.e2b.output import MarkedStream, Stream
 from apps.capabilities.sandbox.layers.index import PUBLIC_FILES, PUBLIC_INDEX
 from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import uuid7
 from tests.peers.e2b_server import E2BServer
 from tests.peers.web_pages import WebPages
 
-from .backend_suite import BackendSuite
+from .backend_suite import BackendSuite, small
 
 Make = Callable[..., Awaitable[Sandbox]]
 
@@ -402,3 +404,40 @@ def test_the_probe_says_what_is_missing(settings: Any) -> None:
     assert "E2B_API_KEY" in E2BBackend().probe().hint
     settings.E2B_API_KEY = "e2b_x"
     assert E2BBackend().probe().ok
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (None, "sandbox_failed"),
+        ({"result": "fine"}, ""),
+        ({"result": 5}, "bad_result"),
+        ({}, "bad_result"),
+        ({"code": "raised", "message": "its words"}, "raised"),
+        ({"code": "cancelled", "message": "by whom?"}, "bad_result"),
+        ({"code": ["raised"], "message": "x"}, "bad_result"),
+        ({"code": "raised", "message": {"x": 1}}, "bad_result"),
+    ],
+)
+def test_an_answer_that_a_tool_forged_is_believed_no_further_than_a_tool(answer: Any, code: str) -> None:
+    found = answer_error(answer)
+    assert (found.code if found else "") == code
+
+
+def test_a_forged_message_is_kept_short() -> None:
+    found = answer_error({"code": "raised", "message": "word " * 100_000})
+    assert found is not None
+    assert len(found.message) < 4100
+
+
+@pytest.mark.parametrize("behind", ["x" * 300_000, "[" * 30_000, "{", "5"])
+async def test_what_stands_behind_a_mark_is_bounded(behind: str) -> None:
+    floods: list[bool] = []
+    stream = Stream("stdout", small(result_bytes=10_000), None, lambda: floods.append(True))
+    marked = MarkedStream(stream, "MARK")
+    await marked.take("printed\nMARK ")
+    for _ in range(3):
+        await marked.take(behind)
+    assert await marked.finish() is None
+    assert stream.text == "printed"
+    assert floods == ([True] if len(behind) > 200_000 else [])

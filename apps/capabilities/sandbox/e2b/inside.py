@@ -31,6 +31,7 @@ def main() -> None:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
+        del mark
         os.close(reading)
         run_tool(job, writing)
     os.close(writing)

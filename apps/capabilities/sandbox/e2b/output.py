@@ -11,6 +11,8 @@ from ..output import end_of, storable
 TELL_SECONDS = 0.1
 """Between two reports of output: a tool may print faster than anybody reads."""
 TOLD_CHARS = 4_000
+ESCAPED, SLACK = 6, 65_536
+"""An answer is JSON in ASCII: a letter may take six signs; and a little around it."""
 
 
 class Stream:
@@ -73,7 +75,8 @@ class Stream:
 class MarkedStream:
     """Standard output of a capability: what stands behind the mark is its answer, never its output.
 
-    The mark is random and known to the runner alone, so nothing that is printed, however it looks, is taken for one.
+    The mark is random, so nothing that is printed, however it looks, is taken for one by accident. A tool that searches its
+    memory for it answers in its own words, which is all that an answer ever is.
     """
 
     def __init__(self, stream: Stream, mark: str) -> None:
@@ -81,16 +84,18 @@ class MarkedStream:
         self.mark = f"\n{mark} "
         self._held = ""
         self._answer: list[str] | None = None
+        self._left = ESCAPED * stream.limits.result_bytes + SLACK
 
     async def take(self, text: str) -> None:
         """Adds what came."""
         if self._answer is not None:
-            self._answer.append(text)
+            self._keep(text)
             return
         self._held += text
         before, mark, after = self._held.partition(self.mark)
         if mark:
-            self._held, self._answer = "", [after]
+            self._held, self._answer = "", []
+            self._keep(after)
             await self.stream.take(before)
             return
         # A mark may come in two pieces: as much as could be its beginning waits for the rest.
@@ -99,6 +104,16 @@ class MarkedStream:
             await self.stream.take(self._held[:free])
             self._held = self._held[free:]
 
+    def _keep(self, text: str) -> None:
+        if self._answer is None or self._left < 0:
+            return
+        self._left -= len(text)
+        if self._left < 0:
+            self._answer = []
+            self.stream.on_flood()
+        else:
+            self._answer.append(text)
+
     async def finish(self) -> dict[str, Any] | None:
         """The answer, None where there is none."""
         if self._held:
@@ -106,6 +121,6 @@ class MarkedStream:
         await self.stream.finish()
         try:
             found = json.loads("".join(self._answer or []))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None

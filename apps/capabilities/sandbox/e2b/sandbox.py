@@ -19,7 +19,7 @@ from ..base import (
 )
 from ..output import storable
 from ..paths import HOME, writable_path
-from .answers import InstallError, answer_error, code_error, timed_out
+from .answers import InstallError, answer_error, code_error, timed_out, value_text
 from .calls import GRACE_SECONDS, Calls
 from .network import network_for
 from .output import MarkedStream
@@ -95,7 +95,7 @@ class E2BSandbox(Calls):
         error = problem.error
         if execution is not None and execution.error is not None:
             error = code_error(execution.error)
-        value = (execution.text or "") if execution is not None and error is None else ""
+        value = value_text(execution.text) if execution is not None and error is None else ""
         return CodeResult(
             ok=error is None, value=value, error=error, stdout=out.text, stderr=err.text, duration_ms=took()
         )
