@@ -1,6 +1,7 @@
 """Files keep what they were: undo, restore, and the end after 30 days; search is in step with each of it."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -188,3 +189,24 @@ def test_an_account_leaves_no_file_behind(alice: User, bob: User) -> None:
     assert [file.content for file in MemoryFile.everything.all()] == ["his"]
     assert not MemoryFileRevision.everything.exists()
     assert {passage.user_id for passage in Passage.objects.all()} == {bob.pk}
+
+
+def test_moving_and_deleting_a_directory_costs_as_much_for_many_files_as_for_few(
+    alice: User, django_assert_max_num_queries: Any
+) -> None:
+    """Each of its files keeps what it was all the same."""
+    for number in range(30):
+        write(alice, f"Recipe {number}.", f"/memories/food/{number}.txt")
+    with django_assert_max_num_queries(40):
+        moved = file_rename(user_id=alice.pk, old_path="/memories/food", new_path="/memories/meals")
+    with django_assert_max_num_queries(40):
+        file_delete(user_id=alice.pk, path="/memories/meals")
+    assert found(alice, "recipe") == []
+    for file in moved:
+        assert [version.action for version in file_history(alice.pk, file.pk)] == [
+            "deleted",
+            "renamed",
+            "created",
+        ]
+    file_undo(user_id=alice.pk, file_id=moved[0].pk, version=1)
+    assert [path.startswith("/memories/food/") for path in found(alice, "recipe")] == [True]

@@ -14,7 +14,7 @@ from apps.search.services import documents_remove
 
 from .files import check_free, check_room, owner_lock
 from .provenance import BY_USER, Change
-from .revisions import file_revision_keep
+from .revisions import file_revisions_keep
 
 
 @transaction.atomic
@@ -58,7 +58,7 @@ def _bring_back(
             message = f"There is another file at {path} now. Rename or delete that one first."
             raise Conflict(message, code="exists", field="path")
         check_free(file.user_id, path, moving=file.pk)
-    file_revision_keep(file, action=action, change=change)
+    file_revisions_keep([file], action=action, change=change)
     file.path, file.content, file.size, file.trust = path, content, len(content.encode()), trust
     file.deleted_at, file.updated_at = None, timezone.now()
     file.save(update_fields=["path", "content", "size", "trust", "deleted_at", "updated_at"])

@@ -11,16 +11,17 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils import timezone
 
+from apps.core.beforehand import beforehand
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from apps.memory.files.paths import ROOT, clean_path, inside, parents
 from apps.memory.files.texts import check_size, clean_file_text, inserted, replaced
-from apps.memory.indexing.files import files_index
+from apps.memory.indexing.files import files_index, files_prepare
 from apps.memory.models import MAX_PATH_CHARS, FileAction, MemoryFile, Trust
 from apps.memory.selectors.files import file_at, files_in, is_directory
 from apps.memory.trust import least_trust
 
 from .provenance import BY_USER, Change
-from .revisions import file_revision_keep
+from .revisions import BATCH, file_revisions_keep
 
 MAX_FILES = 5_000
 """Files of one user."""
@@ -99,19 +100,18 @@ def file_delete(*, user_id: UUID, path: object, change: Change = BY_USER) -> lis
     if place == ROOT:
         raise InvalidInput(f"Cannot delete the {ROOT} directory itself", code="is_root", field="path")
     owner_lock(user_id)
-    files = _at_or_in(user_id, place)
+    files = _at_or_in(user_id, place, lock=True)
     if not files:
         raise NotFound(f"Error: The path {place} does not exist")
+    file_revisions_keep(files, action=FileAction.DELETED, change=change)
     now = timezone.now()
     for file in files:
-        file_revision_keep(file, action=FileAction.DELETED, change=change)
         file.deleted_at = file.updated_at = now
-        file.save(update_fields=["deleted_at", "updated_at"])
+    _save(files, "deleted_at", "updated_at")
     files_index(user_id, files)
     return files
 
 
-@transaction.atomic
 def file_rename(
     *, user_id: UUID, old_path: object, new_path: object, change: Change = BY_USER
 ) -> list[MemoryFile]:
@@ -119,8 +119,18 @@ def file_rename(
     old, new = clean_path(old_path, field="old_path"), clean_path(new_path, field="new_path")
     if old == ROOT:
         raise InvalidInput(f"Cannot rename the {ROOT} directory itself", code="is_root", field="old_path")
+    with beforehand():
+        # The words of a path count as text: reading a whole directory anew would hold up all other writers.
+        files_prepare(
+            user_id, [(_moved(file.path, old, new), file.content) for file in _at_or_in(user_id, old)]
+        )
+        return _rename(user_id, old, new, change)
+
+
+@transaction.atomic
+def _rename(user_id: UUID, old: str, new: str, change: Change) -> list[MemoryFile]:
     owner_lock(user_id)
-    files = _at_or_in(user_id, old)
+    files = _at_or_in(user_id, old, lock=True)
     if not files:
         raise NotFound(f"Error: The path {old} does not exist")
     if new == old or file_at(user_id, new) is not None or is_directory(user_id, new):
@@ -128,12 +138,12 @@ def file_rename(
     if new.startswith(inside(old)):
         raise Conflict(f"Error: {old} cannot be moved into itself", code="into_itself", field="new_path")
     check_free(user_id, new, field="new_path")
+    file_revisions_keep(files, action=FileAction.RENAMED, change=change)
     now = timezone.now()
     for file in files:
-        file_revision_keep(file, action=FileAction.RENAMED, change=change)
-        file.path, file.updated_at = _checked(new + file.path[len(old) :]), now
+        file.path, file.updated_at = _checked(_moved(file.path, old, new)), now
         file.trust = Trust.UNTRUSTED if change.words == Trust.UNTRUSTED else file.trust
-        file.save(update_fields=["path", "trust", "updated_at"])
+    _save(files, "path", "trust", "updated_at")
     files_index(user_id, files)
     return files
 
@@ -192,7 +202,7 @@ def _edit(file: MemoryFile, content: str, change: Change, *, trust: Trust | None
     """Another content. `trust` is that of the whole of it; without it, of a part: the least of both counts."""
     if content == file.content:
         return file
-    file_revision_keep(file, action=FileAction.EDITED, change=change)
+    file_revisions_keep([file], action=FileAction.EDITED, change=change)
     file.content, file.size, file.updated_at = content, len(content.encode()), timezone.now()
     file.trust = trust or least_trust(file.trust, change.words)
     file.save(update_fields=["content", "size", "trust", "updated_at"])
@@ -200,9 +210,19 @@ def _edit(file: MemoryFile, content: str, change: Change, *, trust: Trust | None
     return file
 
 
-def _at_or_in(user_id: UUID, path: str) -> list[MemoryFile]:
-    file = file_at(user_id, path, lock=True)
-    return [file] if file is not None else list(files_in(user_id, path).select_for_update())
+def _at_or_in(user_id: UUID, path: str, *, lock: bool = False) -> list[MemoryFile]:
+    """The file with this path, or all files in the directory."""
+    file = file_at(user_id, path, lock=lock)
+    files = files_in(user_id, path)
+    return [file] if file is not None else list(files.select_for_update() if lock else files)
+
+
+def _moved(path: str, old: str, new: str) -> str:
+    return new + path[len(old) :]
+
+
+def _save(files: list[MemoryFile], *fields: str) -> None:
+    MemoryFile.everything.bulk_update(files, fields, batch_size=BATCH)
 
 
 def _checked(path: str) -> str:

@@ -1,8 +1,9 @@
 """Keeping the state that a change replaces."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Max, Model, QuerySet
+from django.db.models import Max
 
 from apps.memory.history.states import note_state
 from apps.memory.models import Action, FileAction, Memory, MemoryFile, MemoryFileRevision, MemoryRevision
@@ -13,6 +14,7 @@ MAX_REVISIONS = 500
 """Versions kept of one note; the oldest go first. More texts than are searchable as of their time (`MAX_FORMER`)."""
 MAX_FILE_REVISIONS = 200
 """Versions kept of one file, which may be long; the oldest go first."""
+BATCH = 200
 
 
 def revision_keep(
@@ -24,8 +26,9 @@ def revision_keep(
     `merged` those it takes in, and going back, `to` which version it goes.
     """
     kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
-    version = _newest(kept) + 1
-    kept.filter(version__lte=version - MAX_REVISIONS).delete()
+    version = int(kept.aggregate(version=Max("version"))["version"] or 0) + 1
+    if version > MAX_REVISIONS:
+        kept.filter(version__lte=version - MAX_REVISIONS).delete()
     return MemoryRevision.objects.create(
         user_id=note.user_id,
         memory_id=note.pk,
@@ -38,24 +41,28 @@ def revision_keep(
     )
 
 
-def file_revision_keep(file: MemoryFile, *, action: FileAction, change: Change) -> None:
-    """Store what a file is, before `action` changes it."""
-    kept = MemoryFileRevision.objects.for_user(file.user_id).filter(file_id=file.pk)
-    version = _newest(kept) + 1
-    kept.filter(version__lte=version - MAX_FILE_REVISIONS).delete()
-    MemoryFileRevision.objects.create(
-        user_id=file.user_id,
-        file_id=file.pk,
-        version=version,
-        path=file.path,
-        content=file.content,
-        trust=file.trust,
-        action=action,
-        actor=change.actor,
-        reason=change.reason[:MAX_REASON_CHARS],
-    )
-
-
-def _newest(kept: "QuerySet[Model]") -> int:
-    """The number of the newest of some revisions; 0 where there are none."""
-    return int(kept.aggregate(version=Max("version"))["version"] or 0)
+def file_revisions_keep(files: Sequence[MemoryFile], *, action: FileAction, change: Change) -> None:
+    """Store what files of one user are, before `action` changes them."""
+    if not files:
+        return
+    kept = MemoryFileRevision.objects.for_user(files[0].user_id)
+    of_files = kept.filter(file_id__in=[file.pk for file in files]).order_by()
+    newest = dict(of_files.values_list("file_id").annotate(version=Max("version")))
+    made = [
+        MemoryFileRevision(
+            user_id=file.user_id,
+            file_id=file.pk,
+            version=newest.get(file.pk, 0) + 1,
+            path=file.path,
+            content=file.content,
+            trust=file.trust,
+            action=action,
+            actor=change.actor,
+            reason=change.reason[:MAX_REASON_CHARS],
+        )
+        for file in files
+    ]
+    MemoryFileRevision.objects.bulk_create(made, batch_size=BATCH)
+    for row in made:
+        if row.version > MAX_FILE_REVISIONS:
+            kept.filter(file_id=row.file_id, version__lte=row.version - MAX_FILE_REVISIONS).delete()
