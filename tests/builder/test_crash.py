@@ -21,7 +21,8 @@ from tests.peers.site import Site
 
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 TRIED = code("import main; print(main.run({'count': 2, 'sides': 6}))")
-PATIENCE = 90.0
+PATIENCE = 300.0
+"""Seconds: a busy machine is slow, and nothing here measures time."""
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def sandboxes() -> set[int]:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(site: Site, model: AnthropicServer) -> None:
     sleeping = code(
         "import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(300)', 'marked_by_the_crash_test'])"
@@ -106,9 +107,11 @@ def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(site: Site, mode
     worker = worker_of(site)
     with site.client() as client:
         build = client.post("/api/v1/builds/", json=ASK).json()["build_id"]
-        until(sandboxes)
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait()
+        try:
+            until(sandboxes)
+        finally:
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.wait()
         until(lambda: not sandboxes())
         assert state(client, build)["state"] == "running"
 
@@ -135,7 +138,7 @@ def state(client: httpx.Client, build: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_ten_builds_at_once_finish_and_chat_goes_on(site: Site, model: AnthropicServer) -> None:
     """How quickly chat answers meanwhile is measured by `manage.py benchmark builds`."""
     model.fallback = builder_or_chat

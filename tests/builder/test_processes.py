@@ -67,7 +67,7 @@ class Stream:
         raise AssertionError([event["payload"] for event in self.seen])
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_what_is_said_in_one_process_is_heard_in_the_others(
     site: Site, model: AnthropicServer, redis_url: str
 ) -> None:
