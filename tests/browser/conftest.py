@@ -115,7 +115,9 @@ def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
 
 def set_up(server: Server) -> StorageState:
     """Makes the first account over HTTP and gives its session."""
-    with httpx.Client(base_url=server.url, headers={"Referer": server.url}) as client:
+    with httpx.Client(
+        base_url=server.url, headers={"Referer": server.url}, timeout=PATIENCE / 1000
+    ) as client:
         token = server.setup_link.split("#")[1]
         post(client, "/setup/", {"token": token, "username": OWNER, "password": PASSWORD})
         return session_of(client, server)
@@ -124,11 +126,15 @@ def set_up(server: Server) -> StorageState:
 def add_user(server: Server, owner: StorageState, name: str) -> StorageState:
     """The superuser adds a user, who signs in."""
     cookies = {cookie["name"]: cookie["value"] for cookie in owner["cookies"]}
-    with httpx.Client(base_url=server.url, cookies=cookies, headers={"Referer": server.url}) as client:
+    with httpx.Client(
+        base_url=server.url, cookies=cookies, headers={"Referer": server.url}, timeout=PATIENCE / 1000
+    ) as client:
         answer = post(client, "/settings/users/", {"username": name})
         password = re.search(r'<code id="secret">([^<]+)</code>', answer.text)
         assert password is not None, answer.text
-    with httpx.Client(base_url=server.url, headers={"Referer": server.url}) as client:
+    with httpx.Client(
+        base_url=server.url, headers={"Referer": server.url}, timeout=PATIENCE / 1000
+    ) as client:
         post(client, "/sign-in/", {"username": name, "password": password[1]})
         return session_of(client, server)
 
