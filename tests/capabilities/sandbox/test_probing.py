@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 
 from apps.capabilities.sandbox import run_capability
 from apps.capabilities.sandbox.base import SandboxSpec, SandboxUnavailable
-from apps.capabilities.sandbox.bubblewrap import identity, prepared, probing, process
+from apps.capabilities.sandbox.bubblewrap import identity, prepared, probing, spawning
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.identity import Identity
 from apps.capabilities.sandbox.bubblewrap.interpreter import find_interpreter
@@ -151,7 +151,7 @@ async def test_a_sandbox_that_does_not_start_leaves_nothing_and_says_why(
     bubblewrap: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(process, "START", "import sys; sys.exit('a broken interpreter')")
+    monkeypatch.setattr(spawning, "START", "import sys; sys.exit('a broken interpreter')")
     for hosts in (frozenset[str](), frozenset({"example.org"})):
         with pytest.raises(SandboxUnavailable) as found:
             await bubblewrap.create(SandboxSpec(user_id=uuid4(), hosts=hosts))

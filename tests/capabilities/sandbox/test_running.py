@@ -16,9 +16,6 @@ from apps.capabilities.sandbox.running import queue_of
 
 from .backend_suite import code_of, until
 
-TIMES = {
-    "main.py": "import time\ndef run(args):\n a = time.time()\n time.sleep(0.15)\n return f'{a} {time.time()}'"
-}
 SLEEPS = {"main.py": "import time\ndef run(args): time.sleep(60)"}
 FLOODS = {"main.py": "import os\ndef run(args):\n while True: os.write(1, bytes(65536))"}
 SET_CHILD_SUBREAPER = 36
@@ -31,10 +28,21 @@ def call(user: UUID, files: dict[str, str], **options: Any) -> "asyncio.Task[Out
 
 async def test_no_more_run_at_once_than_allowed(bubblewrap: BubblewrapBackend, settings: Any) -> None:
     settings.IZZY_SANDBOXES = 2
-    outcomes = await asyncio.gather(*(call(ALICE, TIMES) for _ in range(6)))
-    spans = [tuple(map(float, (outcome.result or "").split())) for outcome in outcomes]
-    assert len(spans) == 6
-    assert max(sum(began <= start < end for began, end in spans) for start, _ in spans) == 2
+    begun: list[str] = []
+
+    async def listen(event: dict[str, Any]) -> None:
+        if event["status"] in {"preparing", "running"}:
+            begun.append(event["status"])
+
+    calls = [call(ALICE, SLEEPS, progress=listen) for _ in range(6)]
+    await until(lambda: begun.count("running") == 2)
+    assert (begun.count("preparing"), queue_of(Purpose.RUN).waiting) == (2, 4)
+    calls[0].cancel()
+    await until(lambda: begun.count("running") == 3)
+    assert (begun.count("preparing"), queue_of(Purpose.RUN).waiting) == (3, 3)
+    for task in calls:
+        task.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
 
 
 async def test_a_call_of_another_user_comes_before_the_rest_of_a_long_line(
@@ -82,7 +90,7 @@ async def test_cancelling_kills_at_once_and_frees_the_place(
     settings.IZZY_SANDBOXES = 1
     others = processes.descendants(os.getpid())
     running = call(ALICE, SLEEPS)
-    await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 4)
+    await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 3)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -101,7 +109,7 @@ async def test_what_is_ended_leaves_no_zombies_where_the_first_process_waits_for
         others = processes.descendants(os.getpid())
         for files in (SLEEPS, FLOODS, SLEEPS):
             running = call(ALICE, files)
-            await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 4)
+            await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 3)
             if files is SLEEPS:
                 running.cancel()
             await asyncio.gather(running, return_exceptions=True)
