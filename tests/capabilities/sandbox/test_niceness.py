@@ -26,7 +26,8 @@ def group_nice_of(pid: int) -> int:
 
 def of_watchdog() -> int:
     """How nice the thread is that starts them."""
-    return watchdog().call(lambda: os.getpriority(os.PRIO_PROCESS, 0)).result()
+    found: int = watchdog().call(lambda: os.getpriority(os.PRIO_PROCESS, 0)).result()
+    return found
 
 
 async def test_every_process_of_a_sandbox_is_nicer_than_what_started_it(

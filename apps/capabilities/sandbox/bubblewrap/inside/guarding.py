@@ -16,5 +16,5 @@ def set_dumpable(value: bool) -> None:
         import _ctypes
     except ImportError:
         return
-    own = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  None is the program itself
+    own = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # the program itself
     _ctypes.call_function(_ctypes.dlsym(own, "prctl"), (PR_SET_DUMPABLE, int(value), 0, 0, 0))
