@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.chat.indexing import document_of
 from apps.chat.log import LoggedEvent, events_of, rows_of
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.runner import afterwards
@@ -211,7 +212,6 @@ def test_a_message_that_cannot_be_indexed_does_not_keep_back_the_others(
             text=text,
         )
     Message.objects.unscoped().update(created_at=past())
-    document_of = afterwards.document_of
 
     def fail_once(message: Message) -> Any:
         if "broken" in message.text:

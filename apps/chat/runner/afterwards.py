@@ -15,9 +15,10 @@ from apps.chat.indexing import document_of
 from apps.chat.log import Told, told
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Turn, TurnState
 from apps.chat.titles import clean_title
+from apps.core.beforehand import beforehand
 from apps.core.database import in_db
 from apps.search.documents import Document
-from apps.search.services import documents_index
+from apps.search.services import documents_index, documents_prepare
 
 logger = logging.getLogger(__name__)
 
@@ -31,24 +32,36 @@ TITLE_PROMPT = (
 )
 
 
-@transaction.atomic
 def turn_index(turn_id: UUID) -> None:
     """Makes what was said in the turn searchable, unless its conversation is one without memory."""
     rows = Message.objects.unscoped().filter(turn_id=turn_id, indexed=False)
     messages_index(list(rows.select_related("conversation")))
 
 
-@transaction.atomic
 def messages_index(messages: list[Message]) -> None:
-    """Writes the passages of these messages (of any users) and marks them as done."""
+    """Writes the passages of these messages (of any users) and marks them as done.
+
+    A long text is cut and read before the transaction, which would hold up everybody else's meanwhile.
+    """
     by_user: dict[UUID, list[Document]] = {}
     for message in messages:
         documents = by_user.setdefault(message.user_id, [])
         if message.conversation.use_memory and message.superseded_by_id is None and message.text:
             documents.append(document_of(message))
+    with beforehand():
+        for user_id, documents in by_user.items():
+            documents_prepare(user_id=user_id, texts=[document.text for document in documents])
+        _passages_write(by_user, [message.id for message in messages])
+
+
+@transaction.atomic
+def _passages_write(by_user: dict[UUID, list[Document]], message_ids: list[UUID]) -> None:
+    """Leaves out what was replaced or deleted meanwhile."""
+    rows = Message.objects.unscoped().filter(id__in=message_ids)
+    there = set(rows.filter(superseded_by=None).values_list("id", flat=True))
     for user_id, documents in by_user.items():
-        documents_index(user_id=user_id, documents=documents)
-    Message.objects.unscoped().filter(id__in=[message.id for message in messages]).update(indexed=True)
+        documents_index(user_id=user_id, documents=[doc for doc in documents if doc.source_id in there])
+    rows.update(indexed=True)
 
 
 def messages_index_pending() -> None:
