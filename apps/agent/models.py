@@ -107,7 +107,9 @@ class ToolCall(UserOwned):
             models.Index(fields=["conversation_id"], name="agent_toolcall_conversation"),
             # Asked for at every turn; the column itself stands behind long texts in its row.
             models.Index(
-                fields=["conversation_id"], name="agent_toolcall_untrusted", condition=models.Q(untrusted=True)
+                fields=["conversation_id"],
+                name="agent_toolcall_untrusted",
+                condition=models.Q(untrusted=True),
             ),
         ]
 

@@ -78,9 +78,7 @@ def test_ticked_notes_become_one(
     page.get_by_role("button", name="Merge…").click()
     page.get_by_label("What the one memory says").fill("The user rows and plays the cello.")
     page.get_by_role("button", name="Merge into one").click()
-    expect(page.locator(".note-text")).to_have_text(
-        ["Rows and plays the cello.", "Has a cat."]
-    )
+    expect(page.locator(".note-text")).to_have_text(["Rows and plays the cello.", "Has a cat."])
 
 
 def test_who_reviews_everything_sees_in_the_chat_that_a_note_waits(

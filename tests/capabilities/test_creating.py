@@ -342,7 +342,8 @@ def test_a_tree_that_python_fails_to_make_is_made_anew(monkeypatch: pytest.Monke
         calls += 1
         if calls == 1:
             raise SystemError("AST constructor recursion depth mismatch (before=156, after=176)")
-        return real(*args, **kwargs)
+        tree: ast.Module = real(*args, **kwargs)
+        return tree
 
     monkeypatch.setattr(ast, "parse", stumbling)
     assert clean_main(GREETING) == GREETING
