@@ -98,7 +98,10 @@ async def test_by_preference_any_public_host_is_allowed_without_a_word(
     assert "question" not in types
 
 
-async def test_secrets_always_wait_for_the_user(alice: User, model: AnthropicServer, pool: BuildPool) -> None:
+async def test_secrets_always_wait_for_the_user(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
     await in_db(lambda: preferences_update(user_id=alice.pk, build_network="any"))
     build = await in_db(wish, alice)
     model.add(ASK, write(), hand_in(hosts=[HOST], secrets=["DICE_KEY"]))

@@ -1,5 +1,6 @@
 """All addresses of the site, as the URL resolver knows them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -38,3 +39,8 @@ def _walk(resolver: URLResolver, prefix: str) -> list[Route]:
         else:
             found.extend(_walk(entry, path))
     return found
+
+
+def groups(routes: Sequence[Route], size: int = 16) -> list[list[Route]]:
+    """The routes in a few lists: what only refuses can share one set of belongings, which take long to make."""
+    return [list(routes[start : start + size]) for start in range(0, len(routes), size)]

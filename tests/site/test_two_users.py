@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.test.client import MULTIPART_CONTENT
 
 from apps.accounts.models import User
 from tests.site.belongings import FILE, MARK, SECRET, TOOL, Belongings, make_belongings, rows_of
-from tests.site.routes import Route, all_routes
+from tests.site.routes import Route, all_routes, groups
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -175,22 +176,22 @@ def test_bob_sees_and_changes_nothing_of_alices(
     assert rows_of(alice) == before
 
 
-@pytest.mark.parametrize("route", all_routes(), ids=str)
-def test_nobody_gets_in_without_signing_in(route: Route, alice: User, client: Client) -> None:
+@pytest.mark.parametrize("routes", groups(all_routes()))
+def test_nobody_gets_in_without_signing_in(routes: list[Route], alice: User) -> None:
     hers = make_belongings(alice)
     before = rows_of(alice)
-    for url in urls(route, hers):
-        for method in METHODS:
-            response = send(Client(), method, url, bodies(route, hers)[0])
-            about = f"{method} {url} → {response.status_code}"
-            assert MARK not in content_of(response), about
-            if route.path in PUBLIC:
-                continue
-            if url.startswith("/api/"):
-                assert response.status_code in {401, 405}, about
-            else:
-                assert response.status_code in {302, 405}, about
-                assert response.status_code == 405 or response["Location"].startswith("/sign-in/"), about
+    places = [(route, url) for route in routes for url in urls(route, hers)]
+    for (route, url), method in product(places, METHODS):
+        response = send(Client(), method, url, bodies(route, hers)[0])
+        about = f"{method} {url} → {response.status_code}"
+        assert MARK not in content_of(response), about
+        if route.path in PUBLIC:
+            continue
+        if url.startswith("/api/"):
+            assert response.status_code in {401, 405}, about
+        else:
+            assert response.status_code in {302, 405}, about
+            assert response.status_code == 405 or response["Location"].startswith("/sign-in/"), about
     assert rows_of(alice) == before
 
 
