@@ -55,7 +55,8 @@ class ToolCallOutput(serializers.Serializer[Any]):
     is_error = serializers.BooleanField()
     duration_ms = serializers.IntegerField()
     server = serializers.BooleanField(
-        required=False, help_text="True for a tool that the model's endpoint ran itself, else missing."
+        required=False,
+        help_text="Set (and true) for a tool that the model's endpoint ran itself, else missing.",
     )
 
 

@@ -177,7 +177,8 @@ class HitOutput(serializers.Serializer[Any]):
     )
     created_at = serializers.DateTimeField()
     untrusted = serializers.BooleanField(
-        required=False, help_text="True where it repeats what pages, files or others said; else absent."
+        required=False,
+        help_text="Set (and true) where it repeats what pages, files or others said; else absent.",
     )
 
 
@@ -219,7 +220,7 @@ class ContextItem(serializers.Serializer[Any]):
     score = serializers.FloatField()
     untrusted = serializers.BooleanField(
         required=False,
-        help_text="True where it repeats what pages, files or others said, as its line in the text says; else absent.",
+        help_text="Set (and true) where it repeats what pages, files or others said, as its line in the text says; else absent.",
     )
 
 
