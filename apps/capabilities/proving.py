@@ -3,12 +3,11 @@ allowed it, by themselves, in the worker."""
 
 import asyncio
 import logging
-import threading
-import time
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
+from apps.core.background import Background
 from apps.core.database import in_db
 from apps.core.errors import NotFound, Unavailable
 
@@ -22,8 +21,8 @@ logger = logging.getLogger(__name__)
 SWEEP_EVERY = timedelta(seconds=2)
 AT_ONCE = 4
 """Users whose versions are tested side by side, so that a slow one keeps no other waiting."""
-REST_SECONDS = 60.0
-"""How long to wait where there is no sandbox, or where something inside failed."""
+REST = timedelta(minutes=1)
+"""How long to wait where there is no sandbox."""
 
 
 async def version_prove(version: CapabilityVersion) -> list[str]:
@@ -65,32 +64,16 @@ async def _prove(version: CapabilityVersion) -> None:
         logger.info("a version was deleted while it was tested")
 
 
-class Prover:
-    """A thread that lives while there is something to prove, so that no sweep waits for a sandbox."""
-
-    def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-        self._rests_until = 0.0
-
-    def wake(self) -> None:
-        """Begins, unless it is at work already or rests. Returns at once."""
-        if time.monotonic() < self._rests_until or (self._thread and self._thread.is_alive()):
-            return
-        self._thread = threading.Thread(target=self._run, name="proving", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(prove_all())
-        except Unavailable as error:
-            logger.warning("capabilities wait to be tested: %s", error.message)
-            self._rests_until = time.monotonic() + REST_SECONDS
-        except Exception:
-            logger.exception("testing capabilities failed; it is tried again in a minute")
-            self._rests_until = time.monotonic() + REST_SECONDS
+def _prove_waiting() -> timedelta | None:
+    try:
+        asyncio.run(prove_all())
+    except Unavailable as error:
+        logger.warning("capabilities wait to be tested: %s", error.message)
+        return REST
+    return None
 
 
-prover = Prover()
+prover = Background("testing capabilities", _prove_waiting)
 
 
 def sweep() -> None:

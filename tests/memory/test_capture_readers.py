@@ -12,9 +12,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.core.background import Background
 from apps.core.database import in_db
 from apps.memory.capture import background, claims
-from apps.memory.capture.background import Reader, windows_read
+from apps.memory.capture.background import read_due, windows_read
 from apps.memory.models import CaptureLease, CaptureWindow, Memory
 from tests.memory.capturing import LINZ, add, notes, read, said, windows
 from tests.peers.anthropic_server import AnthropicServer, Reply
@@ -59,7 +60,7 @@ async def test_who_has_lost_the_lease_writes_nothing(
 async def test_the_workers_thread_reads_what_is_due(alice: User, peer: AnthropicServer) -> None:
     peer.fallback = CaptureModel(LINZ)
     await in_db(add, alice, [said("I live in Linz.")])
-    reader = Reader()
+    reader = Background("reading", read_due)
     reader.wake()
     thread = reader._thread
     assert thread is not None

@@ -4,8 +4,6 @@ import asyncio
 import atexit
 import logging
 import os
-import threading
-import time
 from collections import Counter
 from datetime import timedelta
 from uuid import UUID
@@ -14,6 +12,7 @@ from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from apps.agent.endpoint import current_endpoint
+from apps.core.background import Background
 from apps.core.database import in_db
 from apps.core.ids import uuid7
 
@@ -70,35 +69,12 @@ async def windows_read() -> Tally:
             await reading.pop(user_id)
 
 
-class Reader:
-    """Reads in the background while there is something to read. After the server's fault it rests."""
-
-    def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-        self._rests_until = 0.0
-
-    def wake(self) -> None:
-        """Begins to read, unless it does already or rests. Returns at once."""
-        if time.monotonic() < self._rests_until or (self._thread and self._thread.is_alive()):
-            return
-        self._thread = threading.Thread(target=self._run, name="capture", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            tally = asyncio.run(windows_read())
-        except Exception:
-            logger.exception("reading conversations failed; it is tried again in a minute")
-            self._rest(timedelta(minutes=1))
-            return
-        if tally.server_down_for is not None:
-            self._rest(tally.server_down_for)
-
-    def _rest(self, span: timedelta) -> None:
-        self._rests_until = time.monotonic() + span.total_seconds()
+def read_due() -> timedelta | None:
+    """Reads all that is due; after the server's fault, for how long to leave it alone."""
+    return asyncio.run(windows_read()).server_down_for
 
 
-reader = Reader()
+reader = Background("reading conversations", read_due)
 
 
 def sweep() -> None:

@@ -1,0 +1,61 @@
+"""Work in a thread that a sweep wakes."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from apps.core.background import Background
+
+
+def wake_and_wait(background: Background) -> None:
+    background.wake()
+    if background._thread is not None:
+        background._thread.join(10)
+
+
+def test_it_works_once_at_a_time_and_again_when_woken() -> None:
+    done: list[int] = []
+    go_on = threading.Event()
+
+    def work() -> None:
+        done.append(1)
+        go_on.wait(10)
+
+    background = Background("some work", work)
+    background.wake()
+    first = background._thread
+    background.wake()
+    assert background._thread is first
+    go_on.set()
+    assert first is not None
+    first.join(10)
+    wake_and_wait(background)
+    assert len(done) == 2
+
+
+def test_it_rests_as_long_as_the_work_says() -> None:
+    done: list[int] = []
+
+    def work() -> timedelta:
+        done.append(1)
+        return timedelta(hours=1)
+
+    background = Background("some work", work)
+    wake_and_wait(background)
+    wake_and_wait(background)
+    assert done == [1]
+
+
+def test_what_fails_is_logged_and_rests(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[int] = []
+
+    def work() -> None:
+        done.append(1)
+        raise ValueError("broken")
+
+    background = Background("some work", work)
+    wake_and_wait(background)
+    wake_and_wait(background)
+    assert done == [1]
+    assert "some work failed" in caplog.text
