@@ -1,5 +1,6 @@
 """A summary when the model fails, is missing, or finds the conversation too long; edits, purges and foreign text."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -230,6 +231,9 @@ async def test_a_summary_of_messages_that_changed_meanwhile_is_thrown_away(
     async with connected(alice) as page:
         while not summaries(model):
             await say(page, place, *numbered(1), settle=False)
+            after = asyncio.ensure_future(registry().idle())
+            while not summaries(model) and not after.done():
+                await asyncio.sleep(0.01)
         changed = Message.objects.for_user(alice).filter(role=Role.USER).order_by("position")
         await in_db(lambda: Message.objects.unscoped().filter(id=changed[0].id).update(text="redacted"))
         held.release.set()
