@@ -12,7 +12,6 @@ from rest_framework.response import Response
 
 from apps.agent.models import ToolCall
 from apps.chat import services
-from apps.chat.frames import decided
 from apps.chat.inputs import body_of, flag
 from apps.chat.live.follow import turn_end, turn_stream
 from apps.chat.models import Conversation, Turn, TurnState
@@ -21,6 +20,7 @@ from apps.chat.selectors.conversations import conversation_get
 from apps.chat.serializers import AnswerInput, ApproveInput, ChatInput, RetryInput, StopOutput, TurnOutput
 from apps.chat.services.turns import MAX_MESSAGE_CHARS
 from apps.chat.views_base import UserView
+from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
@@ -165,7 +165,7 @@ class ApproveView(AnswerView):
         body = body_of(request)
         stream = bool(flag(body, "stream", False))
         call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
-        approved = decided(body.get("decision"))
+        approved = is_yes(body.get("decision"))
         services.approval_decide(user_id=self.user_id, tool_call_id=call.id, approved=approved)
         return self.resume(call, seq, stream=stream)
 

@@ -5,24 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.core.decisions import is_yes
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.ids import parse_id
 
 MAX_FRAME_CHARS = 500_000
 """A message may have 100,000 characters, each up to six in JSON's escapes, and this leaves room for most of them."""
-
-_YES = ("allow", "approve", "approved", "accept", "yes", "true")
-_NO = ("decline", "declined", "deny", "denied", "reject", "no", "false")
-
-
-def decided(value: object) -> bool:
-    """Whether a decision is a yes: true or false, or one of the usual words. InvalidInput for anything else."""
-    if isinstance(value, bool):
-        return value
-    word = value.strip().lower() if isinstance(value, str) else ""
-    if word not in _YES and word not in _NO:
-        raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
-    return word in _YES
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +53,7 @@ class ClientFrame:
     @property
     def approved(self) -> bool:
         """The decision of an `approve` frame."""
-        return decided(self.values.get("decision"))
+        return is_yes(self.values.get("decision"))
 
 
 def parse_frame(text: str | None) -> ClientFrame:

@@ -282,7 +282,7 @@ def test_answers_that_fit_nothing_are_refused(alice: User) -> None:
     for decision in (None, "", "perhaps", 5):
         with pytest.raises(InvalidInput):
             build_answer(user_id=alice.pk, build_id=build.pk, question_id=question.pk, decision=decision)
-    build_answer(user_id=alice.pk, build_id=build.pk, question_id=question.pk, decision="allow")
+    build_answer(user_id=alice.pk, build_id=build.pk, question_id=question.pk, decision="Approve")
     assert Build.objects.unscoped().get().hosts == ["a.example.org"]
     with pytest.raises(Conflict):
         build_answer(user_id=alice.pk, build_id=build.pk, question_id=question.pk, decision="deny")

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create, token_revoke, user_set_active
 from apps.chat import allowance, consumers
-from apps.chat.frames import MAX_FRAME_CHARS, decided
+from apps.chat.frames import MAX_FRAME_CHARS
 from apps.chat.models import Conversation, Message
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
@@ -211,14 +211,3 @@ async def test_nobody_gets_in_without_a_user(runner: None) -> None:
     accepted, _ = await communicator.connect()
     assert not accepted
     assert not registry().hub.feeds
-
-
-@pytest.mark.parametrize(
-    ("value", "yes"),
-    [
-        *((word, True) for word in ("allow", "approve", "Approved", "yes", " YES ", "true", True)),
-        *((word, False) for word in ("decline", "deny", "denied", "reject", "No", "false", False)),
-    ],
-)
-def test_a_decision_is_understood_in_its_usual_words(value: object, yes: bool) -> None:
-    assert decided(value) is yes

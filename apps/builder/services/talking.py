@@ -12,14 +12,14 @@ from apps.builder.selectors import build_get
 from apps.builder.services.ending import build_end
 from apps.builder.services.queue import message_add
 from apps.capabilities.selectors import secrets_missing
-from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.decisions import is_yes
+from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
 
 MAX_ANSWER_CHARS = 4_000
 GRANTS = {"network": "hosts", "secrets": "secrets"}
 """Kinds of questions that are answered by yes or no, and the field of their payload that names what is allowed."""
-DECISIONS = {"allow": "allow", "yes": "allow", "deny": "deny", "no": "deny"}
 
 
 @transaction.atomic
@@ -51,9 +51,7 @@ def build_answer(
 
 def _decided(build: Build, wish: dict[str, Any], decision: object) -> dict[str, Any]:
     """The answer to a wish for hosts or secrets, which are granted where it is yes."""
-    chosen = DECISIONS.get(decision.strip().lower()) if isinstance(decision, str) else None
-    if chosen is None:
-        raise InvalidInput("Say whether to allow it: decision is allow or deny.", field="decision")
+    chosen = "allow" if is_yes(decision) else "deny"
     kind, what = wish["kind"], GRANTS[wish["kind"]]
     if chosen == "allow" and kind == "network":
         hosts_grant(build=build, hosts=wish.get("hosts", []))
