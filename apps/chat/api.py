@@ -30,7 +30,7 @@ from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.core.pagination import Pages
 from apps.core.text import clean_text
-from apps.memory.serializers import page_of
+from apps.memory.api.serializers import page_of
 
 MAX_QUERY_CHARS = 1000
 

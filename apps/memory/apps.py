@@ -14,21 +14,15 @@ class MemoryConfig(AppConfig):
         from .capture import health
         from .capture.selectors import capture_figures
         from .database.folding import fold_in_sqlite
-        from .file_tool import MEMORY_FILES
         from .purge.places import register_places
         from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
         from .sweeps import register_sweeps
-        from .tools import NOTE_TOOLS
-        from .tools_classic import CLASSIC_TOOLS
-        from .tools_deep import DEEP_TOOLS
-        from .tools_graph import GRAPH_TOOLS
+        from .tools import TOOLS
 
         fold_in_sqlite()
-        register_tools(NOTE_TOOLS)
-        register_tools([MEMORY_FILES])
-        register_tools([*CLASSIC_TOOLS, *GRAPH_TOOLS, *DEEP_TOOLS])
+        register_tools(TOOLS)
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)

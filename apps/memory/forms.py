@@ -1,4 +1,4 @@
-"""Forms of the memories page. What a note may hold is checked by the services; forms carry texts to them."""
+"""Forms of the pages of notes and files. What they may hold is checked by the services; forms carry texts to them."""
 
 from typing import Any, cast
 
@@ -8,13 +8,18 @@ from apps.core.errors import IzzyError
 
 from .addressing import addressed
 from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MemoryChanges
-from .models import Kind, Memory, Origin, Status, Tier
+from .files.paths import ROOT
+from .files.texts import MAX_FILE_CHARS
+from .models import MAX_PATH_CHARS, Kind, Memory, MemoryFile, Origin, Status, Tier
 
 IMPORTANCE = [(1, "1 · trivial"), (2, "2 · minor"), (3, "3 · normal"), (4, "4 · important"), (5, "5 · vital")]
 
 SOURCES = [
     (value, "Noticed by Izzy" if value == Origin.EXTRACTION else label) for value, label in Origin.choices
 ]
+
+FIELD_OF = {"file_text": "content", "new_path": "path", "old_path": "path", "path": "path"}
+"""By what a service calls it, the field of a file's form."""
 
 
 class NoteForm(forms.Form):
@@ -97,3 +102,34 @@ class FilterForm(forms.Form):
         """How many of the lists are set to something of their own, the order among them."""
         lists = ("status", "kind", "tier", "source", "ordering")
         return sum(bool(self[name].value()) and self[name].value() != "-created_at" for name in lists)
+
+
+class FileForm(forms.Form):
+    """A file's path and content."""
+
+    path = forms.CharField(
+        max_length=MAX_PATH_CHARS,
+        widget=forms.TextInput(attrs={"class": "input", "placeholder": f"{ROOT}/projects.md"}),
+        error_messages={"required": f"Give the file a path, such as {ROOT}/projects.md."},
+    )
+    content = forms.CharField(
+        label="Text",
+        required=False,
+        strip=False,
+        max_length=MAX_FILE_CHARS,
+        widget=forms.Textarea(attrs={"rows": 12, "class": "input file-editor", "spellcheck": "false"}),
+    )
+
+    @classmethod
+    def of(cls, file: MemoryFile) -> "FileForm":
+        """The form filled with a file."""
+        return cls(initial={"path": file.path, "content": file.content}, prefix=str(file.pk))
+
+    def changes(self) -> dict[str, Any]:
+        """What was entered, with the line breaks of files rather than those of browsers."""
+        text = self.cleaned_data["content"].replace("\r\n", "\n")
+        return {"path": self.cleaned_data["path"], "text": text}
+
+    def add_failure(self, error: IzzyError) -> None:
+        """Show an error of the service at its field."""
+        self.add_error(FIELD_OF.get(str(error.extra.get("field", ""))), error.message)

@@ -4,14 +4,12 @@ from typing import Any, cast
 
 from django.urls import path
 
-from apps.memory.purge import views as purge_views
-from apps.memory.quality import views as quality_views
-from apps.memory.views import cards, files, listing, merging, passages, review, ticked
+from apps.memory.views import cards, files, listing, merging, passages, purges, quality, review, ticked
 
 app_name = "memory"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-_MODULES = (listing, cards, files, purge_views, review, merging, quality_views, passages, ticked)
+_MODULES = (listing, cards, files, purges, review, merging, quality, passages, ticked)
 lists, notes, texts, purging, queue, merges, figures, reading, many = (
     cast("Any", module) for module in _MODULES
 )

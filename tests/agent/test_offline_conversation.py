@@ -16,7 +16,7 @@ from apps.agent.tools.base import Tier
 from apps.agent.tools.registry import tools_for
 from apps.core.database import in_db
 from apps.memory.models import Memory
-from apps.memory.tool_service import NoteTools
+from apps.memory.tools.service import NoteTools
 from tests.agent.turns import Turn, a_tool, answering
 
 pytestmark = pytest.mark.django_db(transaction=True)

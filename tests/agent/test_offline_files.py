@@ -11,8 +11,8 @@ from apps.agent.offline.file_words import file_command
 from apps.agent.offline.intents import Kind, intent_of
 from apps.agent.tools.registry import tools_for
 from apps.core.database import in_db
-from apps.memory.file_tool import MemoryFiles
 from apps.memory.models import MemoryFile
+from apps.memory.tools.files import MemoryFiles
 from tests.agent.turns import Turn
 
 X = "/memories/x.txt"

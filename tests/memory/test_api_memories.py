@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import User
+from apps.memory.api.serializers import MemoryOutput, RelatedOutput, VersionOutput
 from apps.memory.models import Memory
-from apps.memory.serializers import MemoryOutput, RelatedOutput, VersionOutput
 from apps.memory.services import cycle_advance, edge_create
 from tests.memory.calling import BASE, post, send
 from tests.memory.calling import alices as alices

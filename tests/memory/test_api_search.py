@@ -14,8 +14,8 @@ from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.core.registries import owners
 from apps.core.text import estimate_tokens
+from apps.memory.api.serializers import HitOutput
 from apps.memory.models import Memory, Origin, Trust
-from apps.memory.serializers import HitOutput
 from apps.memory.services import Change, Provenance, memory_archive, memory_delete, memory_update
 from apps.memory.services.files import file_write
 from apps.search.documents import Document, Source

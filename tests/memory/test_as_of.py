@@ -13,7 +13,7 @@ from apps.memory import services
 from apps.memory.models import Memory, MemoryRevision, Origin
 from apps.memory.searching import NOTES
 from apps.memory.services import Provenance
-from apps.memory.tool_service import NoteTools
+from apps.memory.tools.service import NoteTools
 from apps.search.models import Passage
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote, found_texts

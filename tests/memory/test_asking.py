@@ -7,11 +7,11 @@ import pytest
 from apps.accounts.models import Preferences, Review, User
 from apps.core.database import in_db
 from apps.core.ids import parse_id
-from apps.memory.asking import needs_a_look
 from apps.memory.models import Memory, Status
-from apps.memory.tool_service import NoteTools
-from apps.memory.tools import memory_save
-from apps.memory.tools_classic import store_memory
+from apps.memory.tools.classic import store_memory
+from apps.memory.tools.notes import memory_save
+from apps.memory.tools.service import NoteTools
+from apps.memory.trust.asking import needs_a_look
 from apps.memory.trust.reading import Reading
 from tests.memory.conftest import MakeNote, found_texts
 

@@ -14,7 +14,7 @@ from apps.core.ids import note_id, parse_id, uuid7
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.selectors import memory_get
 from apps.memory.services import cycle_advance, memory_delete, memory_update
-from apps.memory.tool_service import NoteTools
+from apps.memory.tools.service import NoteTools
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db(transaction=True)

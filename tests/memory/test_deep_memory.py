@@ -23,8 +23,8 @@ from apps.memory.services import (
     memory_create,
     memory_delete,
 )
-from apps.memory.tool_answers import UNTRUSTED_HINT
-from apps.memory.tool_service import NoteTools
+from apps.memory.tools.answers import UNTRUSTED_HINT
+from apps.memory.tools.service import NoteTools
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote
 

@@ -12,7 +12,7 @@ from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, MemoryRevision
 from apps.memory.selectors import note_history
 from apps.memory.services import cycle_advance, memory_archive, memory_restore, memory_update
-from apps.memory.tool_service import UNKNOWN_NOTE, NoteTools
+from apps.memory.tools.service import UNKNOWN_NOTE, NoteTools
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote

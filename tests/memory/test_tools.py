@@ -10,7 +10,7 @@ from apps.agent.tools.base import Tier, ToolContext, ToolFailure
 from apps.agent.tools.registry import find_tool, tools_for
 from apps.core.errors import NotFound
 from apps.core.ids import uuid7
-from apps.memory.tools import NOTE_TOOLS
+from apps.memory.tools.notes import NOTE_TOOLS
 
 NAMES = ["memory_delete", "memory_save", "memory_search", "memory_update"]
 

@@ -13,8 +13,8 @@ from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.core.errors import IzzyError
 from apps.core.ids import uuid7
-from apps.memory.file_tool import MemoryFiles
-from apps.memory.tool_service import NoteTools
+from apps.memory.tools.files import MemoryFiles
+from apps.memory.tools.service import NoteTools
 from tests.site.belongings import FILE, MARK, TOOL, Belongings, make_belongings, rows_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

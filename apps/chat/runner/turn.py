@@ -35,8 +35,8 @@ from apps.chat.summary.folding import conversation_fold
 from apps.chat.summary.selectors import Need
 from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
-from apps.memory.file_tool import MemoryFiles
-from apps.memory.tool_service import NoteTools
+from apps.memory.tools.files import MemoryFiles
+from apps.memory.tools.service import NoteTools
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from apps.agent.protocols import Progress
 from apps.core.database import in_db
 from apps.core.errors import Unavailable
 from apps.core.ids import note_id
-from apps.memory.tool_answers import fragment_json, with_hint
+from apps.memory.tools.answers import fragment_json, with_hint
 
 from .angles import Angle, completed, rule_angles
 from .fast_model import Asked, expanded, has_model, summed_up

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
-from apps.memory.file_forms import FileForm
+from apps.memory.forms import FileForm
 from apps.memory.history.versions import steps_of
 from apps.memory.models import MemoryFile
 from apps.memory.selectors.files import file_get, file_history, files_in

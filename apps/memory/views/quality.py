@@ -15,10 +15,10 @@ from django.views.decorators.http import require_GET
 
 from apps.accounts.access import SignedInRequest
 from apps.memory.models import Memory, Trust
+from apps.memory.quality.selectors import duplicates, faded, memory_quality, never_retrieved
 from apps.memory.selectors import open_contradictions
-from apps.memory.views.listing import Row
 
-from .selectors import duplicates, faded, memory_quality, never_retrieved
+from .listing import Row
 
 PAGE_SIZE = 30
 

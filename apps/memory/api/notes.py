@@ -1,27 +1,24 @@
 """REST of notes: `/memories/` and what hangs on a note."""
 
-from collections.abc import Callable, Mapping
 from typing import Any, cast
-from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.core.errors import InvalidInput
 from apps.core.ids import parse_id
-from apps.core.pagination import Pages
+from apps.memory import selectors, services
+from apps.memory.fields import MemoryChanges, clean_time
+from apps.memory.models import Kind, Memory, Origin, Status, Tier, Trust
+from apps.memory.selectors import ORDERINGS, NoteFilter
+from apps.memory.services import Provenance
 
-from . import selectors, services
-from .fields import MemoryChanges, clean_time
+from .base import NotesView
 from .inputs import body_object, whole_number
-from .models import Kind, Memory, Origin, Status, Tier, Trust
 from .output import memory_json, version_json
-from .selectors import ORDERINGS, NoteFilter
 from .serializers import (
     BULK_INPUT,
     BULK_OUTPUT,
@@ -31,51 +28,9 @@ from .serializers import (
     VersionOutput,
     page_of,
 )
-from .services import Change, Provenance
 
 FIELDS = frozenset(MemoryInput().fields)
 READ_ONLY = frozenset(MemoryOutput().fields) - FIELDS
-
-
-class NotesView(APIView):
-    """What the views of notes share: whose notes, who changes them, and the pages of lists."""
-
-    scopes: Mapping[str, str] = {}
-    """By method, the scope a token needs where it is not `read` for GET and `write` for all else."""
-
-    @property
-    def throttle_scope(self) -> str | None:
-        method = self.request.method or ""
-        reads = method in SAFE_METHODS or self.scopes.get(method) == "read"
-        return None if reads else "write"
-
-    @property
-    def user_id(self) -> UUID:
-        return cast("UUID", self.request.user.pk)
-
-    @property
-    def origin(self) -> Origin:
-        """A program came with a token, a person with the browser's session."""
-        return Origin.API if self.request.auth else Origin.USER
-
-    @property
-    def change(self) -> Change:
-        return Change(actor=self.origin)
-
-    def page(self, rows: Any, to_json: Any) -> Response:
-        """One page of `rows` as `{count, next, previous, results}`."""
-        pages = Pages()
-        shown: list[Any] = pages.paginate_queryset(rows, self.request, view=self) or []
-        return pages.get_paginated_response([to_json(row) for row in shown])
-
-    def pages_of(self, rows: Any, to_rows: Callable[[list[Any]], list[Any]]) -> Response:
-        """As `page`, for rows of which one page is made at a time."""
-        pages = Pages()
-        shown: list[Any] = list(pages.paginate_queryset(rows, self.request, view=self) or [])
-        return pages.get_paginated_response(to_rows(shown))
-
-    def note(self, memory_id: UUID) -> dict[str, Any]:
-        return memory_json(selectors.memory_get(self.user_id, memory_id))
 
 
 def _choice(name: str, values: list[str], text: str = "") -> OpenApiParameter:

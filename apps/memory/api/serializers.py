@@ -5,11 +5,10 @@ from typing import Any
 from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
+from apps.memory.fields import BULK_LIMIT, MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, WRITABLE_STATUS
+from apps.memory.models import Kind, Origin, Status, Tier, Trust
+from apps.memory.selectors import PRIORITY_FLOOR
 from apps.search.documents import Source
-
-from .fields import BULK_LIMIT, MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, WRITABLE_STATUS
-from .models import Kind, Origin, Status, Tier, Trust
-from .selectors import PRIORITY_FLOOR
 
 
 class MemoryInput(serializers.Serializer[Any]):

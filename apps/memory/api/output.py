@@ -1,11 +1,14 @@
-"""The JSON of notes, built by plain functions: a list of a thousand stays fast."""
+"""The JSON of notes and of purges, built by plain functions: a list of a thousand stays fast."""
 
 from datetime import UTC, datetime
 from typing import Any
 
-from .history.versions import NoteVersion
-from .models import Memory, MemoryEdge
-from .selectors import PRIORITY_FLOOR, RelatedNote
+from apps.core.purging.places import SourceText
+from apps.memory.history.versions import NoteVersion
+from apps.memory.models import Memory, MemoryEdge, PurgeReceipt
+from apps.memory.purge.preview import Preview
+from apps.memory.purge.selectors import off_disk_at
+from apps.memory.selectors import PRIORITY_FLOOR, RelatedNote
 
 
 def time_json(moment: datetime | None) -> str | None:
@@ -82,3 +85,57 @@ def edge_json(edge: MemoryEdge) -> dict[str, Any]:
         "weight": edge.weight,
         "created_at": time_json(edge.created_at),
     }
+
+
+def receipt_json(receipt: PurgeReceipt) -> dict[str, Any]:
+    """A receipt: ids and counts. `disk` says whether the file has been cleaned since."""
+    first = receipt.subject_ids[0] if receipt.subject_ids else None
+    return {
+        "id": str(receipt.pk),
+        "source": receipt.source,
+        "memory_id": first,
+        "ids": receipt.subject_ids,
+        "state": receipt.state,
+        "by_sweep": receipt.by_sweep,
+        "started_at": time_json(receipt.started_at),
+        "purged_at": time_json(receipt.purged_at),
+        "places": receipt.places,
+        "left": receipt.left,
+        "source_messages": receipt.source_messages,
+        "related": receipt.related_ids,
+        "disk": _disk_json(receipt),
+    }
+
+
+def _disk_json(receipt: PurgeReceipt) -> dict[str, Any]:
+    """`state` is `done` with the time, or `scheduled`: the worker does it."""
+    done = off_disk_at(receipt)
+    return {"state": "done" if done else "scheduled", "at": time_json(done)}
+
+
+def preview_json(preview: Preview) -> dict[str, Any]:
+    """What a purge would touch."""
+    return {
+        "source": preview.source,
+        "id": str(preview.id),
+        "source_messages": [_source_json(text) for text in preview.sources],
+        "related": [_same_json(note) for note in preview.related],
+    }
+
+
+def _source_json(text: SourceText) -> dict[str, Any]:
+    """A message that could be redacted too."""
+    return {
+        "id": str(text.id),
+        "conversation": str(text.conversation_id),
+        "role": text.role,
+        "title": text.title,
+        "excerpt": text.excerpt,
+        "recorded": text.recorded,
+        "created_at": time_json(text.created_at),
+    }
+
+
+def _same_json(note: Memory) -> dict[str, Any]:
+    """A note that shares words with the one to be purged."""
+    return {"id": str(note.pk), "note_id": note.note_id, "content": note.content, "status": note.status}

@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.core.registries import stats_providers
+from apps.memory.searching import context_for, untrusted_among
 from apps.search.documents import Hit
 from apps.search.selectors import search
 
-from .api import NotesView
+from .base import NotesView
 from .inputs import body_object, context_query, optional_number, search_query, search_scope
 from .output import time_json
-from .searching import context_for, untrusted_among
 from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput
 
 MAX_RESULTS = 100

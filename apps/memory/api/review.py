@@ -11,17 +11,17 @@ from rest_framework.response import Response
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
+from apps.memory import selectors, services
+from apps.memory.history.diffs import Piece
+from apps.memory.models import Memory, Proposal
+from apps.memory.review import services as review
+from apps.memory.review.selectors import Waiting, review_queue, waiting_of
+from apps.memory.services.provenance import MAX_REASON_CHARS
 
-from . import selectors, services
-from .api import NotesView
-from .history.diffs import Piece
+from .base import NotesView
 from .inputs import body_object, id_list
-from .models import Memory, Proposal
 from .output import edge_json, memory_json
-from .review import services as review
-from .review.selectors import Waiting, review_queue, waiting_of
 from .serializers import EdgeOutput, MemoryOutput, page_of
-from .services.provenance import MAX_REASON_CHARS
 
 
 class PieceOutput(serializers.Serializer[Any]):

@@ -10,11 +10,10 @@ from apps.core.errors import InvalidInput, NotFound
 from apps.core.ids import parse_id
 from apps.core.registries import owners
 from apps.core.text import clean_text
+from apps.memory.database.lookups import has_tag
+from apps.memory.fields import clean_tag, clean_time
+from apps.memory.models import Memory
 from apps.search.documents import Scope, Source
-
-from .database.lookups import has_tag
-from .fields import clean_tag, clean_time
-from .models import Memory
 
 MAX_QUERY_CHARS = 10_000
 MESSAGES_USED = 3

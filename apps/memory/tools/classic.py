@@ -3,11 +3,11 @@
 from typing import Any
 
 from apps.agent.tools.base import Tier, Tool, ToolContext
+from apps.memory.fields import MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS, TIER_DEFAULTS
+from apps.memory.models import Tier as NoteTier
+from apps.memory.selectors.relevant import MAX_KEYWORD_CHARS, MAX_KEYWORDS
 
-from .fields import MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS, TIER_DEFAULTS
-from .models import Tier as NoteTier
-from .selectors.relevant import MAX_KEYWORD_CHARS, MAX_KEYWORDS
-from .tools import marked, memory_of, tool_schema
+from .notes import marked, memory_of, tool_schema
 
 TOOLSET = "classic"
 

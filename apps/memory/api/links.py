@@ -8,9 +8,9 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput
 from apps.core.ids import parse_id
+from apps.memory import selectors, services
 
-from . import selectors, services
-from .api import NotesView
+from .base import NotesView
 from .inputs import body_object, number_in_url
 from .output import edge_json, related_json
 from .serializers import EdgeInput, EdgeOutput, RelatedOutput, page_of

@@ -10,16 +10,12 @@ from apps.core.database import in_db
 from apps.core.errors import NotFound
 from apps.core.ids import note_id, parse_id
 from apps.core.text import clean_text
-from apps.search.documents import Scope, Source
-from apps.search.selectors import search
-
-from . import services
-from .asking import needs_a_look
-from .deep import Asked, deep_memory
-from .fields import clean_category, clean_time
-from .models import Origin, Status, Trust
-from .searching import NOTES, notes_search, untrusted_among
-from .selectors import (
+from apps.memory import services
+from apps.memory.deep import Asked, deep_memory
+from apps.memory.fields import clean_category, clean_time
+from apps.memory.models import Origin, Status, Trust
+from apps.memory.searching import NOTES, notes_search, untrusted_among
+from apps.memory.selectors import (
     NoteFilter,
     RecallFilter,
     memory_get,
@@ -27,10 +23,14 @@ from .selectors import (
     related_notes,
     texts_at,
 )
-from .services import BY_ASSISTANT, Change, Provenance
-from .tool_answers import fragment_json, near_json, note_json, said_json, waits, with_hint
-from .trust.grounding import telling_text
-from .trust.reading import Reading
+from apps.memory.services import BY_ASSISTANT, Change, Provenance
+from apps.memory.trust.asking import needs_a_look
+from apps.memory.trust.grounding import telling_text
+from apps.memory.trust.reading import Reading
+from apps.search.documents import Scope, Source
+from apps.search.selectors import search
+
+from .answers import fragment_json, near_json, note_json, said_json, waits, with_hint
 
 MAX_QUERY_CHARS = 10_000
 FOLLOWED = (Status.ACTIVE, Status.SUPERSEDED)

@@ -11,17 +11,17 @@ from apps.accounts.api_auth import require_scope
 from apps.accounts.models import APIToken, Scope
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
+from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
+from apps.memory.files.paths import ROOT, clean_path
+from apps.memory.history.versions import FileVersion
+from apps.memory.models import MemoryFile, Origin, Trust
+from apps.memory.selectors.files import file_get, file_history, files_in
+from apps.memory.services import file_history as past
 
-from .api import NotesView
-from .files.commands import COMMANDS, VIEW, command_name, command_run
-from .files.paths import ROOT, clean_path
-from .history.versions import FileVersion
+from .base import NotesView
 from .inputs import body_object, whole_number
-from .models import MemoryFile, Origin, Trust
 from .output import time_json
-from .selectors.files import file_get, file_history, files_in
 from .serializers import RestoreInput, UndoInput, page_of
-from .services import file_history as past
 
 FIELDS = (
     *("command", "path", "view_range", "file_text", "old_str", "new_str", "insert_line", "insert_text"),

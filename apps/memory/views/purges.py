@@ -1,9 +1,11 @@
 """The pages of a purge: what it will touch, the question, the receipt."""
 
+from collections.abc import Collection
 from typing import Any
+from uuid import UUID
 
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
@@ -12,13 +14,11 @@ from apps.accounts.access import SignedInRequest
 from apps.core.errors import Conflict
 from apps.core.ids import parse_id
 from apps.memory.models import PurgeReceipt
-from apps.memory.views.cards import own_note
+from apps.memory.purge.preview import Preview, file_purge_preview, memory_purge_preview
+from apps.memory.purge.selectors import off_disk_at, receipt_get
+from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, file_purge, memory_purge
 
-from .forms import ticked
-from .output import disk_json
-from .preview import Preview, file_purge_preview, memory_purge_preview
-from .selectors import receipt_get
-from .services import file_purge, memory_purge
+from .cards import own_note
 
 PAGE_SIZE = 30
 
@@ -34,8 +34,8 @@ def note(request: SignedInRequest, memory_id: str) -> HttpResponse:
             receipt = memory_purge(
                 user_id=request.user.pk,
                 memory_id=key,
-                redact=ticked(request.POST, "redact"),
-                also=ticked(request.POST, "also"),
+                redact=_ticked(request.POST, "redact"),
+                also=_ticked(request.POST, "also"),
             )
         except Conflict as error:
             problem = error.message
@@ -53,12 +53,19 @@ def file(request: SignedInRequest, file_id: str) -> HttpResponse:
     problem = ""
     if request.method == "POST":
         try:
-            receipt = file_purge(user_id=request.user.pk, file_id=key, redact=ticked(request.POST, "redact"))
+            receipt = file_purge(user_id=request.user.pk, file_id=key, redact=_ticked(request.POST, "redact"))
         except Conflict as error:
             problem = error.message
         else:
             return redirect("memory:receipt", receipt_id=receipt.pk)
     return _ask(request, file_purge_preview(request.user.pk, key), reverse("memory:files"), problem)
+
+
+def _ticked(data: QueryDict, name: str) -> list[UUID]:
+    """The ids of the ticked boxes; NotFound for what is none."""
+    limit = MAX_ALSO if name == "also" else MAX_REDACTED
+    values: Collection[str] = data.getlist(name)[:limit]
+    return list(dict.fromkeys(parse_id(value) for value in values))
 
 
 def _ask(request: SignedInRequest, preview: Preview, back: str, problem: str) -> HttpResponse:
@@ -77,7 +84,7 @@ def receipt(request: SignedInRequest, receipt_id: str) -> HttpResponse:
         "clean": [place for place in found.places if not place["found"]],
         "redacted": sum(1 for message in found.source_messages if message["redacted"]),
         "kept": [message for message in found.source_messages if not message["redacted"]],
-        "disk": disk_json(found),
+        "off_disk": off_disk_at(found),
         "nav": "memory",
     }
     return render(request, "memory/purge/receipt.html", context)

@@ -7,11 +7,11 @@ thought of it by itself they wait for the user's word, as the preferences say.
 import re
 from collections.abc import Callable, Sequence
 
+from apps.memory.capture.items import looks_sensitive
 from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 
-from .capture.items import looks_sensitive
-from .trust.quotes import own_words
-from .trust.words import FRAMING
+from .quotes import own_words
+from .words import FRAMING
 
 POINTER_WORDS = 8
 """A request of at most so many words that names nothing sensitive itself ("please remember that") points back."""

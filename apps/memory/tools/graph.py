@@ -3,11 +3,11 @@
 from typing import Any
 
 from apps.agent.tools.base import Tier, Tool, ToolContext
+from apps.memory.models import Relation
+from apps.memory.selectors import MAX_DEPTH
+from apps.memory.services.edges import MAX_RELATION_CHARS
 
-from .models import Relation
-from .selectors import MAX_DEPTH
-from .services.edges import MAX_RELATION_CHARS
-from .tools import NOTE_ID, TOOLSET, always, marked, memory_of, tool_schema
+from .notes import NOTE_ID, TOOLSET, always, marked, memory_of, tool_schema
 
 DEFAULT_DEPTH = 2
 DEFAULT_RELATED = 20

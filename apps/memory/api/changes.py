@@ -9,13 +9,14 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.ids import parse_id
+from apps.memory import selectors, services
+from apps.memory.models import Trust
+from apps.memory.services import Provenance
 
-from . import selectors, services
-from .api import FIELDS, NotesView
+from .base import NotesView
 from .inputs import body_object, id_list, whole_number
-from .models import Trust
+from .notes import FIELDS
 from .serializers import MemoryInput, MemoryOutput, MergeInput, UndoInput
-from .services import Provenance
 
 
 @extend_schema(tags=["memories"])

@@ -4,7 +4,7 @@ from typing import Any
 
 from apps.agent.tools.base import Tier, Tool, ToolContext
 
-from .tools import TOOLSET, marked, memory_of, tool_schema
+from .notes import TOOLSET, marked, memory_of, tool_schema
 
 MAX_QUESTION_CHARS = 2000
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 from apps.core.ids import note_id
+from apps.memory.models import Memory, ReviewReason, Status, Trust
+from apps.memory.selectors import PRIORITY_FLOOR, RelatedNote
 from apps.search.documents import Hit, Source
-
-from .models import Memory, ReviewReason, Status, Trust
-from .selectors import PRIORITY_FLOOR, RelatedNote
 
 WHOLE_TEXT_CHARS = 2000
 """A longer note is answered by its best passage."""

@@ -9,8 +9,7 @@ from apps.agent.protocols import FileAnswer
 from apps.agent.results import UNTRUSTED
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
 from apps.core.database import in_db
-
-from .files.commands import (
+from apps.memory.files.commands import (
     COMMANDS,
     DELETE,
     RENAME,
@@ -21,11 +20,11 @@ from .files.commands import (
     command_name,
     command_run,
 )
-from .files.paths import ROOT, clean_path
-from .models import Trust
-from .selectors.files import file_at, files_in
-from .services import BY_ASSISTANT, Change
-from .trust.reading import Reading
+from apps.memory.files.paths import ROOT, clean_path
+from apps.memory.models import Trust
+from apps.memory.selectors.files import file_at, files_in
+from apps.memory.services import BY_ASSISTANT, Change
+from apps.memory.trust.reading import Reading
 
 TOOLSET = "files"
 RESULT_CHARS = 16_000

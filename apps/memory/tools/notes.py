@@ -5,9 +5,8 @@ from typing import Any, cast
 
 from apps.agent.protocols import MemoryTools
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
-
-from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
-from .models import Tier as NoteTier
+from apps.memory.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
+from apps.memory.models import Tier as NoteTier
 
 TOOLSET = "notes"
 DEFAULT_RESULTS = 5
