@@ -33,6 +33,7 @@ from apps.core.text import clean_text
 from apps.memory.api.serializers import page_of
 
 MAX_QUERY_CHARS = 1000
+MAX_CHANNEL_CHARS = 64
 
 
 class ConversationsView(UserView):
@@ -48,16 +49,11 @@ class ConversationsView(UserView):
     )
     def get(self, request: Request) -> Response:
         """List conversations, newest first, or those that fit a search."""
-        query = clean_text(
-            request.query_params.get("q", ""), field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True
-        )
+        query = self._given(request, "q", MAX_QUERY_CHARS)
+        channel = self._given(request, "channel", MAX_CHANNEL_CHARS) or None
         if query:
-            return self._page(
-                [found.conversation for found in conversations_search(self.user_id, query, limit=200)]
-            )
-        channel = request.query_params.get("channel")
-        if channel is not None:
-            channel = clean_text(channel, field="channel", max_chars=64)
+            found = conversations_search(self.user_id, query, limit=200, channel=channel)
+            return self._page([each.conversation for each in found])
         return self._page(conversations_for(self.user_id, channel=channel))
 
     @extend_schema(
@@ -70,6 +66,9 @@ class ConversationsView(UserView):
             user_id=self.user_id, title=body.get("title", ""), use_memory=flag(body, "use_memory", None)
         )
         return Response(conversation_json(row, 0), status=201)
+
+    def _given(self, request: Request, name: str, most: int) -> str:
+        return clean_text(request.query_params.get(name, ""), field=name, max_chars=most, allow_empty=True)
 
     def _page(self, rows: Any) -> Response:
         pages = Pages()

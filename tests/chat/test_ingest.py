@@ -112,6 +112,21 @@ def test_an_ingested_conversation_is_read_and_deleted_but_not_continued(alice: U
     assert search(alice.id, "kitten Pixel", scope=SPOKEN) == []
 
 
+def test_a_program_finds_conversations_of_every_channel_or_of_one(alice: User, api: Api) -> None:
+    client = api(alice)
+    for channel in ("mail", "irc"):
+        ingest(client, {"session": "Trip", "channel": channel, "messages": TALK})
+
+    def found(**query: str) -> list[str]:
+        rows = client.get("/api/v1/conversations/", query).json()["results"]
+        return sorted(row["channel"] for row in rows)
+
+    for words in ("trip", "kitten"):
+        assert found(q=words) == ["irc", "mail"]
+        assert found(q=words, channel="irc") == ["irc"]
+        assert found(q=words, channel="chat") == []
+
+
 def test_it_does_not_appear_among_ones_own_chats(
     alice: User, api: Api, sign_in: Callable[[User], Client]
 ) -> None:

@@ -60,13 +60,16 @@ class FoundConversation:
     snippet: str = ""
 
 
-def conversations_search(user_id: UUID, query: str, *, limit: int = 30) -> list[FoundConversation]:
-    """The user's own chats whose title contains the query, then those in which it, or something like it, was said."""
-    own = conversations_for(user_id)
-    found = {row.id: FoundConversation(row) for row in own.filter(title__icontains=query)[:limit]}
-    snippets = _said(user_id, query) | _said_literally(user_id, query, limit)
-    named = Conversation.objects.owned_by(user_id).filter(id__in=snippets, channel=CHAT_CHANNEL)
-    rows = {row.id: row for row in named.defer("tools")}
+def conversations_search(
+    user_id: UUID, query: str, *, limit: int = 30, channel: str | None = CHAT_CHANNEL
+) -> list[FoundConversation]:
+    """The conversations whose title contains the query, then those in which it, or something like it, was said: the user's
+    own chats, those of another channel, or with `channel=None` all."""
+    listed = conversations_for(user_id, channel=channel)
+    found = {row.id: FoundConversation(row) for row in listed.filter(title__icontains=query)[:limit]}
+    snippets = _said(user_id, query) | _said_literally(user_id, query, limit, channel)
+    named = Conversation.objects.owned_by(user_id).filter(id__in=snippets).defer("tools")
+    rows = {row.id: row for row in named if channel is None or row.channel == channel}
     for conversation_id, text in snippets.items():
         if conversation_id in rows:
             found.setdefault(conversation_id, FoundConversation(rows[conversation_id], text))
@@ -83,11 +86,13 @@ def _said(user_id: UUID, query: str) -> dict[UUID, str]:
     return found
 
 
-def _said_literally(user_id: UUID, query: str, limit: int) -> dict[UUID, str]:
+def _said_literally(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, str]:
     """Messages that contain the very words, a beginning of one too; also where nothing is indexed (no memory)."""
     rows = Message.objects.for_user(user_id).filter(
-        conversation__channel=CHAT_CHANNEL, superseded_by=None, kind=MessageKind.TEXT, text__icontains=query
+        superseded_by=None, kind=MessageKind.TEXT, text__icontains=query
     )
+    if channel is not None:
+        rows = rows.filter(conversation__channel=channel)
     newest = rows.order_by("-created_at").values_list("conversation_id", "text")[: limit * 2]
     return {conversation_id: _snippet(text, query) for conversation_id, text in reversed(newest)}
 
