@@ -19,6 +19,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 Prices = tuple[float, float, float, float]
 MAX_PRICE = 100_000
 """Dollars for a million tokens: more is a slip, and more than the ledger holds."""
+MAX_WEIGHT = 1000
 
 
 def load_env_file() -> None:
@@ -122,6 +123,19 @@ def _prices(numbers: list[float]) -> Prices:
         raise ValueError("two or four prices")
     sent, received, read, written = [*numbers, numbers[0], numbers[0]][:4]
     return float(sent), float(received), float(read), float(written)
+
+
+def env_weights(name: str) -> dict[str, float]:
+    """Numbers from 0 to 1,000 by name: JSON such as `{"date": 1.0}`."""
+    text = env_str(name)
+    try:
+        given = strict_loads(text) if text else {}
+        good = all(type(number) in {int, float} and 0 <= number <= MAX_WEIGHT for number in given.values())
+    except (AttributeError, ValueError, RecursionError):
+        good = False
+    if not good:
+        raise ImproperlyConfigured(f'{name} must be JSON such as {{"date": 1.0}}, with numbers from 0 on')
+    return {key: float(number) for key, number in given.items()}
 
 
 def env_path(name: str, default: str) -> Path:

@@ -16,6 +16,7 @@ from izzysite.env import (
     env_secret,
     env_str,
     env_url,
+    env_weights,
     fernet_key,
     load_env_file,
 )
@@ -364,8 +365,8 @@ IZZY_ARCHIVE_DAYS = env_int("IZZY_ARCHIVE_DAYS", 90, minimum=1)
 IZZY_CAPTURE_TOKENS = env_int("IZZY_CAPTURE_TOKENS", 200_000, minimum=1000)
 IZZY_PURGE_VACUUM_MB = env_int("IZZY_PURGE_VACUUM_MB", 50, minimum=0)
 IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
-# Weights of the search signals that differ from `apps.search.ranking.WEIGHTS`, for example {"date": 1.0}.
-IZZY_SEARCH_WEIGHTS: dict[str, float] = {}
+# Those that differ from `apps.search.ranking.WEIGHTS`.
+IZZY_SEARCH_WEIGHTS = env_weights("IZZY_SEARCH_WEIGHTS")
 OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_HISTORY_TOKENS = env_int("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
 IZZY_WEB_SEARCH = env_choice("IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "searxng", "brave", "off"))

@@ -8,11 +8,15 @@ class SearchConfig(AppConfig):
     label = "search"
 
     def ready(self) -> None:
+        from django.core.checks import register
+
+        from apps.core.checks import IZZY
         from apps.core.health import register_check
         from apps.core.registries import connection_tests, purgers, stats_providers, warmups
         from apps.core.sweeps import register_sweep
-        from apps.search import embedding, health, purging, services, statistics, warmup
+        from apps.search import checks, embedding, health, purging, services, statistics, warmup
 
+        register(checks.known_weights, IZZY)
         register_check("search", health.check_embedder)
         register_sweep("search: vectors that wait", embedding.sweep_pending, timedelta(seconds=10))
         register_sweep("search: old deletions", embedding.sweep_tombstones, timedelta(hours=6))

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.search.models import Passage
+from benchmarks import ingest
 
 DATA = [
     {
@@ -80,4 +81,17 @@ def test_latency_puts_each_figure_beside_its_floor() -> None:
         assert rows[name]["p50"] > 0
         assert rows[name]["floor p50"] > 0
     assert "search, 50 of another user beside" in rows
+    assert not Passage.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ingest_finds_what_it_took_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "BATCHES", (1, 5))
+    monkeypatch.setattr(ingest, "SINGLES", 2)
+    figures = benchmark("ingest", "--messages", "20", "--extract")
+    rows = {row["messages per call"]: row for row in figures["sections"][0]["rows"]}
+    assert rows["1"]["p50"] > rows["1"]["floor"] > 0
+    assert rows["5 that came before"]["p50"] > 0
+    assert figures["settings"]["messages of the session at the end"] >= 18
+    assert figures["aims"]["what was sent is found when the call answers"] is True
     assert not Passage.objects.exists()

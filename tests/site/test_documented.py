@@ -8,6 +8,8 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands
 
+from apps.core.management.commands.benchmark import benchmark_names
+
 ROOT = Path(settings.BASE_DIR)
 HELPERS = {
     "env_str",
@@ -20,6 +22,7 @@ HELPERS = {
     "env_prices",
     "env_secret",
     "env_url",
+    "env_weights",
 }
 NAME = re.compile(r"[A-Z][A-Z0-9_]*_[A-Z0-9_]+|DATABASE_URL")
 
@@ -67,6 +70,11 @@ def test_our_commands_are_in_the_readme() -> None:
     own = {name for name, app in get_commands().items() if str(app).startswith("apps.")} - {"web", "worker"}
     text = (ROOT / "README.md").read_text()
     assert not [name for name in sorted(own) if f"manage.py {name}" not in text]
+
+
+def test_every_benchmark_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [name for name in benchmark_names() if f"`{name}`" not in text] == []
 
 
 def test_files_that_documents_link_to_exist() -> None:
