@@ -11,7 +11,6 @@ from izzysite.health_views import healthz, readyz
 
 api_urlpatterns = [
     path("", include("apps.agent.api_urls")),
-    path("", include("apps.search.api_urls")),
     path("", include("apps.memory.api_urls")),
     path("", include("apps.capabilities.api_urls")),
     path("", include("apps.builder.api_urls")),
