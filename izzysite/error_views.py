@@ -24,6 +24,8 @@ SERVER_ERROR_PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Something went wrong · Izzy</title>
+<link rel="icon" href="{static}img/icon.svg" type="image/svg+xml">
+<script src="{static}js/theme.js"></script>
 <link rel="stylesheet" href="{static}css/tokens.css">
 <link rel="stylesheet" href="{static}css/base.css">
 <link rel="stylesheet" href="{static}css/components.css">

@@ -4,6 +4,8 @@ from typing import Any, cast
 
 from django.urls import path
 
+from apps.memory.graph import views as graph
+from apps.memory.timeline import views as timeline
 from apps.memory.views import cards, files, listing, merging, passages, purges, quality, review, ticked
 
 app_name = "memory"
@@ -13,6 +15,7 @@ _MODULES = (listing, cards, files, purges, review, merging, quality, passages, t
 lists, notes, texts, purging, queue, merges, figures, reading, many = (
     cast("Any", module) for module in _MODULES
 )
+links, times = cast("Any", graph), cast("Any", timeline)
 
 urlpatterns = [
     path("memory/", lists.memories, name="list"),
@@ -32,6 +35,10 @@ urlpatterns = [
     path("memory/files/<str:file_id>/history/", texts.history, name="file-history"),
     path("memory/files/<str:file_id>/undo/", texts.undo, name="file-undo"),
     path("memory/files/<str:file_id>/purge/", purging.file, name="file-purge"),
+    path("memory/timeline/", times.timeline, name="timeline"),
+    path("memory/graph/", links.graph, name="graph"),
+    path("memory/graph/<str:memory_id>/link/", links.link, name="link"),
+    path("memory/graph/<str:memory_id>/unlink/<str:edge_id>/", links.unlink, name="unlink"),
     path("memory/quality/", figures.quality, name="quality"),
     path("memory/purges/", purging.receipts, name="receipts"),
     path("memory/purges/<str:receipt_id>/", purging.receipt, name="receipt"),

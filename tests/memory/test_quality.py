@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.memory.models import CaptureWindow, Memory
+from apps.memory.quality.breakdown import breakdown, most_used
 from apps.memory.quality.selectors import duplicate_ids, duplicates, memory_quality
 from apps.memory.services import edge_create, memory_archive, memory_delete, memory_update
 from apps.memory.services.files import file_write
@@ -124,3 +125,22 @@ def test_every_number_of_the_page_leads_to_its_notes(
     shown = browser.get("/memory/quality/?show=duplicates").content.decode()
     assert f"notes={first.pk}&amp;notes={second.pk}" in shown
     assert browser.get("/memory/quality/?show=nonsense&page=x").status_code == 200
+
+
+def test_the_page_says_what_there_is_and_each_line_leads_to_that_many_notes(
+    alice: User, note: MakeNote, sign_in: Callable[[User], Client]
+) -> None:
+    used, *_ = (note(alice, f"Likes tea number {number}", kind="preference") for number in range(2))
+    note(alice, "Lives on the third floor", kind="fact")
+    archived = note(alice, "Put aside", kind="fact")
+    memory_archive(user_id=alice.pk, memory_id=archived.pk)
+    Memory.objects.for_user(alice).filter(pk=used.pk).update(access_count=7)
+    lines = {line.label: line for _, group in breakdown(alice.pk) for line in group}
+    assert (lines["Preference"].count, lines["Preference"].percent) == (2, 100)
+    assert (lines["Fact"].count, lines["Fact"].percent) == (1, 50)
+    assert [found.pk for found in most_used(alice.pk)] == [used.pk]
+    browser = sign_in(alice)
+    page = browser.get("/memory/quality/").content.decode()
+    for line in lines.values():
+        assert line.href.replace("&", "&amp;") in page
+        assert browser.get(line.href).content.decode().count("data-note=") == line.count

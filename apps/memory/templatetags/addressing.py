@@ -3,7 +3,7 @@
 from django import template
 
 from apps.memory.addressing import addressed
-from apps.memory.models import Origin
+from apps.memory.models import Origin, Status
 
 CAME = {
     Origin.USER: "added by you",
@@ -15,6 +15,14 @@ CAME = {
     Origin.FILE: "from a file",
 }
 
+BY = {
+    Origin.USER: "by you",
+    Origin.IMPORT: "with an import",
+    Origin.API: "by a program",
+    Origin.MCP: "by a program",
+    Origin.FILE: "from a file",
+}
+
 register = template.Library()
 register.filter("addressed", addressed)
 
@@ -23,3 +31,15 @@ register.filter("addressed", addressed)
 def came(origin: str) -> str:
     """How a note came to be, after its date."""
     return CAME[Origin(origin)]
+
+
+@register.filter
+def by(origin: str) -> str:
+    """Who made a change, after what was done: "by you", "by Izzy"."""
+    return BY.get(Origin(origin), "by Izzy")
+
+
+@register.filter
+def status(value: str) -> str:
+    """What a status is called within a sentence."""
+    return str(Status(value).label).lower()

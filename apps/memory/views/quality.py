@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 
 from apps.accounts.access import SignedInRequest
 from apps.memory.models import Memory, Trust
+from apps.memory.quality.breakdown import breakdown, most_used
 from apps.memory.quality.selectors import duplicates, faded, memory_quality, never_retrieved
 from apps.memory.selectors import open_contradictions
 
@@ -55,6 +56,8 @@ def quality(request: SignedInRequest) -> HttpResponse:
         "nav": "memory",
         "figures": figures(user_id, values),
         "reading": reading_figures(values),
+        "breakdown": breakdown(user_id),
+        "most_used": most_used(user_id),
         "shown": shown,
     }
     if shown == "duplicates":

@@ -2,9 +2,10 @@
 // came before the page was opened is fetched.
 import { api } from "../core/api.js";
 import { h, icon } from "../core/dom.js";
-import { toastError } from "../core/toasts.js";
+import { uuid } from "../core/ids.js";
+import { toast, toastError } from "../core/toasts.js";
 import { askOf, permissionList } from "./ask.js";
-import { isOpen, linesOf, mayChange, openQuestions, stateOf, titleOf } from "./words.js";
+import { isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, titleOf, wishNote } from "./words.js";
 
 const FALLBACK_SECONDS = 5;
 
@@ -14,14 +15,15 @@ export class BuildCard {
   #asks = new Map();
   #timer = null;
 
-  /** actions: {say(text)} where there is a conversation to say something in; details: a link to the build's page, where the
-   * reason of a failure stands in full and not in its first line. */
+  /** actions: {say(text), wentOn(since)} where there is a conversation to say something in, and whether it has gone on since a
+   * time; details: a link to the build's page, where the reason of a failure stands in full and not in its first line. */
   constructor(id, actions = {}, { details = true } = {}) {
     this.id = id;
     this.actions = actions;
     this.whole = !details;
     this.icon = h("span", { class: "tool-icon" }, icon("tool"));
-    this.title = h("h3", { class: "build-title" }, "Building a capability");
+    const titleId = `build-title-${uuid()}`;
+    this.title = h("h3", { class: "build-title", id: titleId }, "Building a capability");
     this.status = h("span", { class: "tool-status" });
     this.now = h("p", { class: "build-now" });
     this.steps = h("ol", { class: "build-steps" });
@@ -29,16 +31,18 @@ export class BuildCard {
     this.asks = h("div", { class: "build-asks" });
     this.wish = h("div", { class: "build-wish", hidden: true });
     this.foot = h("div", { class: "build-foot" });
+    this.live = h("p", { class: "visually-hidden", role: "status" });
     this.link = details ? h("a", { class: "small", href: `/builds/${id}/` }, "Details") : null;
     this.element = h(
       "section",
-      { class: "build", dataset: { build: id }, "aria-label": "A capability is being built" },
+      { class: "build", dataset: { build: id }, "aria-labelledby": titleId },
       h("div", { class: "build-head" }, this.icon, this.title, this.status),
       this.now,
       this.asks,
       this.wish,
       this.history,
       this.foot,
+      this.live,
     );
     // Until it is known how the build stands, the card keeps its place and says nothing that may be wrong.
     this.element.classList.add("build-unknown");
@@ -58,6 +62,11 @@ export class BuildCard {
     this.#messages.set(message.number, message);
     this.#draw();
     if (!this.#build || this.#messages.size < message.number) this.refresh();
+  }
+
+  /** The conversation around it has changed. */
+  update() {
+    this.#drawFoot(this.state);
   }
 
   /** Fetches what the card does not know yet. */
@@ -111,6 +120,15 @@ export class BuildCard {
     this.#drawAsks(isOpen(state) ? openQuestions(messages) : []);
     this.#drawWish(state, messages.at(-1));
     this.#drawFoot(state);
+    this.#speak(isOpen(state) ? openQuestions(messages) : []);
+  }
+
+  /** For those who do not see the card: a new state and a new question, not how things stood when it was opened. */
+  #speak(questions) {
+    if (!this.#build && this.#messages.size === 0) return;
+    const words = questions.length > 0 ? `The builder asks: ${questions.at(-1).payload.text}` : this.title.textContent;
+    if (this.spoken !== undefined && this.spoken !== words) this.live.textContent = words;
+    this.spoken = words;
   }
 
   /** A question that is still open keeps its element, and with it what is being typed. */
@@ -140,14 +158,18 @@ export class BuildCard {
   }
 
   #drawFoot(state) {
-    const signature = `${state}|${this.#build !== null}`;
+    const last = this.#ordered().at(-1);
+    const mayUse = state === "done" && this.actions.say && this.#build?.request && !this.actions.wentOn(last?.created_at ?? "");
+    const ended = (state === "failed" || state === "cancelled") && this.#build;
+    const signature = `${state}|${this.#build !== null}|${mayUse}|${this.#build?.later ?? ""}`;
     if (this.foot.dataset.shown === signature) return;
     this.foot.dataset.shown = signature;
     const parts = [];
     if (isOpen(state)) parts.push(this.#button("Cancel", "btn btn-small", () => this.#post("cancel")));
     if (state === "approval") parts.push(this.#button("Approve", "btn btn-small btn-primary", () => this.#approve()));
-    if (state === "done" && this.actions.say && this.#build?.request) parts.push(this.#button("Use it for what I asked", "btn btn-small", () => this.actions.say(`Use ${this.#name()} for what I asked.`)));
-    if ((state === "failed" || state === "cancelled") && this.#build) parts.push(this.#button("Try again", "btn btn-small", () => this.#again()));
+    if (mayUse) parts.push(this.#button("Use it for what I asked", "btn btn-small", () => this.actions.say(`Use ${this.#name()} for what I asked.`)));
+    if (ended && !this.#build.later) parts.push(this.#button("Try again", "btn btn-small", () => this.#again()));
+    if (ended && this.#build.later) parts.push(h("a", { class: "btn btn-small", href: `/builds/${this.#build.later}/` }, "The next attempt"));
     if (state === "failing") parts.push(h("a", { class: "btn btn-small", href: `/builds/new/?capability=${this.#name()}&execution=last` }, icon("tool"), "Have it fixed"));
     if (["done", "approval", "secrets", "testing", "failing"].includes(state)) parts.push(h("a", { class: "btn btn-small", href: `/capabilities/${this.#name()}/` }, "Open it"));
     this.foot.replaceChildren(...parts, h("span", { class: "grow" }), ...(this.link ? [this.link] : []));
@@ -191,7 +213,9 @@ export class BuildCard {
     try {
       const answer = await api("POST", `/api/v1/builds/${this.id}/retry/`, {});
       // In a conversation the new build's first message brings its card.
-      if (!this.actions.say) location.assign(`/builds/${answer.build_id}/`);
+      if (answer.build_id && !this.actions.say) location.assign(`/builds/${answer.build_id}/`);
+      if (!answer.build_id) toast(`${this.#name()} is there already.`);
+      await this.refresh();
     } catch (error) {
       toastError(error);
       throw error;
@@ -205,22 +229,6 @@ export class BuildCard {
     this.now.hidden = false;
     this.foot.replaceChildren();
   }
-}
-
-/** When it is tested, and what is in use until then. */
-function wishNote({ version, secrets }) {
-  const next = secrets.length > 0 ? "Izzy tests it as soon as you have allowed this and its secrets are stored" : "Izzy tests it as soon as you have allowed this";
-  return version > 1 ? `${next}. The version before stays in use until it has passed.` : `${next}.`;
-}
-
-function nowText(state, last, build, newest, whole) {
-  if (state === "failed") {
-    const reason = build?.error?.message ?? newest?.payload.text ?? "";
-    return whole ? reason : reason.split("\n")[0];
-  }
-  if (state === "failing") return newest.payload.problem;
-  if (!isOpen(state)) return "";
-  return last && last.kind !== "question" ? `${last.text}…`.replace(/[.…]+$/, "…") : "";
 }
 
 function statusOf(state, build) {

@@ -57,3 +57,21 @@ function answerText(payload) {
   if (payload.decision) return payload.decision === "allow" ? "You allowed it." : "You declined.";
   return `You: ${payload.text}`;
 }
+
+/** When it is tested, and what is in use until then. */
+export function wishNote({ version, secrets }) {
+  const next = secrets.length > 0 ? "Izzy tests it as soon as you have allowed this and its secrets are stored" : "Izzy tests it as soon as you have allowed this";
+  return version > 1 ? `${next}. The version before stays in use until it has passed.` : `${next}.`;
+}
+
+/** The line beneath the title: what it does just now, why it has not begun, or why it failed. */
+export function nowText(state, last, build, newest, whole) {
+  if (state === "failed") {
+    const reason = build?.error?.message ?? newest?.payload.text ?? "";
+    return whole ? reason : reason.split("\n")[0];
+  }
+  if (state === "failing") return newest.payload.problem;
+  if (!isOpen(state)) return "";
+  if (state === "queued" && build?.held_up) return build.held_up;
+  return last && last.kind !== "question" ? `${last.text}…`.replace(/[.…]+$/, "…") : "";
+}

@@ -30,6 +30,7 @@ function approvalCard(call, actions) {
     { class: "ask", "aria-label": "Izzy asks for permission" },
     title,
     call.permission ? permissionList(call.permission) : null,
+    call.reason ? h("p", { class: "ask-reason" }, call.reason) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
     ...input,
     h("div", { class: "ask-actions" }, yes, no, note),

@@ -11,5 +11,6 @@ export class BuildView {
 
   update(segment) {
     for (const message of segment.messages.values()) this.#card.add(message);
+    this.#card.update();
   }
 }

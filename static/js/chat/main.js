@@ -12,7 +12,7 @@ import { fromSnapshot, prependEarlier } from "./snapshot.js";
 import { ChatSocket, socketUrl } from "./socket.js";
 import { noteText } from "./tool-words.js";
 import { Surroundings } from "./surroundings.js";
-import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn } from "./state.js";
+import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn, wentOn } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
 const SNAPSHOT_MESSAGES = 200;
@@ -101,6 +101,7 @@ export class ChatPage {
     return {
       decide: (id, decision) => ask({ type: "approve", id, decision }),
       say: (text) => this.send(text),
+      wentOn: (turn, since) => wentOn(this.state, turn, since),
       answer: (id, text) => ask({ type: "answer", id, text }),
       retry: (turn) => this.retry(turn),
       noteText: (id) => noteText(this.state.turns, id),

@@ -1,4 +1,5 @@
 // Calls that did not run are told to the model in its own terms; people are told in theirs.
+const RUN = /^(?:\[[^\]\n]*\]\n)?(\w+) failed \((raised|install_failed|timed_out|out_of_memory|bad_result|too_much_output|limit_exceeded)\): /;
 
 const WORDS = [
   ["The user declined this call", "You declined this, so it was not done."],
@@ -12,4 +13,10 @@ const WORDS = [
 export function notRun(call) {
   if (!call.isError) return null;
   return WORDS.find(([start]) => call.result.startsWith(start))?.[1] ?? null;
+}
+
+/** The name of the capability that ran and failed by its own fault; null where it was refused, stopped, or none at all. */
+export function failedRunOf(call) {
+  if (!call.isError || !(call.name.startsWith("cap_") || call.name === "execute_capability")) return null;
+  return RUN.exec(call.result)?.[1].replace(/^cap_/, "") ?? null;
 }

@@ -98,6 +98,7 @@ function addAsk(turn, ask) {
   segment.asks = ask.type === "question" ? "question" : "approval";
   segment.question = ask.text ?? "";
   segment.permission = ask.permission ?? null;
+  segment.reason = ask.reason ?? "";
   if (ask.input) segment.input = ask.input;
 }
 

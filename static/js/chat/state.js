@@ -54,6 +54,14 @@ export function busyTurn(state) {
   return state.turns.find((turn) => turn.state === "running" || turn.state === "queued") ?? null;
 }
 
+/** Whether, after that turn, the user has said something since that time (ISO), or Izzy has gone on by itself. */
+export function wentOn(state, turn, since) {
+  return state.turns.slice(state.turns.indexOf(turn) + 1).some((later) => {
+    if (later.user) return Date.parse(later.user.at ?? "") > Date.parse(since);
+    return later.state === "queued" || later.state === "running" || later.segments.some((segment) => segment.type === "tool");
+  });
+}
+
 /** The message the page shows before the server has confirmed it. */
 export function addOptimistic(state, { clientId, text, at = null, replaces = null }) {
   const turn = newTurn({ key: clientId, clientId, state: "sending", user: { id: null, text, at } });
@@ -120,7 +128,7 @@ const HANDLERS = {
     buildOf(turn, event.build_id).messages.set(event.message.number, event.message);
   }),
   approval_requested: withTurn((turn, event) => {
-    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null });
+    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null, reason: event.reason ?? "" });
   }),
   question: withTurn((turn, event) => {
     Object.assign(toolOf(turn, { ...event, name: "ask_user" }), { state: "asking", asks: "question", question: event.text });

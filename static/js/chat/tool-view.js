@@ -6,7 +6,7 @@ import { describeCall, isStep, noteOf, progressText, waits } from "./tool-words.
 import { deepParts, deepSteps, isDeep } from "./deep-memory.js";
 import { fileParts, isFile } from "./file-card.js";
 import { foundParts } from "./found.js";
-import { notRun } from "./not-run.js";
+import { failedRunOf, notRun } from "./not-run.js";
 import { webParts } from "./web.js";
 import { askCard } from "./ask-cards.js";
 import { MemoryCard } from "./memory-card.js";
@@ -49,9 +49,9 @@ export class ToolView {
 
   /** A tool of the user's own that failed can be given to the builder. */
   #renderRepair(call) {
-    if (this.repair || call.state !== "error" || !call.name.startsWith("cap_") || !call.result) return;
-    const name = call.name.slice(4);
-    this.repair = h("a", { class: "tool-repair small", href: `/builds/new/?capability=${encodeURIComponent(name)}&execution=last` }, icon("tool"), "Have it fixed");
+    const name = this.repair ? null : failedRunOf(call);
+    if (!name) return;
+    this.repair = h("a", { class: "tool-repair small", href: `/builds/new/?capability=${encodeURIComponent(name)}&call=${call.id}` }, icon("tool"), "Have it fixed");
     this.element.append(this.repair);
   }
 

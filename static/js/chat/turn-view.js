@@ -15,7 +15,7 @@ export class TurnView {
   #segments = new Map();
   #foot = "";
 
-  /** actions: {decide, answer, retry(turn), edit(turn)} */
+  /** actions: {decide, answer, say(text), wentOn(turn, since), retry(turn), edit(turn)} */
   constructor(turn, actions) {
     this.turn = turn;
     this.actions = actions;
@@ -94,7 +94,8 @@ export class TurnView {
 
   #viewFor(segment) {
     if (segment.type === "text") return new TextView(segment.speaker);
-    return segment.type === "build" ? new BuildView(segment, this.actions) : new ToolView(this.actions);
+    if (segment.type !== "build") return new ToolView(this.actions);
+    return new BuildView(segment, { ...this.actions, wentOn: (since) => this.actions.wentOn(this.turn, since) });
   }
 
   /** Something always shows that Izzy is at work: dots until the first word, then the text itself. */

@@ -1,0 +1,1 @@
+"""A picture of how a user's notes hang together."""

@@ -1,0 +1,29 @@
+"""What a link between two notes is called, from either end."""
+
+from dataclasses import dataclass
+
+from apps.memory.models import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """`forth` from the source to the target, `back` the other way; `style` is how its line is drawn."""
+
+    forth: str
+    back: str
+    style: str = "plain"
+
+    @classmethod
+    def of(cls, relation: str) -> "Words":
+        """Those of a relation; another text than Izzy's own stands for itself."""
+        return KNOWN.get(relation) or cls(relation.replace("_", " "), relation.replace("_", " "))
+
+
+KNOWN: dict[str, Words] = {
+    Relation.RELATED: Words("goes with", "goes with"),
+    Relation.SUPERSEDES: Words("replaces", "was replaced by", "replaced"),
+    Relation.CONTRADICTS: Words("contradicts", "contradicts", "against"),
+    Relation.ELABORATES: Words("adds to", "has more in"),
+}
+CHOICES = [(str(relation), KNOWN[relation].forth) for relation in (Relation.RELATED, Relation.ELABORATES)]
+"""What a reader may link notes by; the others come from replacing and from contradictions."""

@@ -1,0 +1,181 @@
+"""The picture of how notes hang together, the same in words, and linking by hand."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+from itertools import pairwise
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import User
+from apps.core.ids import uuid7
+from apps.memory.graph.layout import positions
+from apps.memory.graph.picture import WIDE, pictures
+from apps.memory.graph.selectors import MAX_NOTES, graph_of
+from apps.memory.models import Memory, MemoryEdge
+from apps.memory.services import edge_create, memory_bulk_create, memory_delete, memory_supersede
+from tests.memory.conftest import MakeNote
+
+PAGE = "/memory/graph/"
+
+
+@pytest.fixture
+def browser(alice: User, sign_in: Callable[[User], Client]) -> Client:
+    return sign_in(alice)
+
+
+def shown(client: Client, query: str = "") -> str:
+    answer = client.get(f"{PAGE}{query}")
+    assert answer.status_code == 200
+    return unescape(answer.content.decode())
+
+
+def drawn(page: str) -> list[str]:
+    """The texts of the circles of the wide picture."""
+    svg = re.search(r"<svg class=\"graph graph-wide\".*?</svg>", page, flags=re.DOTALL)
+    return re.findall(r"class=\"graph-dot[^>]*aria-label=\"([^\"]*)\"", svg[0]) if svg else []
+
+
+def in_words(page: str) -> str:
+    found = re.search(r"<details class=\"graph-words\".*?</details>", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", found[0]).split()) if found else ""
+
+
+def hub(user: User, spokes: int) -> tuple[Memory, list[Memory]]:
+    """A note that others are linked to."""
+    contents = [f"Spoke number {number}" for number in range(spokes)]
+    middle, *others = memory_bulk_create(
+        user_id=user.pk, drafts=[{"content": text} for text in ("The hub", *contents)]
+    )
+    for other in others:
+        edge_create(user_id=user.pk, source_id=other.pk, target_id=middle.pk)
+    return middle, others
+
+
+def test_without_notes_and_without_links_it_says_where_links_come_from(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    assert "Nothing to draw yet" in shown(browser)
+    note(alice)
+    page = shown(browser)
+    assert "No links yet" in page
+    assert drawn(page) == []
+
+
+def test_it_shows_linked_notes_and_says_the_same_in_words(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    trip, folder, _ = (
+        note(alice, "Goes to Lisbon in May"),
+        note(alice, "The passport is in the blue folder"),
+        note(alice, "Likes tea"),
+    )
+    edge_create(user_id=alice.pk, source_id=folder.pk, target_id=trip.pk, relation="elaborates")
+    page = shown(browser)
+    assert set(drawn(page)) == {"Goes to Lisbon in May", "The passport is in the blue folder"}
+    assert "The passport is in the blue folder adds to Goes to Lisbon in May" in in_words(page)
+    assert "Goes to Lisbon in May has more in The passport is in the blue folder" in in_words(page)
+    assert "2 linked memories" in page
+
+
+def test_around_a_note_stand_those_two_steps_away_and_no_further(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    chain = [note(alice, f"Link {number} of the chain") for number in range(4)]
+    for one, two in pairwise(chain):
+        edge_create(user_id=alice.pk, source_id=one.pk, target_id=two.pk)
+    page = shown(browser, f"?note={chain[0].pk}")
+    assert drawn(page) == ["Link 0 of the chain", "Link 1 of the chain", "Link 2 of the chain"]
+    assert "3 within two steps" in page
+
+
+def test_a_replaced_note_stays_and_a_deleted_one_goes(alice: User, browser: Client, note: MakeNote) -> None:
+    old = note(alice, "Lives in Porto")
+    memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Lives in Lisbon")
+    one, two = note(alice, "Stays"), note(alice, "Goes")
+    edge_create(user_id=alice.pk, source_id=one.pk, target_id=two.pk)
+    memory_delete(user_id=alice.pk, memory_id=two.pk)
+    page = shown(browser)
+    assert set(drawn(page)) == {"Lives in Porto", "Lives in Lisbon"}
+    assert "Lives in Lisbon replaces Lives in Porto" in in_words(page)
+
+
+def test_of_many_the_best_linked_are_shown(alice: User, browser: Client) -> None:
+    middle, _ = hub(alice, MAX_NOTES + 20)
+    for query in ("", f"?note={middle.pk}"):
+        page = shown(browser, query)
+        assert len(drawn(page)) == MAX_NOTES
+        assert "The hub" in drawn(page)[0]
+    assert f"The {MAX_NOTES} best linked of {MAX_NOTES + 21}" in shown(browser)
+
+
+def test_what_it_asks_of_the_database_does_not_grow_with_the_notes(
+    alice: User, browser: Client, django_assert_max_num_queries: Callable[..., object]
+) -> None:
+    hub(alice, 30)
+    with django_assert_max_num_queries(15):  # type: ignore[attr-defined]
+        shown(browser)
+
+
+def test_a_note_can_be_found_to_look_around(alice: User, browser: Client, note: MakeNote) -> None:
+    tea = note(alice, "Drinks green tea in the morning")
+    assert f"?note={tea.pk}" in shown(browser, "?q=green+tea")
+    assert "No memory fits “zeppelin”" in shown(browser, "?q=zeppelin")
+
+
+def test_notes_about_the_same_are_offered_and_can_be_linked_and_unlinked(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    one, two = note(alice, "Runs along the river on Mondays"), note(alice, "Runs along the river on Fridays")
+    here = f"{PAGE}?note={one.pk}"
+    assert "About the same" in shown(browser, f"?note={one.pk}")
+    link = reverse("memory:link", args=[one.pk])
+    assert browser.post(link, {"target": str(two.pk), "relation": "elaborates"}).headers["Location"] == here
+    edge = MemoryEdge.objects.for_user(alice).get()
+    assert (edge.source_id, edge.target_id, edge.relation) == (one.pk, two.pk, "elaborates")
+    page = shown(browser, f"?note={one.pk}")
+    assert "About the same" not in page
+    assert drawn(page) == [one.content, two.content]
+    assert browser.post(reverse("memory:unlink", args=[one.pk, edge.pk])).headers["Location"] == here
+    assert not MemoryEdge.objects.for_user(alice).exists()
+
+
+def test_nothing_can_be_linked_to_what_is_not_ones_own(
+    alice: User, bob: User, browser: Client, note: MakeNote
+) -> None:
+    mine, theirs = note(alice, "Mine"), note(bob, "Theirs")
+    for source, target in ((mine.pk, theirs.pk), (theirs.pk, mine.pk), (mine.pk, uuid7()), (mine.pk, "x")):
+        answer = browser.post(reverse("memory:link", args=[source]), {"target": str(target)})
+        assert answer.status_code == 404
+    itself = browser.post(reverse("memory:link", args=[mine.pk]), {"target": str(mine.pk)}, follow=True)
+    assert "cannot be linked to itself" in itself.content.decode()
+    assert browser.get(f"{PAGE}?note={theirs.pk}").status_code == 404
+    assert not MemoryEdge.everything.exists()
+
+
+@pytest.mark.parametrize("spokes", [1, 2, 47])
+def test_circles_stay_apart_and_labels_inside_and_off_each_other(alice: User, spokes: int) -> None:
+    hub(alice, spokes)
+    for picture in pictures(graph_of(alice.pk), chosen=False):
+        dots, canvas = picture.dots, picture.canvas
+        assert len(dots) == spokes + 1
+        for dot in dots:
+            assert dot.radius <= dot.x <= canvas.width - dot.radius
+            assert dot.radius <= dot.y <= canvas.height - dot.radius
+        near = min(
+            ((one.x - two.x) ** 2 + (one.y - two.y) ** 2) ** 0.5
+            for place, one in enumerate(dots)
+            for two in dots[:place]
+        )
+        assert near > 12, "two circles on each other cannot be told apart"
+        if spokes < 3 and canvas.name == WIDE.name:
+            assert all(dot.shown for dot in dots)
+
+
+def test_the_same_notes_always_stand_at_the_same_places() -> None:
+    links = [(0, place) for place in range(1, 12)]
+    first = positions(12, links, aspect=1.6, pinned=True)
+    assert first.tolist() == positions(12, links, aspect=1.6, pinned=True).tolist()
+    assert first[0].tolist() == [0.5, 0.5]
