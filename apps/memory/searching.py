@@ -57,12 +57,12 @@ def untrusted_among(user_id: UUID, hits: Iterable[Hit], *, as_of: datetime | Non
         ids.setdefault(hit.source, []).append(hit.source_id)
     found: set[UUID] = set()
     if notes := ids.get(Source.MEMORY):
-        rows = Memory.objects.for_user(user_id).filter(pk__in=notes, trust=Trust.UNTRUSTED)
+        rows = Memory.objects.owned_by(user_id).filter(pk__in=notes, trust=Trust.UNTRUSTED)
         found.update(rows.values_list("pk", flat=True))
         if as_of is not None:
-            former = MemoryRevision.objects.for_user(user_id).filter(memory_id__in=notes)
+            former = MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=notes)
             found.update(former.filter(state__trust=Trust.UNTRUSTED).values_list("memory_id", flat=True))
     if files := ids.get(Source.FILE):
-        kept = MemoryFile.objects.for_user(user_id).filter(pk__in=files, trust=Trust.UNTRUSTED)
+        kept = MemoryFile.objects.owned_by(user_id).filter(pk__in=files, trust=Trust.UNTRUSTED)
         found.update(kept.values_list("pk", flat=True))
     return found

@@ -41,11 +41,9 @@ class NotesView(APIView):
     def change(self) -> Change:
         return Change(actor=self.origin)
 
-    def page(self, rows: Any, to_json: Any) -> Response:
+    def page(self, rows: Any, to_json: Callable[[Any], Any]) -> Response:
         """One page of `rows` as `{count, next, previous, results}`."""
-        pages = Pages()
-        shown: list[Any] = pages.paginate_queryset(rows, self.request, view=self) or []
-        return pages.get_paginated_response([to_json(row) for row in shown])
+        return self.pages_of(rows, lambda shown: list(map(to_json, shown)))
 
     def pages_of(self, rows: Any, to_rows: Callable[[list[Any]], list[Any]]) -> Response:
         """As `page`, for rows of which one page is made at a time."""

@@ -7,14 +7,14 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.core.errors import InvalidInput, NotFound
+from apps.core.errors import InvalidInput
 from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.models import Trust
 from apps.memory.services import Provenance
 
 from .base import NotesView
-from .inputs import body_object, id_list, whole_number
+from .inputs import body_object, id_list, version_wanted
 from .notes import FIELDS
 from .serializers import MemoryInput, MemoryOutput, MergeInput, UndoInput
 
@@ -67,10 +67,6 @@ class UndoView(NotesView):
         """Bring a note back to a former version, with what the changes since did to other notes."""
         key = parse_id(memory_id)
         versions = selectors.note_history(self.user_id, key)
-        given = body_object(request.data, {"version"}).get("version")
-        if given is None and len(versions) < 2:
-            raise NotFound("Nothing has changed in this note yet.", code="unknown_version")
-        given = versions[1].version if given is None else given
-        version = whole_number(given, field="version", low=1, high=2**31 - 1)
+        version = version_wanted(request.data, versions)
         services.memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
         return Response(self.note(key))

@@ -9,19 +9,17 @@ from rest_framework.response import Response
 
 from apps.accounts.api_auth import require_scope
 from apps.accounts.models import APIToken, Scope
-from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
 from apps.memory.files.paths import ROOT, clean_path
-from apps.memory.history.versions import FileVersion
 from apps.memory.models import MemoryFile, Origin, Trust
 from apps.memory.selectors.files import file_get, file_history, files_in
 from apps.memory.services import file_history as past
 
 from .base import NotesView
-from .inputs import body_object, whole_number
-from .output import time_json
-from .serializers import RestoreInput, UndoInput, page_of
+from .inputs import body_object, version_given, version_wanted
+from .output import time_json, version_json
+from .serializers import FileVersionOutput, RestoreInput, UndoInput, page_of
 
 FIELDS = (
     *("command", "path", "view_range", "file_text", "old_str", "new_str", "insert_line", "insert_text"),
@@ -40,22 +38,6 @@ class FileOutput(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     deleted_at = serializers.DateTimeField(allow_null=True)
-
-
-class FileVersionOutput(serializers.Serializer[Any]):
-    """A state of a file: what it held from `at` on, and who made it so."""
-
-    version = serializers.IntegerField(help_text="Pass it to undo/.")
-    current = serializers.BooleanField()
-    action = serializers.CharField(
-        help_text="created, edited, renamed, deleted, restored, undone; kept: the oldest"
-    )
-    actor = serializers.ChoiceField(Origin.choices)
-    reason = serializers.CharField()
-    at = serializers.DateTimeField()
-    path = serializers.CharField()
-    content = serializers.CharField()
-    trust = serializers.ChoiceField(Trust.choices)
 
 
 class CommandInput(serializers.Serializer[Any]):
@@ -122,7 +104,7 @@ class FileHistoryView(NotesView):
     )
     def get(self, request: Request, file_id: str) -> Response:
         """The versions of a file that are kept, newest first; also of a deleted one."""
-        return self.page(file_history(self.user_id, parse_id(file_id)), file_version_json)
+        return self.page(file_history(self.user_id, parse_id(file_id)), version_json)
 
 
 @extend_schema(tags=["memories"])
@@ -133,12 +115,7 @@ class FileUndoView(NotesView):
     def post(self, request: Request, file_id: str) -> Response:
         """Bring a file back to the text and path of a former version, by default the one before the last change."""
         key = parse_id(file_id)
-        versions = file_history(self.user_id, key)
-        given = body_object(request.data, {"version"}).get("version")
-        if given is None and len(versions) < 2:
-            raise NotFound("Nothing has changed in this file yet.", code="unknown_version")
-        number = versions[1].version if given is None else given
-        version = whole_number(number, field="version", low=1, high=2**31 - 1)
+        version = version_wanted(request.data, file_history(self.user_id, key))
         file = past.file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
         return Response(file_json(file))
 
@@ -152,28 +129,12 @@ class FileRestoreView(NotesView):
         """Bring back a deleted file or, with `version`, what a file was in that version."""
         key = parse_id(file_id)
         file_get(self.user_id, key)
-        version = body_object(request.data, {"version"}).get("version")
+        version = version_given(request.data)
         if version is None:
             file = past.file_restore(user_id=self.user_id, file_id=key, change=self.change)
         else:
-            wanted = whole_number(version, field="version", low=1, high=2**31 - 1)
-            file = past.file_undo(user_id=self.user_id, file_id=key, version=wanted, change=self.change)
+            file = past.file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
         return Response(file_json(file))
-
-
-def file_version_json(version: FileVersion) -> dict[str, Any]:
-    """One entry of a file's history."""
-    return {
-        "version": version.version,
-        "current": version.current,
-        "action": version.action,
-        "actor": version.actor,
-        "reason": version.reason,
-        "at": time_json(version.at),
-        "path": version.path,
-        "content": version.content,
-        "trust": version.trust,
-    }
 
 
 def file_json(file: MemoryFile) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from apps.core.registries import owners
 from apps.core.text import clean_text
 from apps.memory.database.lookups import has_tag
 from apps.memory.fields import clean_tag, clean_time
+from apps.memory.history.versions import Version
 from apps.memory.models import Memory
 from apps.search.documents import Scope, Source
 
@@ -34,6 +35,20 @@ def whole_number(value: object, *, field: str, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidInput(f"{field} must be a whole number from {low} to {high}.", field=field)
     return value
+
+
+def version_given(data: object) -> int | None:
+    """The `version` of a body with nothing else in it; None where it names none."""
+    value = body_object(data, {"version"}).get("version")
+    return None if value is None else whole_number(value, field="version", low=1, high=2**31 - 1)
+
+
+def version_wanted(data: object, versions: Sequence[Version]) -> int:
+    """The same, or else the version before the last change; `versions` are newest first."""
+    given = version_given(data)
+    if given is None and len(versions) < 2:
+        raise NotFound("Nothing has changed here yet.", code="unknown_version")
+    return versions[1].version if given is None else given
 
 
 def number_in_url(value: str, *, field: str, low: int, high: int) -> int:

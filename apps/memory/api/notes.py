@@ -17,7 +17,7 @@ from apps.memory.selectors import ORDERINGS, NoteFilter
 from apps.memory.services import Provenance
 
 from .base import NotesView
-from .inputs import body_object, whole_number
+from .inputs import body_object, version_given
 from .output import memory_json, version_json
 from .serializers import (
     BULK_INPUT,
@@ -161,10 +161,9 @@ class RestoreView(NotesView):
     def post(self, request: Request, memory_id: str) -> Response:
         """Bring back a deleted or archived note or, with `version`, what a note was in that version."""
         key = parse_id(memory_id)
-        version = body_object(request.data, {"version"}).get("version")
+        version = version_given(request.data)
         if version is None:
             services.memory_restore(user_id=self.user_id, memory_id=key, change=self.change)
         else:
-            wanted = whole_number(version, field="version", low=1, high=2**31 - 1)
-            services.memory_undo(user_id=self.user_id, memory_id=key, version=wanted, change=self.change)
+            services.memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
         return Response(self.note(key))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apps.core.purging.places import SourceText
-from apps.memory.history.versions import NoteVersion
+from apps.memory.history.versions import FileVersion, NoteVersion
 from apps.memory.models import Memory, MemoryEdge, PurgeReceipt
 from apps.memory.purge.preview import Preview
 from apps.memory.purge.selectors import off_disk_at
@@ -50,8 +50,11 @@ def memory_json(note: Memory) -> dict[str, Any]:
     }
 
 
-def version_json(version: NoteVersion) -> dict[str, Any]:
-    """One entry of a note's history."""
+def version_json(version: NoteVersion | FileVersion) -> dict[str, Any]:
+    """One entry of the history of a note or file."""
+    own = (
+        version.state if isinstance(version, NoteVersion) else {"path": version.path, "trust": version.trust}
+    )
     return {
         "version": version.version,
         "current": version.current,
@@ -60,7 +63,7 @@ def version_json(version: NoteVersion) -> dict[str, Any]:
         "reason": version.reason,
         "at": time_json(version.at),
         "content": version.content,
-        **{name: value for name, value in version.state.items() if name != "change"},
+        **{name: value for name, value in own.items() if name != "change"},
     }
 
 

@@ -76,18 +76,24 @@ class RelatedOutput(MemoryOutput):
     via = serializers.UUIDField(help_text="The note before it on the way.")
 
 
-class VersionOutput(serializers.Serializer[Any]):
-    """A state of a note: what it held from `at` on, and who made it so."""
+class _State(serializers.Serializer[Any]):
+    """A state of a note or file: what it held from `at` on, and who made it so."""
 
-    version = serializers.IntegerField(help_text="Pass it to restore/ as `version`.")
+    version = serializers.IntegerField(help_text="Pass it to undo/ or restore/ as `version`.")
     current = serializers.BooleanField()
-    action = serializers.CharField(
-        help_text="created, updated, deleted, restored, archived, undone, superseded, merged, accepted"
-    )
     actor = serializers.ChoiceField(Origin.choices)
     reason = serializers.CharField()
     at = serializers.DateTimeField()
     content = serializers.CharField()
+    trust = serializers.ChoiceField(Trust.choices)
+
+
+class VersionOutput(_State):
+    """A state of a note."""
+
+    action = serializers.CharField(
+        help_text="created, updated, deleted, restored, archived, undone, superseded, merged, accepted"
+    )
     tier = serializers.ChoiceField(Tier.choices)
     kind = serializers.ChoiceField(Kind.choices)
     importance = serializers.IntegerField()
@@ -98,8 +104,16 @@ class VersionOutput(serializers.Serializer[Any]):
     valid_from = serializers.DateTimeField(allow_null=True)
     valid_to = serializers.DateTimeField(allow_null=True)
     priority = serializers.FloatField()
-    trust = serializers.ChoiceField(Trust.choices)
     superseded_by = serializers.UUIDField(allow_null=True)
+
+
+class FileVersionOutput(_State):
+    """A state of a file."""
+
+    action = serializers.CharField(
+        help_text="created, edited, renamed, deleted, restored, undone; kept: the oldest"
+    )
+    path = serializers.CharField()
 
 
 class EdgeInput(serializers.Serializer[Any]):
@@ -145,40 +159,50 @@ class MergeInput(serializers.Serializer[Any]):
     )
 
 
-class SearchInput(serializers.Serializer[Any]):
-    """What to look for."""
+class _Limits(serializers.Serializer[Any]):
+    """What limits a search."""
 
-    query = serializers.CharField(max_length=10_000)
-    top_k = serializers.IntegerField(min_value=1, max_value=100, default=10)
     sources = serializers.ListField(
         child=serializers.ChoiceField([str(source) for source in Source]),
         required=False,
         help_text="Default: all.",
     )
     conversation = serializers.CharField(required=False, help_text="Only what belongs to this conversation.")
-    as_of = serializers.DateTimeField(required=False, help_text="What held at this time.")
+    as_of = serializers.DateTimeField(required=False, help_text="What held at this time, as it read then.")
     tags = serializers.ListField(
         child=serializers.CharField(), required=False, help_text="Only notes with all of these tags."
     )
 
 
-class HitOutput(serializers.Serializer[Any]):
-    """A search result."""
+class SearchInput(_Limits):
+    """What to look for."""
+
+    query = serializers.CharField(max_length=10_000)
+    top_k = serializers.IntegerField(min_value=1, max_value=100, default=10)
+
+
+class ContextItem(serializers.Serializer[Any]):
+    """A document that was found."""
 
     source = serializers.ChoiceField([str(source) for source in Source])  # type: ignore[assignment]  # the field, not Field.source
     id = serializers.UUIDField()
     external_id = serializers.CharField()
-    text = serializers.CharField()
     score = serializers.FloatField(help_text="Relative to this query.")
+    untrusted = serializers.BooleanField(
+        required=False,
+        help_text="Set (and true) where it repeats what pages, files or others said; else absent.",
+    )
+
+
+class HitOutput(ContextItem):
+    """A search result."""
+
+    text = serializers.CharField()
     parts = serializers.DictField(
         child=serializers.FloatField(),
         help_text="What the score is made of; `relevance` is absolute, 0 to 1.",
     )
     created_at = serializers.DateTimeField()
-    untrusted = serializers.BooleanField(
-        required=False,
-        help_text="Set (and true) where it repeats what pages, files or others said; else absent.",
-    )
 
 
 class SearchOutput(serializers.Serializer[Any]):
@@ -188,7 +212,7 @@ class SearchOutput(serializers.Serializer[Any]):
     took_ms = serializers.FloatField()
 
 
-class ContextInput(serializers.Serializer[Any]):
+class ContextInput(_Limits):
     """Either a query or the newest messages of a conversation, the last three of which count."""
 
     query = serializers.CharField(max_length=10_000, required=False)
@@ -198,29 +222,6 @@ class ContextInput(serializers.Serializer[Any]):
         help_text="Texts, or objects with `role` and `content`.",
     )
     budget_tokens = serializers.IntegerField(min_value=1, max_value=20_000, default=500)
-    conversation = serializers.CharField(required=False, help_text="Only what belongs to this conversation.")
-    sources = serializers.ListField(
-        child=serializers.ChoiceField([str(source) for source in Source]),
-        required=False,
-        help_text="Default: all.",
-    )
-    as_of = serializers.DateTimeField(required=False, help_text="What held at this time, as it read then.")
-    tags = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="Only notes with all of these tags."
-    )
-
-
-class ContextItem(serializers.Serializer[Any]):
-    """What the text quotes."""
-
-    source = serializers.ChoiceField([str(source) for source in Source])  # type: ignore[assignment]  # the field, not Field.source
-    id = serializers.UUIDField()
-    external_id = serializers.CharField()
-    score = serializers.FloatField()
-    untrusted = serializers.BooleanField(
-        required=False,
-        help_text="Set (and true) where it repeats what pages, files or others said, as its line in the text says; else absent.",
-    )
 
 
 class ContextOutput(serializers.Serializer[Any]):

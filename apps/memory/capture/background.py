@@ -6,6 +6,7 @@ import logging
 import os
 from collections import Counter
 from datetime import timedelta
+from functools import cache
 from uuid import UUID
 
 from django.db import Error as DatabaseFailure
@@ -84,14 +85,10 @@ def sweep() -> None:
         reader.wake()
 
 
+@cache
 def _release_at_exit() -> None:
     """Once per process: an orderly end gives the windows under way to the next reader at once."""
-    if not _registered:
-        _registered.append(True)
-        atexit.register(_release)
-
-
-_registered: list[bool] = []
+    atexit.register(_release)
 
 
 def _release() -> None:

@@ -61,6 +61,7 @@ SAVE: dict[str, Any] = {
                         "valid_from": {"type": ["string", "null"]},
                         "valid_to": {"type": ["string", "null"]},
                         "sensitive": {"type": "boolean"},
+                        "standing": {"type": "boolean"},
                         "evidence": {"type": "array", "items": {"type": "integer"}},
                     },
                     "required": ["action", "content", "kind", "importance", "sensitive", "evidence"],

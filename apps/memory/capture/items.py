@@ -49,6 +49,7 @@ class Item:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     sensitive: bool = False
+    standing: bool = False
     target: UUID | None = None
     evidence: tuple[int, ...] = ()
 
@@ -113,6 +114,7 @@ def _item(value: Any, segments: int, notes: Collection[UUID]) -> Item:
         valid_from=valid_from,
         valid_to=valid_to if valid_to and (valid_from is None or valid_to > valid_from) else None,
         sensitive=_flag(value.get("sensitive")) or looks_sensitive(str(content)),
+        standing=_flag(value.get("standing")),
         target=target,
         evidence=_evidence(value.get("evidence"), segments),
     )

@@ -74,7 +74,7 @@ class Known:
         return self._living().filter(pk=note.superseded_by, status=Status.ACTIVE).exists()
 
     def _living(self) -> QuerySet[Memory]:
-        return Memory.objects.for_user(self.user_id).filter(status__in=[Status.ACTIVE, Status.PENDING])
+        return Memory.objects.owned_by(self.user_id).filter(status__in=[Status.ACTIVE, Status.PENDING])
 
 
 def _says(note: Memory, item: Item, value: float, *, is_target: bool) -> bool:

@@ -60,13 +60,14 @@ def nearby(user_id: UUID, items: Sequence[Item]) -> list[Nearby]:
     """For each item what it has to be compared with. Asks the embedder: call it outside of a transaction."""
     among = likenesses([item.content for item in items])
     return [
-        Nearby(_near_notes(user_id, item.content), among[place, :place].tolist())
+        Nearby(near_notes(user_id, item.content), among[place, :place].tolist())
         for place, item in enumerate(items)
     ]
 
 
-def _near_notes(user_id: UUID, content: str) -> list[tuple[UUID, float]]:
-    """Active notes by meaning and by words, so that a dead embedder does not make everything look new."""
+def near_notes(user_id: UUID, content: str) -> list[tuple[UUID, float]]:
+    """Active notes with their calibrated similarity, most alike first: by meaning and by words, so that a dead embedder
+    does not make everything look new."""
     if not content:
         return []
     found = dict(similar(user_id, content, top_k=CANDIDATES, scope=NOTES))

@@ -50,8 +50,17 @@ def same_told(one: Told, two: Told) -> bool:
     """Whether two texts say the same going by their words alone."""
     if not one.words or not two.words:
         return " ".join(one.text.split()).casefold() == " ".join(two.text.split()).casefold()
-    shared = len(one.words & two.words)
-    return shared / max(len(one.words), len(two.words)) >= SHARED_WORDS and not differs(one.text, two.text)
+    return _share_words(one, two) and not differs(one.text, two.text)
+
+
+def _share_words(one: Told, two: Told) -> bool:
+    return len(one.words & two.words) >= SHARED_WORDS * max(len(one.words), len(two.words))
+
+
+def denies_other(first: str, second: str) -> bool:
+    """Whether of two texts in the same words one affirms what the other denies."""
+    one, two = told(first), told(second)
+    return bool(one.words) and _share_words(one, two) and denies(first) != denies(second)
 
 
 def same_words(first: str, second: str) -> bool:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from apps.memory import services
+from apps.memory.fields import STANDING
 from apps.memory.models import Action as NoteAction
 from apps.memory.models import Memory, Relation, Status, Trust
 from apps.memory.review.policy import status_for
@@ -115,6 +116,7 @@ def _fields(statement: Statement) -> Any:
         "importance": item.importance,
         "tags": list(item.tags),
         "tier": item.tier,
+        **({"category": STANDING} if item.standing else {}),
         "valid_from": start,
         "valid_to": item.valid_to if item.valid_to and item.valid_to > start else None,
     }
@@ -124,7 +126,7 @@ def _link(note: Memory, around: Nearby) -> None:
     """Ties a new note to its nearest neighbours."""
     near = [(key, value) for key, value in around.notes if value >= LINK_FROM and key != note.pk]
     near = near[:MAX_LINKS]
-    active = Memory.objects.for_user(note.user_id).filter(status=Status.ACTIVE)
+    active = Memory.objects.owned_by(note.user_id).filter(status=Status.ACTIVE)
     living = set(active.filter(pk__in=[key for key, _ in near]).values_list("pk", flat=True))
     for key, value in near:
         if key in living:

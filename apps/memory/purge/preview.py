@@ -57,7 +57,7 @@ def file_purge_preview(user_id: UUID, file_id: UUID) -> Preview:
 def _replacing(note: Memory) -> set[UUID]:
     """The notes that replaced this one or were replaced by it."""
     ends = Q(source=note) | Q(target=note)
-    edges = MemoryEdge.objects.for_user(note.user_id).filter(ends, relation=Relation.SUPERSEDES)
+    edges = MemoryEdge.objects.owned_by(note.user_id).filter(ends, relation=Relation.SUPERSEDES)
     near = {key for pair in edges.values_list("source_id", "target_id") for key in pair}
     if note.superseded_by_id:
         near.add(note.superseded_by_id)

@@ -97,7 +97,7 @@ def _note_texts(user_id: UUID, ids: Collection[UUID]) -> tuple[list[str], list[s
     for note in Memory.objects.with_deleted(user_id).filter(pk__in=ids):
         texts.append(note.content)
         words += [*note.tags, note.category]
-    for revision in MemoryRevision.objects.for_user(user_id).filter(memory_id__in=ids):
+    for revision in MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=ids):
         texts.append(revision.content)
         words += [*revision.state.get("tags", []), revision.state.get("category", ""), revision.reason]
     return texts, words
@@ -105,7 +105,7 @@ def _note_texts(user_id: UUID, ids: Collection[UUID]) -> tuple[list[str], list[s
 
 def _file_texts(user_id: UUID, ids: Collection[UUID]) -> tuple[list[str], list[str]]:
     files = MemoryFile.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", "path")
-    revisions = MemoryFileRevision.objects.for_user(user_id).filter(file_id__in=ids)
+    revisions = MemoryFileRevision.objects.owned_by(user_id).filter(file_id__in=ids)
     rows = [*files, *revisions.values_list("content", "path")]
     return [content for content, _ in rows], [
         path.removeprefix(f"{ROOT}/").rpartition(".")[0] for _, path in rows

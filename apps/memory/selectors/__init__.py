@@ -10,6 +10,7 @@ from .notes import (
     memories_by_id,
     memory_get,
     present_priority,
+    standing_notes,
     with_present_priority,
 )
 from .relevant import RecallFilter, RelevantNote, memory_matching, memory_recall, memory_relevant
@@ -36,6 +37,7 @@ __all__ = [
     "open_contradictions",
     "present_priority",
     "related_notes",
+    "standing_notes",
     "texts_at",
     "with_present_priority",
 ]

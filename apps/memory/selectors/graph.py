@@ -104,6 +104,6 @@ def _related(row: Memory) -> RelatedNote:
 def links_of(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryEdge]:
     """The links that start or end at a note, oldest first, to notes that are not deleted."""
     memory_get(user_id, memory_id)
-    edges = MemoryEdge.objects.for_user(user_id).filter(Q(source_id=memory_id) | Q(target_id=memory_id))
+    edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id=memory_id) | Q(target_id=memory_id))
     seen = edges.exclude(source__status="deleted").exclude(target__status="deleted")
     return seen.select_related("source", "target").order_by("created_at", "pk")

@@ -1,14 +1,16 @@
 """Single notes, and what their priority is by now."""
 
 from collections.abc import Collection
+from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F, FloatField, QuerySet, Value
+from django.db.models import F, FloatField, Q, QuerySet, Value
 from django.db.models.functions import Cast, Greatest
 
 from apps.core.errors import NotFound
 from apps.memory.database.statements import cycle_read
-from apps.memory.models import Memory
+from apps.memory.fields import STANDING
+from apps.memory.models import Memory, Status, Trust
 
 PRIORITY_FLOOR = 0.05
 """A note whose present priority is below this is faded: left out of injection, marked by `memory_search`."""
@@ -35,14 +37,22 @@ def memory_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
 
     Raises NotFound for an id that is unknown, deleted or somebody else's.
     """
-    notes = Memory.objects.for_user(user_id).filter(pk=memory_id)
+    notes = Memory.objects.owned_by(user_id).filter(pk=memory_id)
     note = (notes.select_for_update() if lock else with_present_priority(user_id, notes)).first()
     if note is None:
         raise NotFound("There is no note with this id.")
     return note
 
 
+def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
+    """The user's active notes of the category STANDING that hold now, most important and newest first; none that repeats
+    what others said."""
+    notes = Memory.objects.for_user(user_id).filter(category=STANDING, status=Status.ACTIVE)
+    held = notes.filter(Q(valid_from=None) | Q(valid_from__lte=now), Q(valid_to=None) | Q(valid_to__gt=now))
+    return list(held.exclude(trust=Trust.UNTRUSTED).order_by("-importance", "-created_at", "-pk")[:limit])
+
+
 def memories_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, Memory]:
     """The user's notes among these ids, each with `present`."""
-    notes = with_present_priority(user_id, Memory.objects.for_user(user_id).filter(pk__in=memory_ids))
+    notes = with_present_priority(user_id, Memory.objects.owned_by(user_id).filter(pk__in=memory_ids))
     return {note.pk: note for note in notes}

@@ -12,13 +12,12 @@ from .deletion import memories_erase, memory_delete, user_forget
 from .edges import edge_create, edge_delete
 from .merging import MAX_MERGED, memory_absorb, memory_merge
 from .proposals import memory_submit
-from .provenance import BY_API, BY_ASSISTANT, BY_USER, Change, Provenance
+from .provenance import BY_ASSISTANT, BY_USER, Change, Provenance
 from .restoring import memory_restore
 from .superseding import memory_supersede, superseded_due
 from .undoing import memory_undo
 
 __all__ = [
-    "BY_API",
     "BY_ASSISTANT",
     "BY_USER",
     "MAX_MERGED",

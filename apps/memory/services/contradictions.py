@@ -37,7 +37,7 @@ def contradiction_resolve(
     if keep_id not in {edge.source_id, edge.target_id}:
         raise InvalidInput("keep must be one of the two notes.", field="keep")
     other_id = edge.target_id if keep_id == edge.source_id else edge.source_id
-    notes = Memory.objects.for_user(user_id).select_for_update().in_bulk([keep_id, other_id])
+    notes = Memory.objects.owned_by(user_id).select_for_update().in_bulk([keep_id, other_id])
     if len(notes) < 2:  # one was deleted between the two reads
         raise NotFound("There is no open contradiction with this id.")
     supersede_with(notes[other_id], notes[keep_id], at=timezone.now(), change=change)

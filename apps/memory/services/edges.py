@@ -30,7 +30,7 @@ def edge_create(
         raise InvalidInput("weight must be a number from 0 to 1.", field="weight")
     if source_id == target_id:
         raise InvalidInput("A note cannot be linked to itself.", field="target")
-    if Memory.objects.for_user(user_id).filter(pk__in=[source_id, target_id]).count() != 2:
+    if Memory.objects.owned_by(user_id).filter(pk__in=[source_id, target_id]).count() != 2:
         raise NotFound
     edge, _ = MemoryEdge.objects.unscoped().update_or_create(
         source_id=source_id,

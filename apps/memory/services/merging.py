@@ -1,6 +1,7 @@
 """Several notes become one."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -8,8 +9,8 @@ from django.db import transaction
 
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import note_id
-from apps.memory.fields import MAX_TAGS, clean_changes, clean_content
-from apps.memory.models import Action, Memory, Proposal, Status, Trust
+from apps.memory.fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
+from apps.memory.models import Action, Memory, Proposal, Status, Tier, Trust
 from apps.memory.selectors import memory_get
 from apps.memory.trust import least_trust
 
@@ -36,8 +37,8 @@ def memory_absorb(
 ) -> Memory:
     """Let a note take in what was found to say the same; it keeps its id.
 
-    It gets the merged text where one is given, one step more importance (at most 5, at least `importance`) and the
-    tags it does not have. `trust` is that of what is taken in: with a new text the note is trusted as the least of
+    It gets the merged text where one is given, one step more importance (at most 5, at least `importance`), the tags it
+    does not have, and is as fresh as a new one. `trust` is that of what is taken in: with a new text the note is trusted as the least of
     both, without one its words are what they were. Untrusted words make no note more important: without a text they
     change nothing. Where the user has to see the change first, what is returned is the pending note that proposes it.
     """
@@ -51,18 +52,12 @@ def memory_absorb(
         {
             "content": text,
             "importance": min(max(note.importance + 1, importance or 1), MAX_IMPORTANCE),
-            "tags": _joined_tags([note.tags, list(tags)]),
+            "tags": joined_tags([note.tags, list(tags)]),
+            "priority": TIER_DEFAULTS[Tier(note.tier)][0],
         }
     )
     if text != note.content:
-        words = Change(
-            actor=change.actor,
-            trust=trust,
-            sensitive=change.sensitive,
-            conversation_id=change.conversation_id,
-            message_id=change.message_id,
-        )
-        waiting = proposal_instead(note, Proposal.MERGE, values, words)
+        waiting = proposal_instead(note, Proposal.MERGE, values, replace(change, trust=trust))
         if waiting is not None:
             return waiting
         values["trust"] = least_trust(note.trust, trust)
@@ -94,9 +89,7 @@ def memory_merge(
         raise InvalidInput(
             f"At most {MAX_MERGED} notes can be merged at once.", field="notes", limit=MAX_MERGED
         )
-    found = {
-        note.pk: note for note in Memory.objects.for_user(user_id).select_for_update().filter(pk__in=wanted)
-    }
+    found = Memory.objects.owned_by(user_id).select_for_update().in_bulk(wanted)
     if len(found) < len(wanted):
         raise NotFound("There is no note with this id.")
     notes = [found[key] for key in wanted]
@@ -108,7 +101,7 @@ def memory_merge(
         {
             "content": "\n".join(note.content for note in notes) if content is None else content,
             "importance": max(note.importance for note in notes),
-            "tags": _joined_tags([note.tags for note in notes]),
+            "tags": joined_tags([note.tags for note in notes]),
         }
     )
     values["trust"] = least_trust(*(note.trust for note in notes))
@@ -119,7 +112,7 @@ def memory_merge(
     return into
 
 
-def _joined_tags(lists: Sequence[Sequence[Any]]) -> list[str]:
+def joined_tags(lists: Sequence[Sequence[Any]]) -> list[str]:
     """All tags, each once whatever its case, as many as a note may have."""
     unique: dict[str, str] = {}
     for tag in (str(tag) for tags in lists for tag in tags):

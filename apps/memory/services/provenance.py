@@ -20,6 +20,17 @@ class Provenance:
     conversation_id: UUID | None = None
     message_id: UUID | None = None
 
+    def change(self, *, reason: str = "", sensitive: bool = False) -> "Change":
+        """A change of another note by the writer of this one."""
+        return Change(
+            actor=self.origin,
+            reason=reason,
+            trust=self.trust,
+            sensitive=sensitive,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -60,4 +71,3 @@ class Change:
 FROM_USER = Provenance()
 BY_USER = Change(actor=Origin.USER)
 BY_ASSISTANT = Change(actor=Origin.ASSISTANT)
-BY_API = Change(actor=Origin.API)

@@ -45,7 +45,7 @@ def file_revisions_keep(files: Sequence[MemoryFile], *, action: FileAction, chan
     """Store what files of one user are, before `action` changes them."""
     if not files:
         return
-    kept = MemoryFileRevision.objects.for_user(files[0].user_id)
+    kept = MemoryFileRevision.objects.owned_by(files[0].user_id)
     of_files = kept.filter(file_id__in=[file.pk for file in files]).order_by()
     newest = dict(of_files.values_list("file_id").annotate(version=Max("version")))
     made = [

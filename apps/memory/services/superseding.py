@@ -43,13 +43,7 @@ def memory_supersede(
     values = clean_changes({"valid_from": None, **fields, "content": content})
     start: datetime | None = values["valid_from"]
     if not change.by_hand:
-        words = Change(
-            actor=provenance.origin,
-            trust=provenance.trust,
-            sensitive=change.sensitive,
-            conversation_id=provenance.conversation_id,
-            message_id=provenance.message_id,
-        )
+        words = provenance.change(sensitive=change.sensitive)
         waiting = proposal_instead(old, Proposal.SUPERSEDE, values, words)
         if waiting is not None:
             return waiting

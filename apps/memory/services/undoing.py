@@ -65,7 +65,7 @@ def _merged_by_version(revisions: Sequence[MemoryRevision]) -> dict[int, tuple[U
 
 def _unchanged(note: Memory, keys: Sequence[UUID]) -> list[Memory]:
     """Those of the notes that were once merged into it which are active and read as they did then."""
-    rows = Memory.objects.for_user(note.user_id).select_for_update()
+    rows = Memory.objects.owned_by(note.user_id).select_for_update()
     found = rows.filter(pk__in=keys, status=Status.ACTIVE).exclude(pk=note.pk).order_by("created_at")
     return [other for other in found if _reads_as_merged(other, note)]
 

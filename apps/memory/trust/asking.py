@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from apps.memory.capture.items import looks_sensitive
-from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
+from apps.search.language.analysis import detect_language, split_words
 
 from .quotes import own_words
-from .words import FRAMING
+from .words import Heard, words_of
 
 POINTER_WORDS = 8
 """A request of at most so many words that names nothing sensitive itself ("please remember that") points back."""
@@ -71,7 +71,5 @@ def _stands_in(content: str, text: str) -> bool:
     if not text or not all(code in heard for code in codes):
         return False
     language = detect_language(f"{content}\n{text}")
-    skipped = stop_words(language) | stop_words(DEFAULT_LANGUAGE) | FRAMING
-    telling = set(stems([word for word in split_words(content) if word not in skipped], language))
-    known = set(stems(split_words(text), language))
-    return len(telling & known) >= SHARE * len(telling)
+    words = words_of(content, language)
+    return len(Heard.of(text, language).lacks(words)) <= (1 - SHARE) * len(words)

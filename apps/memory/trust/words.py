@@ -9,105 +9,18 @@ from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, spl
 FORM_CHARS = 5
 """Words that begin with the same letters, so many, count as forms of one another ("allergic", "allergy")."""
 
-FRAMING = frozenset(
-    [
-        "user",
-        "users",
-        "nutzer",
-        "nutzers",
-        "benutzer",
-        "utilisateur",
-        "usuario",
-        "utente",
-        "izzy",
-        "assistant",
-        "name",
-        "named",
-        "names",
-        "called",
-        "say",
-        "says",
-        "said",
-        "mention",
-        "mentions",
-        "mentioned",
-        "state",
-        "states",
-        "stated",
-        "tell",
-        "tells",
-        "told",
-        "asked",
-        "remember",
-        "remembers",
-        "note",
-        "noted",
-        "fact",
-        "person",
-        "currently",
-        "now",
-    ]
-)
+_FRAMING = """user users nutzer nutzers benutzer utilisateur usuario utente izzy assistant name named names called say
+    says said mention mentions mentioned state states stated tell tells told asked remember remembers note
+    noted fact person currently now"""
+FRAMING = frozenset(_FRAMING.split())
 """Words by which a note is put into the third person; they claim nothing by themselves."""
 
-MONTHS = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "januar",
-        "februar",
-        "märz",
-        "mai",
-        "juni",
-        "juli",
-        "oktober",
-        "dezember",
-        "montag",
-        "dienstag",
-        "mittwoch",
-        "donnerstag",
-        "freitag",
-        "samstag",
-        "sonntag",
-    ]
-)
-_LIKING = frozenset(
-    stems(
-        [
-            "like",
-            "likes",
-            "liked",
-            "love",
-            "loves",
-            "loved",
-            "enjoy",
-            "enjoys",
-            "enjoyed",
-            "prefer",
-            "prefers",
-            "favorite",
-            "favourite",
-        ],
-        "en",
-    )
-)
+_MONTHS = """january february march april may june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday januar februar märz mai juni juli oktober dezember montag
+    dienstag mittwoch donnerstag freitag samstag sonntag"""
+MONTHS = frozenset(_MONTHS.split())
+_LIKED = "like likes liked love loves loved enjoy enjoys enjoyed prefer prefers favorite favourite"
+_LIKING = frozenset(stems(_LIKED.split(), "en"))
 """Stems of the words that say that somebody likes something: one as good as the other."""
 
 _TOKEN = re.compile(r"[^\s<>()\[\]{}\"'“”„«»,;]+")
@@ -142,6 +55,9 @@ class Words:
     def stated(self) -> frozenset[str]:
         """All but the dates."""
         return self.strict | self.plain
+
+    def __len__(self) -> int:
+        return len(self.stated) + len(self.dates)
 
 
 def words_of(text: str, language: str = "") -> Words:
