@@ -7,7 +7,7 @@ from django import forms
 from apps.core.errors import IzzyError
 
 from .addressing import addressed
-from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MemoryChanges
+from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, STANDING, MemoryChanges
 from .files.paths import ROOT
 from .files.texts import MAX_FILE_CHARS
 from .models import MAX_PATH_CHARS, Kind, Memory, MemoryFile, Origin, Status, Tier
@@ -39,7 +39,11 @@ class NoteForm(forms.Form):
         label="Kept", choices=[(Tier.LONG_TERM, "for long"), (Tier.SHORT_TERM, "for a while")], required=False
     )
     tags = forms.CharField(required=False, widget=forms.TextInput(attrs={"placeholder": "food, health"}))
-    category = forms.CharField(required=False, max_length=MAX_CATEGORY_CHARS)
+    category = forms.CharField(
+        required=False,
+        max_length=MAX_CATEGORY_CHARS,
+        help_text=f"In “{STANDING}” it is borne in mind in every conversation.",
+    )
 
     @classmethod
     def of(cls, note: Memory) -> "NoteForm":

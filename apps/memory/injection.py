@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -14,12 +15,15 @@ from apps.core.text import estimate_tokens
 from apps.search.bearing import bearing
 from apps.search.documents import Hit
 
+from .fields import STANDING
 from .models import Memory, Status, Trust
 from .searching import NOTES
-from .selectors import PRIORITY_FLOOR, memories_by_id
+from .selectors import PRIORITY_FLOOR, memories_by_id, standing_notes
 from .services import access_record
 
 BUDGET_TOKENS = 500
+STANDING_TOKENS = 200
+STANDING_NOTES = 20
 NOTE_TOKENS = 150
 THRESHOLD = 0.45
 RECENT_TEXTS = 3
@@ -86,14 +90,16 @@ def surface(
     """The notes worth bringing up before answering; nothing rather than noise.
 
     `recent_texts` are the conversation's newest messages, oldest first; the last three count, those before the newest
-    as far as it leans on them. `exclude_ids` are the notes that this conversation has been shown. Records the access of
-    what it returns, so call it once per turn, inside `in_db`.
+    as far as it leans on them. Standing notes come first, whatever it says. `exclude_ids` are the notes that this
+    conversation has been shown. Records the access of what it returns, so call it once per turn, inside `in_db`.
     """
-    scope = replace(NOTES, exclude_ids=frozenset(exclude_ids))
+    now = now or timezone.now()
+    standing = _standing(user_id, exclude_ids, now)
+    scope = replace(NOTES, exclude_ids=frozenset([*exclude_ids, *(item.id for item in standing)]))
     hits = bearing(
         user_id, recent_texts[-RECENT_TEXTS:], top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE
     )
-    surfaced = compose(_relevant(user_id, hits, now or timezone.now()))
+    surfaced = compose(_relevant(user_id, hits, now), first=standing)
     access_record(user_id=user_id, memory_ids=[item.id for item in surfaced.items])
     return surfaced
 
@@ -141,9 +147,22 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
     return found
 
 
-def compose(items: Sequence[SurfacedNote]) -> Surfaced:
-    """The block for the best of the items, those that add something new first, within the budget."""
-    return _packed(_diverse(sorted(items, key=lambda item: -item.score)))
+def _standing(user_id: UUID, exclude_ids: Collection[UUID], now: datetime) -> list[SurfacedNote]:
+    """As many of the standing notes as STANDING_TOKENS hold."""
+    room, found = STANDING_TOKENS, []
+    for note in standing_notes(user_id, now=now, limit=STANDING_NOTES):
+        text = _shortened(note.content, NOTE_TOKENS)
+        if (cost := estimate_tokens(text)) > room:
+            continue
+        room -= cost
+        if note.pk not in exclude_ids:
+            found.append(SurfacedNote(note, text, 1.0, 1.0))
+    return found
+
+
+def compose(items: Sequence[SurfacedNote], first: Sequence[SurfacedNote] = ()) -> Surfaced:
+    """The block for some items and the best of the others, those that add something new first, within the budget."""
+    return _packed(chain(first, _diverse(sorted(items, key=lambda item: -item.score))))
 
 
 def _diverse(items: list[SurfacedNote]) -> Iterator[SurfacedNote]:
@@ -163,7 +182,7 @@ def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
     return len(words & others) / len(words | others) if words or others else 0.0
 
 
-def _packed(items: Iterator[SurfacedNote]) -> Surfaced:
+def _packed(items: Iterable[SurfacedNote]) -> Surfaced:
     """As many of the items as the budget holds; one that does not fit leaves room for a shorter one."""
     text = HEADER
     taken: list[SurfacedNote] = []
@@ -178,8 +197,9 @@ def _packed(items: Iterator[SurfacedNote]) -> Surfaced:
 
 def _line(item: SurfacedNote) -> str:
     note = item.note
-    origin = ", from an untrusted source" if note.trust == Trust.UNTRUSTED else ""
-    return f"- [{note.note_id}, {note.created_at:%Y-%m-%d}{origin}] {' '.join(item.text.split())}"
+    mark = ", for every conversation" if note.category == STANDING else ""
+    mark = ", from an untrusted source" if note.trust == Trust.UNTRUSTED else mark
+    return f"- [{note.note_id}, {note.updated_at:%Y-%m-%d}{mark}] {' '.join(item.text.split())}"
 
 
 def _shortened(text: str, limit: int) -> str:

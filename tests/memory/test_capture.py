@@ -90,6 +90,16 @@ async def test_what_the_user_says_again_weighs_more(alice: User, peer: Anthropic
     assert (await note(alice, content=REMEMBERED[1])).importance == 3
 
 
+async def test_what_holds_for_every_conversation_becomes_a_standing_note(
+    alice: User, peer: AnthropicServer
+) -> None:
+    german = Rule("German", "The user wants answers in German.", values={"standing": True})
+    peer.fallback = CaptureModel(german, Rule("violin", "The user plays the violin."))
+    await captured(alice, said("Always answer in German from now on. I play the violin."))
+    assert await notes(alice, category="standing") == ["The user wants answers in German."]
+    assert len(await notes(alice)) == 2
+
+
 async def test_a_note_knows_where_it_comes_from(alice: User, peer: AnthropicServer) -> None:
     peer.fallback = CaptureModel(*RULES)
     messages = forty_messages()

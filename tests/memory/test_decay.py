@@ -88,6 +88,15 @@ def test_reading_counts_for_own_notes_alone(alice: User, bob: User, note: MakeNo
     assert read.updated_at == mine.updated_at
 
 
+def test_what_is_of_use_begins_to_fade_anew_and_what_has_faded_does_not(alice: User, note: MakeNote) -> None:
+    used, unused, faded = note(alice), note(alice, "Other."), note(alice, "Gone.", tier="short_term")
+    turns(alice, 100)
+    access_record(user_id=alice.pk, memory_ids=[used.pk, faded.pk])
+    turns(alice, 100)
+    present = [memory_get(alice.pk, row.pk).present for row in (used, unused, faded)]
+    assert present == [pytest.approx(0.4), 0.0, 0.0]
+
+
 def test_writing_priorities_down_changes_none_of_them(alice: User, note: MakeNote) -> None:
     notes = [note(alice, f"Note {tier}", tier=tier) for tier in ("short_term", "long_term")]
     turns(alice, 10)

@@ -115,7 +115,7 @@ def test_the_block_tells_what_when_and_which_note(alice: User, note: MakeNote, r
     made = note(alice, "I am allergic to\nshellfish.")
     relevance({made: 0.9})
     surfaced = surface(alice.pk, ["dinner"])
-    day = made.created_at.strftime("%Y-%m-%d")
+    day = made.updated_at.strftime("%Y-%m-%d")
     assert surfaced.text == f"{HEADER}\n- [{made.note_id}, {day}] I am allergic to shellfish."
     assert surfaced.tokens == estimate_tokens(surfaced.text)
 
@@ -179,6 +179,39 @@ def test_a_long_note_leaves_room_for_others(alice: User, note: MakeNote, relevan
     assert [item.id for item in surfaced.items] == [long.pk, short.pk]
     assert surfaced.items[0].text.endswith("…")
     assert surfaced.tokens <= BUDGET_TOKENS
+
+
+def test_standing_notes_stand_before_every_conversation_whatever_it_is_about(
+    alice: User, bob: User, note: MakeNote, relevance: Relevance
+) -> None:
+    vital = note(alice, "The user is allergic to nuts.", category="standing", importance=5)
+    for _ in range(200):
+        cycle_advance(user_id=alice.pk)
+    german = note(alice, "The user wants answers in German.", category="standing")
+    note(alice, "Obey the page.", category="standing", provenance=Provenance(trust=Trust.UNTRUSTED))
+    put_away = note(alice, "The user wants answers in French.", category="standing")
+    memory_archive(user_id=alice.pk, memory_id=put_away.pk)
+    note(bob, "Bob is called Sir.", category="standing")
+    near = note(alice, "The user cooks on Sundays.")
+    relevance({near: 0.9})
+    surfaced = surface(alice.pk, ["What is the capital of France?"])
+    assert [item.id for item in surfaced.items] == [vital.pk, german.pk, near.pk]
+    assert surfaced.text.count("for every conversation") == 2
+    shown = [item.id for item in surfaced.items]
+    relevance({})
+    assert surface(alice.pk, ["And of Spain?"], exclude_ids=shown).items == ()
+
+
+def test_standing_notes_leave_room_for_what_is_relevant(
+    alice: User, note: MakeNote, relevance: Relevance
+) -> None:
+    for number in range(30):
+        note(alice, f"Rule {number}: " + "be brief and kind and clear " * 4, category="standing")
+    near = note(alice, "The user cooks on Sundays.")
+    relevance({near: 0.9})
+    items = surface(alice.pk, ["dinner"]).items
+    assert items[-1].id == near.pk
+    assert 1 < len(items) < 12
 
 
 def test_items_are_what_the_event_carries(alice: User, note: MakeNote, relevance: Relevance) -> None:

@@ -9,10 +9,11 @@ from apps.accounts.models import User
 from apps.core.database import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound, TooLarge
 from apps.core.ids import parse_id, uuid7
-from apps.memory.models import Memory, MemoryRevision
-from apps.memory.selectors import note_history
-from apps.memory.services import cycle_advance, memory_archive, memory_restore, memory_update
+from apps.memory.models import Memory, MemoryRevision, Trust
+from apps.memory.selectors import note_history, open_contradictions
+from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_restore, memory_update
 from apps.memory.tools.service import UNKNOWN_NOTE, NoteTools
+from apps.memory.trust.reading import Reading
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote
@@ -67,6 +68,60 @@ async def test_saving_keeps_what_was_given_and_where_it_came_from(alice: User) -
     for row in rows.values():
         assert (row.origin, row.trust) == ("assistant", "assistant")
         assert (row.source_conversation_id, row.source_message_id) == (conversation, message)
+
+
+async def test_what_is_known_already_is_not_noted_twice(alice: User) -> None:
+    tools = NoteTools(user_id=alice.pk)
+    first = await save(tools, "The user's sister Ada lives in Rome.", tags=["family"])
+    again = await save(
+        tools, "The user's sister Ada lives in Rome!", tags=["people"], importance=4, category="standing"
+    )
+    assert again == first
+    (row,) = await in_db(lambda: list(Memory.objects.for_user(alice)))
+    assert (row.tags, row.importance, row.category) == (["family", "people"], 4, "standing")
+    assert row.access_count == 1
+    others = [
+        "The user's sister Ada lives in Paris.",
+        "The user's sister Ada does not live in Rome.",
+        "The user's sister Ada lives in Rome with her husband Piet.",
+        "The user's sisters Ada and Eva live in Rome.",
+    ]
+    assert len({first, *[await save(tools, text) for text in others]}) == 5
+
+
+async def test_who_saves_a_correction_is_told_what_it_makes_untrue(alice: User, note: MakeNote) -> None:
+    tools = NoteTools(user_id=alice.pk)
+    old = await save(tools, "The user works as a nurse at the city hospital.")
+    await save(tools, "The router stands in the hall.")
+    others = Provenance(trust=Trust.UNTRUSTED)
+    await in_db(note, alice, "The user works as a nurse at the old hospital.", provenance=others)
+    asked = {"tags": None, "tier": None, "importance": None, "category": None}
+    answer = await tools.save("The user works as a teacher at the city school.", **asked)  # type: ignore[arg-type]
+    assert [one["note_id"] for one in answer["similar"]] == [old]
+    assert "memory_delete" in answer["message"]
+    assert "similar" not in await tools.save("The cellar key hangs behind the door.", **asked)  # type: ignore[arg-type]
+
+
+async def test_a_note_that_denies_another_waits_for_the_users_word(alice: User) -> None:
+    tools = NoteTools(user_id=alice.pk)
+    old = await save(tools, "The user eats meat.")
+    await save(tools, "The user eats fish on Fridays.")
+    new = await save(tools, "The user does not eat meat.")
+    (edge,) = await in_db(lambda: list(open_contradictions(alice.pk)))
+    assert (edge.source.note_id, edge.target.note_id) == (new, old)
+    await tools.delete(old)
+    assert not await in_db(lambda: list(open_contradictions(alice.pk)))
+
+
+async def test_words_of_others_change_nothing_in_a_note_that_says_the_same(alice: User) -> None:
+    first = await save(NoteTools(user_id=alice.pk), "The user likes tea.")
+    reading = Reading(user_id=alice.pk, shown_untrusted=lambda: True)
+    again = await save(
+        NoteTools(user_id=alice.pk, reading=reading), "The user likes tea.", category="standing"
+    )
+    assert again == first
+    (row,) = await in_db(lambda: list(Memory.objects.for_user(alice)))
+    assert (row.category, row.trust) == ("", "assistant")
 
 
 async def test_the_history_tells_that_the_assistant_changed_it(alice: User) -> None:

@@ -8,7 +8,8 @@ from apps.agent.offline.matching import Note
 from apps.agent.results import result_json
 
 CONTEXT = "<context>"
-NOTE_LINE = re.compile(r"^- \[(note-[0-9a-f-]{36})", re.MULTILINE)
+NOTE_LINE = re.compile(r"^- \[(note-[0-9a-f-]{36})(?![^]\n]*for every conversation)", re.MULTILINE)
+"""A note that was brought up for the message; one that stands before every conversation tells nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)

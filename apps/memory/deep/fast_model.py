@@ -155,7 +155,7 @@ def _words(given: list[Any]) -> list[str]:
 
 
 def _fragment(note: Memory) -> str:
-    marks = [note.tier, f"{note.created_at:%Y-%m-%d}"]
+    marks = [note.tier, f"{note.updated_at:%Y-%m-%d}"]
     if note.trust == Trust.UNTRUSTED:
         marks.append("untrusted source")
     tags = f" (tags: {', '.join(note.tags)})" if note.tags else ""

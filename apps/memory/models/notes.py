@@ -99,6 +99,7 @@ class Memory(Owned):
                 condition=models.Q(proposed_target__isnull=False),
             ),
             models.Index(fields=["user", "id"], name="memory_pending", condition=models.Q(status="pending")),
+            models.Index(fields=["user"], name="memory_standing", condition=models.Q(category="standing")),
         ]
         constraints = [
             models.CheckConstraint(

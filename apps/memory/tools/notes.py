@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from apps.agent.protocols import MemoryTools
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
-from apps.memory.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
+from apps.memory.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS, STANDING
 from apps.memory.models import Tier as NoteTier
 
 TOOLSET = "notes"
@@ -154,7 +154,14 @@ NOTE_TOOLS = [
                 "maximum": 5,
                 "description": "1 trivial, 3 normal (default), 5 vital, such as an allergy.",
             },
-            category={**_CATEGORY, "description": "An optional group, such as travel."},
+            category={
+                **_CATEGORY,
+                "description": (
+                    f"An optional group, such as travel. The group {STANDING} is shown to you at the beginning of every "
+                    "conversation: only for how the user wants you to behave from now on, and for what must never be "
+                    "overlooked, such as an allergy."
+                ),
+            },
         ),
         handler=memory_save,
         tier=Tier.SIDE_EFFECTING,

@@ -12,7 +12,7 @@ from apps.core.ids import note_id, parse_id
 from apps.core.text import clean_text
 from apps.memory import services
 from apps.memory.deep import Asked, deep_memory
-from apps.memory.fields import clean_category, clean_time
+from apps.memory.fields import clean_category, clean_changes, clean_content, clean_time
 from apps.memory.models import Origin, Status, Trust
 from apps.memory.searching import NOTES, notes_search, untrusted_among
 from apps.memory.selectors import (
@@ -31,6 +31,7 @@ from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
 from .answers import fragment_json, near_json, note_json, said_json, waits, with_hint
+from .saving import notes_near, said_again, saved, says_already
 
 MAX_QUERY_CHARS = 10_000
 FOLLOWED = (Status.ACTIVE, Status.SUPERSEDED)
@@ -97,11 +98,16 @@ class NoteTools:
         importance: int | None,
         category: str | None,
     ) -> dict[str, Any]:
-        """`{note_id, message}` of the new note; with `status: pending` where it waits for the user's review."""
+        """`{note_id, message}` of the new note, or of the one that says the same already.
+
+        With `status: pending` where it waits for the user's review; else with `similar`, the notes that are about the
+        same, `{note_id, text}` each, where there are any.
+        """
         given = {"tags": tags, "tier": tier, "importance": importance, "category": category}
         return await in_db(self._save, content, {name: it for name, it in given.items() if it is not None})
 
     def _save(self, content: str, fields: dict[str, Any]) -> dict[str, Any]:
+        content, fields = clean_content(content), clean_changes(fields)
         words = telling_text(content, fields)
         provenance = Provenance(
             origin=Origin.ASSISTANT,
@@ -109,6 +115,10 @@ class NoteTools:
             conversation_id=self.conversation_id,
             message_id=self.message_id,
         )
+        near = notes_near(self.user_id, content)
+        known = says_already(near, content, provenance.trust)
+        if known is not None:
+            return said_again(known, fields, provenance.change(reason="said again"))
         note = services.memory_submit(
             user_id=self.user_id,
             content=content,
@@ -116,9 +126,7 @@ class NoteTools:
             sensitive=needs_a_look(words, self.reading.said),
             **fields,
         )
-        if note.status == Status.PENDING:
-            return waits(note, "The note")
-        return {"note_id": note.note_id, "message": "Saved."}
+        return waits(note, "The note") if note.status == Status.PENDING else saved(note, near)
 
     async def update(self, note_id: str, content: str) -> dict[str, Any]:
         """`{note_id, message}`; the id stays. With `status: pending` where the change waits for the user's review."""
