@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.contrib import admin
 
-from apps.builder.models import Build, BuilderMessage, DialogueMessage
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, Follower
 from apps.core.admin import ReadOnlyAdmin
 
 
@@ -16,6 +16,14 @@ class BuildAdmin(ReadOnlyAdmin):
     search_fields = ("name", "description", "reason", "user__username")
     ordering = ("-created_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema",)
+
+
+@admin.register(Follower)
+class FollowerAdmin(ReadOnlyAdmin):
+    list_display = ("build", "user", "conversation_id", "turn_id", "told", "has_news")
+    list_filter = ("has_news",)
+    list_select_related = ("user", "build")
+    search_fields = ("build__name", "user__username")
 
 
 @admin.register(BuilderMessage)

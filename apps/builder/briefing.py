@@ -12,6 +12,7 @@ from apps.capabilities.selectors import capability_get, version_waiting
 from apps.capabilities.services.versions import draft_of
 
 MAX_FAILURE_CHARS = 6_000
+NO_SCHEMA = "none was given. Design one from the description, and hand it in as input_schema."
 
 
 @cache
@@ -38,7 +39,7 @@ def brief_for(build: Build) -> Brief:
         "Build this tool." if build.kind == Kind.NEW else "Make a new version of this tool.",
         f"Name: {build.name}",
         f"Description: {build.description}",
-        f"Input schema: {json.dumps(build.input_schema, ensure_ascii=False)}",
+        f"Input schema: {_schema(build)}",
     ]
     if build.request:
         lines.append(f"The user had said: <said>{build.request}</said>")
@@ -52,6 +53,12 @@ def brief_for(build: Build) -> Brief:
         lines.append("These files of its present version lie in the sandbox:")
         lines += [f"--- {name}\n{text}" for name, text in files.items() if text.strip()]
     return Brief("\n\n".join(lines), files)
+
+
+def _schema(build: Build) -> str:
+    """What was asked for on the builds page has none."""
+    given = build.kind != Kind.NEW or bool(build.input_schema.get("properties"))
+    return json.dumps(build.input_schema, ensure_ascii=False) if given else NO_SCHEMA
 
 
 def _failed_run(build: Build) -> Execution | None:

@@ -6,8 +6,9 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from apps.builder.models import OPEN_STATES, Build
+from apps.builder.models import OPEN_STATES, Build, State
 from apps.core.errors import Throttled
+from apps.core.worker import check_worker
 
 DAY = timedelta(hours=24)
 MAX_OPEN = 20
@@ -34,6 +35,25 @@ def check_limits(user_id: UUID) -> None:
         raise Throttled(message, code="too_many_builds", limit=MAX_OPEN, retry_after=60)
 
 
+def held_up(build: Build) -> str:
+    """Why a build that waits has not begun, and when it will; "" where nothing holds it up."""
+    if build.state != State.QUEUED:
+        return ""
+    if not check_worker().ok:
+        return (
+            "Nothing is built at the moment: Izzy's worker is not running. It begins when the worker is back."
+        )
+    running = Build.objects.unscoped().filter(state=State.RUNNING)
+    own = running.filter(user_id=build.user_id).count()
+    if own >= settings.IZZY_BUILDS_PER_USER:
+        return f"{own} of your builds are under way, as many as may be at once. It begins when one of them has ended."
+    if running.count() >= settings.IZZY_BUILDS:
+        return "Other builds are under way. It begins when one of them has ended."
+    return ""
+
+
 def _duration(seconds: int) -> str:
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 60)} hours"
+    minutes = -(-seconds // 60)
+    if minutes < 120:
+        return "a minute" if minutes <= 1 else f"{minutes} minutes"
+    return f"{-(-minutes // 60)} hours"

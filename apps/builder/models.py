@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.capabilities.models import Capability
@@ -33,13 +33,13 @@ class Build(UserOwned):
     """One attempt of the builder at a capability: from the request to a verified version, or to a reason why not.
 
     `description` and `input_schema` are what was asked for, `request` the user's own words that led to it, `feedback` what a
-    change or repair is to do, `execution_id` the run that failed. Conversation, turn and tool call belong to apps further
-    right, so their ids are kept without a foreign key. `hosts` are those the user has allowed while it was built, `secrets`
+    change or repair is to do, `execution_id` the run that failed. Conversation and turn, where it was asked for first, belong to
+    apps further right, so their ids are kept without a foreign key. `hosts` are those the user has allowed while it was built, `secrets`
     `{name: hosts}` those that a tool which reaches these hosts may use.
 
     One process at a time runs it: `runner` names it until `lease_until`; `attempt` counts how often one took it up.
     `has_transcript` ends when its rounds are removed (IZZY_BUILD_TRANSCRIPT_DAYS).
-    `messages_count` is the number of its newest message, `told` how far its conversation's log has them.
+    `messages_count` is the number of its newest message.
     The tool calls and model calls of the build carry its id as their turn.
     """
 
@@ -69,7 +69,6 @@ class Build(UserOwned):
     lease_until = models.DateTimeField(null=True, blank=True)
     has_transcript = models.BooleanField(default=True)
     messages_count = models.PositiveIntegerField(default=0)
-    told = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -80,9 +79,6 @@ class Build(UserOwned):
             models.Index(fields=["user", "-created_at"], name="build_user_time"),
             models.Index(fields=["ended_at"], name="build_transcript", condition=Q(has_transcript=True)),
             models.Index(fields=["state"], name="build_open", condition=Q(state__in=["queued", "running"])),
-            models.Index(
-                fields=["conversation_id"], name="build_untold", condition=Q(told__lt=F("messages_count"))
-            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
@@ -96,6 +92,32 @@ class Build(UserOwned):
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
+
+
+class Follower(UserOwned):
+    """A turn that asked for a build, first or while it was under way: the page of its conversation is told of it, and the
+    conversation of its end. `told` is the number of the newest message that the conversation's log has, `has_news` says
+    that it lacks some."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    build = models.ForeignKey(Build, on_delete=models.CASCADE, related_name="followers", db_index=False)
+    conversation_id = models.UUIDField()
+    turn_id = models.UUIDField()
+    told = models.PositiveIntegerField(default=0)
+    has_news = models.BooleanField(default=False)
+
+    class Meta:
+        ordering: ClassVar = ["pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["build", "turn_id"], name="build_follower_turn"),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["conversation_id"], name="build_follower_place"),
+            models.Index(fields=["conversation_id"], name="build_follower_news", condition=Q(has_news=True)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.turn_id} follows {self.build_id}"
 
 
 class Direction(models.TextChoices):

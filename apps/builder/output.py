@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from .limits import held_up
 from .models import Build
 from .selectors import (
+    build_later,
     build_seconds,
     build_usage,
     message_json,
@@ -46,6 +48,8 @@ def build_detail_json(build: Build, *, brief: bool = False) -> dict[str, Any]:
         "messages": [message_json(message) for message in messages_after(build)],
         "questions": [str(message.pk) for message in open_questions(build)],
         "missing_secrets": secrets_wanted(build),
+        "held_up": held_up(build),
+        "later": build_later(build),
         "rounds": [
             {
                 "round": step.round,

@@ -3,20 +3,24 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from apps.agent.client import Usage
 from apps.agent.models import ToolCall
 from apps.agent.selectors import turn_usage
-from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, Follower, MessageType, State
 from apps.capabilities.models import CapabilityVersion
 from apps.capabilities.selectors import secrets_missing
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
+
+LEASE = timedelta(seconds=15)
+"""For so long a process holds a build that it runs, unless it says again that it does."""
 
 
 def build_get(user_id: UUID, build_id: object) -> Build:
@@ -95,6 +99,13 @@ def message_json(message: BuilderMessage) -> dict[str, Any]:
     }
 
 
+def build_later(build: Build) -> str | None:
+    """The id of the newest attempt at the same capability after this one."""
+    rows = Build.objects.owned_by(build.user_id).filter(capability_id=build.capability_id)
+    newest = rows.filter(created_at__gt=build.created_at).order_by("-created_at").first()
+    return None if newest is None else str(newest.pk)
+
+
 def build_usage(build: Build) -> Usage:
     """Tokens and cost of its model calls so far."""
     return turn_usage(user_id=build.user_id, turn_id=build.pk)
@@ -136,29 +147,40 @@ def text_of(blocks: Iterable[dict[str, Any]]) -> str:
 
 
 def conversations_with_news() -> list[UUID]:
-    """Conversations whose log lacks messages of their builds."""
-    rows = Build.objects.unscoped().filter(told__lt=F("messages_count"), conversation_id__isnull=False)
-    ids = rows.values_list("conversation_id", flat=True).distinct()
-    return [conversation_id for conversation_id in ids if conversation_id]
+    """Conversations whose log lacks messages of builds that they follow."""
+    rows = Follower.objects.unscoped().filter(has_news=True).order_by()
+    return list(rows.values_list("conversation_id", flat=True).distinct())
+
+
+def has_news(conversation_id: UUID) -> bool:
+    """Whether the log of that conversation lacks messages of builds that it follows."""
+    return Follower.objects.unscoped().filter(has_news=True, conversation_id=conversation_id).exists()
+
+
+def conversations_of(build: Build) -> list[UUID]:
+    """The conversations in which the build was asked for, the first one first."""
+    rows = Follower.objects.owned_by(build.user_id).filter(build_id=build.pk).order_by("pk")
+    return list(dict.fromkeys(rows.values_list("conversation_id", flat=True)))
 
 
 def builds_in(user_id: UUID, conversation_id: UUID) -> list[dict[str, str]]:
     """`{turn, build_id}` of the builds that were asked for in that conversation, oldest first."""
-    rows = Build.objects.for_user(user_id).filter(conversation_id=conversation_id, turn_id__isnull=False)
-    found = rows.order_by("created_at").values_list("turn_id", "pk")
-    return [{"turn": str(turn_id), "build_id": str(pk)} for turn_id, pk in found]
+    rows = Follower.objects.owned_by(user_id).filter(conversation_id=conversation_id)
+    found = rows.order_by("pk").values_list("turn_id", "build_id")
+    return [{"turn": str(turn_id), "build_id": str(build_id)} for turn_id, build_id in found]
 
 
-def builds_untold(conversation_id: UUID) -> list[Build]:
-    """The builds of that conversation whose messages its log lacks."""
-    rows = Build.objects.unscoped().filter(conversation_id=conversation_id, told__lt=F("messages_count"))
-    return list(rows.order_by("pk"))
+def lost() -> Q:
+    """Builds whose process is gone: the lease has run out, was given back, or ends later than any living process would write,
+    so that it is from before the clock was set back."""
+    now = timezone.now()
+    stale = Q(lease_until__lt=now) | Q(lease_until__gt=now + 4 * LEASE) | Q(lease_until=None)
+    return Q(state=State.RUNNING) & stale
 
 
 def builds_waiting() -> bool:
     """Whether there are builds that nobody runs."""
-    lost = Q(state=State.RUNNING) & (Q(lease_until__lt=timezone.now()) | Q(lease_until=None))
-    return Build.objects.unscoped().filter(Q(state=State.QUEUED) | lost).exists()
+    return Build.objects.unscoped().filter(Q(state=State.QUEUED) | lost()).exists()
 
 
 def builder_stats(user_id: UUID) -> dict[str, Any]:

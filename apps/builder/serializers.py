@@ -97,6 +97,10 @@ class BuildDetailOutput(BuildOutput):
     missing_secrets = serializers.ListField(
         child=serializers.CharField(), help_text="Names of those it asks for that are not stored."
     )
+    held_up = serializers.CharField(help_text="Why it has not begun yet; empty where it has.")
+    later = serializers.UUIDField(
+        allow_null=True, help_text="The newest attempt at the same capability after it."
+    )
     rounds = BuildRoundOutput(many=True)
     usage = serializers.DictField()
     duration_ms = serializers.IntegerField(allow_null=True)

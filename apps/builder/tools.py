@@ -2,12 +2,11 @@
 
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolOutput
-from apps.builder.services import Origin, Requested, build_change, build_request
+from apps.builder.services import Requested, build_change, build_request
+from apps.builder.services.following import origin_of
 from apps.core.database import in_db
-from apps.core.registries import words
 
 UNDER_WAY = (
     "The builder works on it now, and the user sees its progress. Tell the user so in one sentence and end your turn: the tool "
@@ -18,8 +17,7 @@ THERE = "It exists already: call cap_{name}, or execute_capability where that is
 
 async def request_capability(context: ToolContext, args: dict[str, Any]) -> ToolOutput:
     """`{status, capability_id, build_id?}`: active, or building."""
-    said = await in_db(_said, context.user_id, context.turn_id)
-    origin = Origin(conversation_id=context.conversation_id, turn_id=context.turn_id, request=said)
+    origin = await in_db(origin_of, context.user_id, context.conversation_id, context.turn_id)
     if feedback := str(args.get("feedback", "")).strip():
         change = partial(
             build_change, user_id=context.user_id, name=args["name"], feedback=feedback, origin=origin
@@ -45,13 +43,6 @@ def _output(requested: Requested) -> ToolOutput:
         return ToolOutput(data | there | {"next": THERE.format(name=requested.capability.name)})
     build_id = str(requested.build.pk)
     return ToolOutput(data | {"build_id": build_id, "next": UNDER_WAY}, build_id=build_id)
-
-
-def _said(user_id: UUID, turn_id: UUID | None) -> str:
-    """The user's words that the turn answers."""
-    if turn_id is None or "turn" not in words:
-        return ""
-    return words["turn"](user_id, turn_id)
 
 
 REQUEST_CAPABILITY = Tool(

@@ -29,6 +29,7 @@ from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.selection import current_backend
 from apps.capabilities.selectors import capability_get, execution_get, executions_of, version_waiting
 from apps.core.errors import IzzyError, NotFound
+from apps.core.ids import parse_id
 
 PAGE_SIZE = 30
 LAST = "last"
@@ -90,7 +91,8 @@ def steps(request: SignedInRequest, build_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def new(request: SignedInRequest) -> HttpResponse:
-    """Asks for a new tool, or with `?capability=` for a change to one, or with `&execution=` for a repair."""
+    """Asks for a new tool, or with `?capability=` for a change to one, or for a repair with `&execution=` (a run's id, or
+    `last`) or `&call=` (the tool call of a conversation in which it failed)."""
     capability, execution = _subject(request)
     form = _form(request, capability, execution)
     if form.is_valid():
@@ -120,17 +122,23 @@ def _own(request: SignedInRequest, build_id: str) -> Build:
 
 def _subject(request: SignedInRequest) -> tuple[Capability | None, Execution | None]:
     given = request.GET if request.method == "GET" else request.POST
-    name, run = given.get("capability", ""), given.get("execution", "")
+    name, run, call = (given.get(field, "") for field in ("capability", "execution", "call"))
     if not name:
         return None, None
     try:
         capability = capability_get(request.user.pk, name)
-        execution = _run(capability, run) if run else None
+        execution = _run(capability, run) if run else _run_of(capability, call) if call else None
     except NotFound as error:
         raise Http404 from error
     if execution is not None and execution.capability_id != capability.pk:
         raise Http404
     return capability, execution
+
+
+def _run_of(capability: Capability, call: str) -> Execution | None:
+    """The failed run of that tool call; None where its row has been removed since."""
+    runs = executions_of(capability).filter(state=Execution.State.FAILED)
+    return runs.filter(tool_call_id=parse_id(call)).first()
 
 
 def _run(capability: Capability, run: str) -> Execution | None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Count, F, Min, Q, QuerySet
 from django.utils import timezone
 
 from apps.accounts.models import Secret
@@ -83,14 +83,21 @@ def versions_of(capability: Capability) -> list[CapabilityVersion]:
 def version_waiting(capability: Capability) -> CapabilityVersion | None:
     """The newest version, where the assistant built it beside the current one, which stays in use: until the user has
     allowed what it asks for and its examples have passed."""
-    if capability.current is None:
-        return None
-    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
-    newest = rows.order_by("-number").first()
-    if newest is None or newest.number <= capability.current.number or newest.origin != Origin.BUILDER:
-        return None
-    waits = not newest.is_approved or newest.is_unproven or newest.test_failures
-    return newest if waits else None
+    return versions_waiting(capability.user_id, [capability]).get(capability.pk)
+
+
+def versions_waiting(user_id: UUID, rows: Iterable[Capability]) -> dict[UUID, CapabilityVersion]:
+    """The same for several capabilities of the user, by their ids; only those of which one waits are in it."""
+    newer = CapabilityVersion.objects.owned_by(user_id).filter(
+        capability__in=[row.pk for row in rows], number__gt=F("capability__current__number")
+    )
+    newest = {version.capability_id: version for version in newer.order_by("number")}
+    return {
+        key: version
+        for key, version in newest.items()
+        if version.origin == Origin.BUILDER
+        and (not version.is_approved or version.is_unproven or version.test_failures)
+    }
 
 
 def versions_unproven() -> list[CapabilityVersion]:

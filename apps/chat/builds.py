@@ -6,8 +6,8 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.canonical import canonical_json
 from apps.agent.events import Build as BuildEvent
 from apps.builder.completion import stage_of
-from apps.builder.models import Build, State
-from apps.builder.selectors import conversations_with_news, message_json
+from apps.builder.models import Build, Kind, State
+from apps.builder.selectors import conversations_of, conversations_with_news, message_json
 from apps.builder.services.telling import messages_untold
 from apps.capabilities.execution import asked_by
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
@@ -26,22 +26,28 @@ BESIDE = " Until then version {number} stays in use."
 FAILED = "I could not build **{name}**. {reason}"
 NOTICE = "<notice>\nFrom Izzy, not from the user: {text}\n</notice>"
 GO_ON = (
-    "The tool cap_{name}, which you had requested, is active now and among your tools. The user wishes you to go on by yourself: "
-    "use it for what they had asked for, and answer. Do not ask for it to be built again."
+    "The tool cap_{name}{became}. The user wishes you to go on by yourself: use it for what they had asked for, and answer. Do "
+    "not ask for it to be built again."
 )
+BECAME = {
+    Kind.NEW: ", which you had requested, is active now and among your tools",
+    Kind.CHANGE: " has been changed as you had requested",
+    Kind.REPAIR: ", which had failed, has been repaired",
+}
 NO_NEED = "The build of cap_{name} has ended. What follows has been told to the user."
 
 
 def builds_told(conversation_id: UUID) -> list[Told]:
     """The `build` events that are due in the conversation's log. Call it inside the transaction that writes it.
 
-    They belong to the turn that asked for the build; where that is gone nobody is told.
+    They belong to the turns that asked for the build; one that is gone is told nothing.
     """
     lines = []
-    for build, messages in messages_untold(conversation_id=conversation_id):
-        if build.turn_id and Turn.objects.for_user(build.user_id).filter(id=build.turn_id).exists():
+    for follower, messages in messages_untold(conversation_id=conversation_id):
+        if Turn.objects.for_user(follower.user_id).filter(id=follower.turn_id).exists():
+            build_id = str(follower.build_id)
             lines += [
-                told(build.turn_id, BuildEvent(str(build.pk), message_json(message))) for message in messages
+                told(follower.turn_id, BuildEvent(build_id, message_json(message))) for message in messages
             ]
     return lines
 
@@ -58,18 +64,22 @@ def conversations_to_tell() -> list[UUID]:
 
 
 def build_announce(build: Build) -> None:
-    """Queues a turn of Izzy's own that tells how the build ended, or that goes on with what the user had asked for.
+    """Queues a turn of Izzy's own that tells how the build ended, or that goes on with what the user had asked for, in each
+    conversation that asked for it.
 
     Called inside the transaction that ends the build. One that the user cancelled needs no word.
     """
-    if build.conversation_id is None or build.state == State.CANCELLED:
-        return
-    conversation = Conversation.objects.for_user(build.user_id).filter(id=build.conversation_id).first()
-    if conversation is None:
+    wanted = [] if build.state == State.CANCELLED else conversations_of(build)
+    if not wanted:
         return
     words, usable = _words(build, _version(build))
     goes_on = usable and preferences_for(build.user_id).build_continue
-    notice = (GO_ON if goes_on else NO_NEED).format(name=build.name)
+    for conversation in Conversation.objects.for_user(build.user_id).filter(id__in=wanted).order_by("pk"):
+        _announce(build, conversation, words, goes_on=goes_on)
+
+
+def _announce(build: Build, conversation: Conversation, words: str, *, goes_on: bool) -> None:
+    notice = (GO_ON if goes_on else NO_NEED).format(name=build.name, became=BECAME[Kind(build.kind)])
     turn = Turn.objects.create(
         user_id=build.user_id, conversation=conversation, by_izzy=True, said="" if goes_on else words
     )

@@ -13,7 +13,7 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.services import build_answer
+from apps.builder.services import build_answer, build_retry
 from apps.capabilities.models import Capability
 from apps.capabilities.proving import prove_all
 from apps.capabilities.services import capability_approve, user_secret_set
@@ -48,7 +48,10 @@ async def working(pool: BuildPool) -> AsyncIterator[None]:
 
 
 async def build_message(socket: Socket, fits: Callable[[dict[str, Any]], bool]) -> Frame:
-    """Reads on to a message of a build."""
+    """The first message of a build that fits: also one that came while something else was waited for."""
+    for frame in socket.seen:
+        if frame["type"] == "build" and fits(frame["message"]):
+            return frame
     while True:
         frame = await socket.until("build")
         if fits(frame["message"]):
@@ -120,6 +123,38 @@ async def test_it_goes_on_by_itself_where_the_user_wishes(
     assert went_on["text"] == "You rolled a nine."
     assert [call["name"] for call in went_on["tool_calls"]] == ["cap_dice_roller"]
     assert "go on by yourself" in json.dumps(cast.chat_requests[2]["messages"][-1])
+
+
+async def test_every_conversation_that_asked_is_told(
+    alice: User, bob: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    """A build under way is joined: its card and its end are there too, and so are those of the next attempt."""
+    cast = Cast(chat=[WISH, PROMISE, WISH, PROMISE], builder=[reply("No."), reply("No.")])
+    model.fallback = cast
+    async with connected(alice) as first, connected(alice) as second, connected(bob) as other:
+        asked = await first.say("Build me a dice roller")
+        await first.ended()
+        joined = await second.say("I need to roll dice")
+        await second.ended()
+        build = await in_db(lambda: Build.objects.for_user(alice).get())
+        async with working(pool):
+            for socket, turn in ((first, asked), (second, joined)):
+                failed = await build_message(socket, of_type("error"))
+                assert (failed["turn"], failed["build_id"]) == (turn["turn"], str(build.pk))
+                assert (await socket.ended())["text"] == "I could not build **dice_roller**. No."
+                numbers = [frame["message"]["number"] for frame in socket.seen if frame["type"] == "build"]
+                assert numbers == list(range(1, len(numbers) + 1))
+
+            cast.builder.extend([write(), register()])
+            again = (await in_db(lambda: build_retry(user_id=alice.pk, build_id=build.pk))).build
+            assert again is not None
+            for socket, turn in ((first, asked), (second, joined)):
+                done = await build_message(socket, of_type("complete"))
+                assert (done["turn"], done["build_id"]) == (turn["turn"], str(again.pk))
+                assert (await socket.ended())["text"].startswith("**dice_roller** is ready.")
+        snapshot = await second.snapshot(joined["conversation"])
+        assert [each["build_id"] for each in snapshot["builds"]] == [str(build.pk), str(again.pk)]
+        assert not [frame for frame in other.seen if frame["type"] == "build"]
 
 
 async def test_a_failed_build_is_told_with_its_reason(

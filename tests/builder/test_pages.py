@@ -184,6 +184,7 @@ def test_a_new_version_that_asks_for_more_waits_beside_the_one_in_use(
     page = client.get("/capabilities/dice_roller/").content.decode()
     assert "Version 2 asks for your permission" in page
     assert "Version 1 stays in use until" in page
+    assert "Version 2 waits for your approval" in client.get("/capabilities/").content.decode()
     assert "not stored yet: add it" in page
     assert "Make current" not in client.get("/capabilities/dice_roller/versions/").content.decode()
     assert sign_in(bob).post("/capabilities/dice_roller/approve/", {"version": 2}).status_code == 404
@@ -201,6 +202,7 @@ def test_a_new_version_that_asks_for_more_waits_beside_the_one_in_use(
     version_tested(user_id=alice.pk, version_id=waiting.pk, failures=["Example 1: raised: no luck"])
     page = client.get("/capabilities/dice_roller/").content.decode()
     assert "Version 2 failed its test." in page
+    assert "Version 2 failed its test" in client.get("/capabilities/").content.decode()
     assert "Example 1: raised: no luck" in page
     current = Capability.objects.for_user(alice).select_related("current").get().current
     assert current is not None

@@ -10,19 +10,21 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.builder.limits import held_up
 from apps.builder.models import Build, BuilderMessage, Kind, State
 from apps.builder.runner.pool import BuildPool
 from apps.builder.services import build_answer, build_cancel, build_change, build_request, build_retry
-from apps.builder.services.running import builds_claim
+from apps.builder.services.running import builds_claim, dialogue_add
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.services import capability_disable
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, Throttled
+from apps.core.worker import beat
 from tests.builder.scripts import DICE, SCHEMA, code, register, write
 from tests.builder.test_building import built, wish
-from tests.builder.waiting import until
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.builder.waiting import until
 
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 
@@ -109,9 +111,14 @@ def test_builds_of_one_user_at_once_are_limited_and_the_rest_waits(
     his = wish(bob)
     assert builds_claim(runner="a", limit=10) == [mine[0].pk, mine[1].pk, his.pk]
     assert builds_claim(runner="a", limit=10) == []
+    assert "the worker is back" in held_up(mine[3])
+    beat()
+    assert held_up(mine[3]).startswith("2 of your builds are under way")
+    settings.IZZY_BUILDS = 3
+    assert held_up(wish(bob, name="his_second")).startswith("Other builds are under way")
     build_cancel(user_id=alice.pk, build_id=mine[2].pk)
     Build.objects.unscoped().filter(pk=mine[0].pk).update(state=State.DONE)
-    assert builds_claim(runner="a", limit=10) == [mine[3].pk]
+    assert builds_claim(runner="a", limit=1) == [mine[3].pk]
 
 
 def test_a_build_held_from_before_the_clock_was_set_back_is_taken_up(alice: User) -> None:
@@ -260,13 +267,58 @@ async def test_an_answer_that_comes_late_is_told_with_the_next_result(
     model.add(reply(tool("ask_user", {"question": "Which?"})), held, register())
     running = asyncio.ensure_future(pool.idle())
     await until(lambda: len(model.messages) >= 2)
-    await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
-    await asyncio.sleep(1)
+    answer = await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
+    await until(lambda: in_db(lambda: was_fetched(answer)))
     held.release.set()
     await running
 
     told = model.messages[2]["messages"][-1]["content"][0]["content"]
     assert told.startswith("[The user has answered your earlier question meanwhile: the red one]")
+
+
+def was_fetched(answer: BuilderMessage) -> bool:
+    """Whether the process that builds has taken the answer up."""
+    return BuilderMessage.objects.unscoped().get(pk=answer.pk).read
+
+
+async def test_an_answer_outlives_the_process_that_fetched_it(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
+    build = await in_db(wish, alice)
+    first = BuildPool(runner="first")
+    held = write()
+    held.hold_after = 0
+    model.add(reply(tool("ask_user", {"question": "Which?"})), held)
+    running = asyncio.ensure_future(first.run())
+    await until(lambda: len(model.messages) >= 2)
+    answer = await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
+    await until(lambda: in_db(lambda: was_fetched(answer)))
+    first.stop()
+    await running
+    held.release.set()
+
+    again = write()
+    again.hold_after = 0
+    model.add(again, register())
+    running = asyncio.ensure_future(pool.idle())
+    await until(lambda: len(model.messages) >= 3)
+    await until(lambda: in_db(lambda: was_fetched(answer)))
+    again.release.set()
+    await running
+    assert "the red one" in model.messages[3]["messages"][-1]["content"][0]["content"]
+
+
+def test_a_process_that_lost_a_build_writes_no_more_of_it(alice: User) -> None:
+    build = wish(alice)
+    builds_claim(runner="frozen", limit=1)
+    frozen = Build.objects.for_user(alice).get()
+    said = [{"type": "text", "text": "Hello."}]
+    assert dialogue_add(build=frozen, role="user", blocks=said, round=0)
+    Build.objects.unscoped().update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert builds_claim(runner="next", limit=1) == [build.pk]
+    assert not dialogue_add(build=frozen, role="assistant", blocks=said, round=1)
+    assert dialogue_add(build=Build.objects.for_user(alice).get(), role="assistant", blocks=said, round=1)
 
 
 def test_answers_that_fit_nothing_are_refused(alice: User) -> None:

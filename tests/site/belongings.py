@@ -11,7 +11,7 @@ from django.db import models
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update, token_create
 from apps.agent.models import ModelCall, ToolCall
-from apps.builder.models import Build, DialogueMessage, MessageType
+from apps.builder.models import Build, DialogueMessage, Follower, MessageType
 from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
 from apps.capabilities.models import Execution
@@ -110,6 +110,7 @@ def make_build(owner: User, conversation: Conversation) -> tuple[UUID, UUID]:
         user=owner, capability=capability, name=capability.name, description=f"For the {MARK}", state="failed",
         error_code="gave_up", reason=f"The {MARK} is too large", request=MARK, conversation_id=conversation.pk,
     )  # fmt: skip
+    Follower.objects.create(user=owner, build=build, conversation_id=conversation.pk, turn_id=uuid7())
     message_add(build=build, type=MessageType.PROGRESS, payload={"text": MARK, "stage": "working"})
     payload = {"kind": "network", "hosts": [f"{MARK}.org"], "why": MARK, "text": MARK}
     question = message_add(build=build, type=MessageType.QUESTION, payload=payload)

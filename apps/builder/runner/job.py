@@ -22,6 +22,7 @@ from apps.agent.selectors import turn_usage
 from apps.agent.tools.base import Approval, Tool
 from apps.builder.briefing import Brief, brief_for, system_prompt
 from apps.builder.models import Build, State
+from apps.builder.runner.failing import Failure, build_failed, out_of_rounds, out_of_time, out_of_tokens
 from apps.builder.runner.store import (
     Dialogue,
     DialogueStore,
@@ -30,7 +31,6 @@ from apps.builder.runner.store import (
     Registered,
     dialogue_read,
 )
-from apps.builder.services.ending import build_end
 from apps.builder.workshop.asking import asking_tools
 from apps.builder.workshop.bench import Bench
 from apps.builder.workshop.making import making_tools
@@ -69,14 +69,6 @@ class BuilderTools(ToolExecutor):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a build failed: `code` for programs, `reason` for the user."""
-
-    code: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """All that a build needs, read in one hop."""
 
@@ -108,7 +100,7 @@ class Job:
             return
         finally:
             await asyncio.shield(asyncio.ensure_future(shop.bench.close()))
-        await in_db(partial(_fail, self.build_id, failure))
+        await in_db(partial(build_failed, start.build, failure))
 
     def _shop(self, start: Start) -> Workshop:
         build = start.build
@@ -136,17 +128,15 @@ class Job:
         except TimeoutError:
             if not limit.expired():
                 raise
-            minutes = f"{settings.IZZY_BUILD_SECONDS / 60:.3g}"
-            return Failure(code="timed_out", reason=f"It was not finished within {minutes} minutes.")
+            return out_of_time()
         except OverBudget:
-            reason = f"It used up its {settings.IZZY_BUILD_TOKENS:,} tokens (IZZY_BUILD_TOKENS)."
-            return Failure(code="too_many_tokens", reason=reason)
+            return out_of_tokens()
         except NoSandbox as error:
             return Failure(code="sandbox_unavailable", reason=str(error))
 
     async def _build(self, start: Start, shop: Workshop) -> Failure:
         state = _state(start, shop)
-        store = DialogueStore(state, shop)
+        store = DialogueStore(start.build, state, shop)
         if not start.dialogue.messages:
             state.messages.append({"role": "user", "content": [{"type": "text", "text": start.brief.text}]})
             await store.add("user", state.messages[0]["content"], 0)
@@ -179,7 +169,7 @@ class Job:
                 failures += 1
                 state.partial_blocks.clear()
             elif state.stop_reason == "max_rounds" or state.rounds_done >= MAX_ROUNDS:
-                return Failure(code="max_rounds", reason=f"It was not finished within {MAX_ROUNDS} rounds.")
+                return out_of_rounds(MAX_ROUNDS)
             else:
                 nudges = nudges + 1 if state.rounds_done == seen + 1 else 1
                 cut, before, said = state.stop_reason == "max_tokens", said, _last_words(state)
@@ -239,12 +229,3 @@ def _state(start: Start, shop: Workshop) -> TurnState:
 def _last_words(state: TurnState) -> str:
     content: list[dict[str, Any]] = state.messages[-1]["content"]
     return " ".join(block["text"] for block in content if block["type"] == "text").strip()
-
-
-def _fail(build_id: UUID, failure: Failure) -> None:
-    if (build := Build.objects.unscoped().filter(pk=build_id).first()) is None:
-        return
-    reason = failure.reason
-    if build.last_error and failure.code in {"max_rounds", "timed_out", "too_many_tokens"}:
-        reason = f"{reason}\nThe last error: {build.last_error}"
-    build_end(build=build, state=State.FAILED, code=failure.code, reason=reason)

@@ -29,8 +29,10 @@ class NoSandbox(Exception):
 
 @dataclass
 class DialogueStore:
-    """`TurnStore` of a build. Each message is committed when its method returns; then the build may end."""
+    """`TurnStore` of a build, as this process has read it. Each message is committed when its method returns; then the build
+    may end."""
 
+    build: Build
     state: TurnState
     shop: Workshop
 
@@ -39,9 +41,9 @@ class DialogueStore:
 
     async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
         """Raises Registered, NoSandbox, OverBudget."""
-        await self.add("user", blocks, round)
         if self.shop.registered is not None:
             raise Registered
+        await self.add("user", blocks, round)
         if self.shop.bench.unavailable:
             raise NoSandbox(self.shop.bench.unavailable)
         usage = self.state.usage
@@ -52,7 +54,7 @@ class DialogueStore:
     async def add(self, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = "") -> None:
         add = partial(
             dialogue_add,
-            build_id=self.shop.build_id,
+            build=self.build,
             role=role,
             blocks=blocks,
             round=round,

@@ -1,7 +1,8 @@
 """Writes of the builder: each keyword-only, in one transaction."""
 
 from .ending import build_end, build_succeed
-from .requesting import Origin, Requested, build_change, build_request, build_retry
+from .following import Origin
+from .requesting import Requested, build_change, build_request, build_retry
 from .talking import build_answer, build_cancel
 
 __all__ = [

@@ -7,7 +7,8 @@ from django.db.models import F
 
 from apps.agent.results import storable
 from apps.builder import nudges
-from apps.builder.models import Build, BuilderMessage, Direction, MessageType
+from apps.builder.models import Build, BuilderMessage, Direction, Follower, MessageType
+from apps.builder.selectors import conversations_of
 
 
 def message_add(
@@ -15,14 +16,16 @@ def message_add(
 ) -> BuilderMessage:
     """Adds a message. Call it inside a transaction: numbers become visible in their order.
 
-    Its own number is taken by an update of the build's row, which the transaction then holds. Other processes are
-    nudged when it is committed.
+    Its own number is taken by an update of the build's row, which the transaction then holds. The conversations that
+    follow the build have news, and other processes are nudged when it is committed.
     """
     row = Build.objects.unscoped().filter(pk=build.pk)
     row.update(messages_count=F("messages_count") + 1)
     number = row.values_list("messages_count", flat=True).get()
     build.messages_count = number
-    nudges.nudge(build_id=build.pk, conversation_id=build.conversation_id)
+    Follower.objects.owned_by(build.user_id).filter(build_id=build.pk).update(has_news=True)
+    for conversation_id in conversations_of(build) or [None]:
+        nudges.nudge(build_id=build.pk, conversation_id=conversation_id)
     return BuilderMessage.objects.create(
         user_id=build.user_id,
         build=build,

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from apps.builder.limits import check_limits
 from apps.builder.models import OPEN_STATES, Build, Kind, MessageType, State
 from apps.builder.selectors import build_get
+from apps.builder.services.following import Origin, build_follow, followers_move, origin_of
 from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import clean_description
 from apps.capabilities.models import Capability, Status
@@ -24,15 +25,8 @@ from apps.core.text import clean_text
 
 MAX_FEEDBACK_CHARS = 4_000
 MAX_REQUEST_CHARS = 4_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a build was asked for: ids of the chat, and the user's words there."""
-
-    conversation_id: UUID | None = None
-    turn_id: UUID | None = None
-    request: str = ""
+MOMENTS = 3
+"""How often another process may come in between before an asker is sent away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,28 +51,39 @@ def build_request(
     """Has a capability built, once: one that is active is returned, a build under way is joined, a failed or
     disabled one is built again.
 
-    Raises InvalidInput (name, description, schema), Throttled (`too_many_builds`), Conflict (`too_many`) and
-    SandboxUnavailable, each with what to do.
+    Raises InvalidInput (name, description, schema), Throttled (`too_many_builds`), Conflict (`too_many`,
+    `build_under_way`) and SandboxUnavailable, each with what to do.
     """
     clean = clean_name(name)
     wish = clean_description(description), clean_schema(dict(input_schema))
-    try:
-        return _requested(user_id, clean, *wish, origin or Origin())
-    except IntegrityError:
-        # Another process has asked for the same name in this moment: join its build.
-        return _requested(user_id, clean, *wish, origin or Origin())
+    place = origin or Origin()
+    for _ in range(MOMENTS):
+        if (joined := _joined(user_id, clean, place)) is not None:
+            return joined
+        try:
+            return _begun(user_id, clean, *wish, place)
+        except IntegrityError:
+            # Another process has asked for the same name in this moment: join its build.
+            continue
+    raise Conflict(f"{clean} is being asked for by several at once. Ask again.", code="build_under_way")
 
 
 @transaction.atomic
-def _requested(
-    user_id: UUID, clean: str, description: str, schema: dict[str, Any], origin: Origin
-) -> Requested:
+def _joined(user_id: UUID, name: str, origin: Origin) -> Requested | None:
+    """The build of that name that is under way, which has one more to be told. Its row is held: it does not end meanwhile."""
+    rows = Build.objects.for_user(user_id).select_for_update().filter(name=name, state__in=OPEN_STATES)
+    if (build := rows.first()) is None:
+        return None
+    build_follow(build=build, origin=origin)
+    return Requested(status="building", capability=build.capability, build=build, joined=True)
+
+
+@transaction.atomic
+def _begun(user_id: UUID, clean: str, description: str, schema: dict[str, Any], origin: Origin) -> Requested:
+    """Raises IntegrityError where another process has begun one of the same name since it was looked for."""
     found = Capability.objects.for_user(user_id).select_for_update().filter(name=clean).first()
-    if found is not None:
-        if (under_way := open_build(found)) is not None:
-            return Requested(status="building", capability=found, build=under_way, joined=True)
-        if found.status == Status.ACTIVE:
-            return Requested(status="active", capability=found)
+    if found is not None and found.status == Status.ACTIVE:
+        return Requested(status="active", capability=found)
     _check(user_id)
     if found is None:
         found = capability_begin(user_id=user_id, name=clean, description=description, input_schema=schema)
@@ -101,9 +106,9 @@ def build_change(
 ) -> Build:
     """Has a new version built of a capability that has one, which stays in use until then.
 
-    `feedback` says what to do differently; with `execution_id`, a failed run of it, it is a repair and feedback may be
-    empty. Raises NotFound, InvalidInput, Conflict (`build_under_way`, `no_version`, `not_failed`), Throttled,
-    SandboxUnavailable.
+    `feedback` says what to do differently; with `execution_id`, a failed run of it, it is a repair: feedback may be empty,
+    and the turn that the run was for is told of the build where no other origin is given. Raises NotFound, InvalidInput,
+    Conflict (`build_under_way`, `no_version`, `not_failed`), Throttled, SandboxUnavailable.
     """
     execution = None if execution_id is None else execution_get(user_id, execution_id)
     words = clean_text(
@@ -121,39 +126,45 @@ def build_change(
         message = f"{capability.name} is being built right now. Wait until that has ended."
         raise Conflict(message, code="build_under_way", build=str(under_way.pk))
     _check(user_id)
+    if execution is not None and origin is None:
+        origin = origin_of(user_id, execution.conversation_id, execution.turn_id)
     kind = Kind.CHANGE if execution is None else Kind.REPAIR
-    build = _build(
-        capability, kind, capability.description, capability.input_schema, origin or Origin(), feedback=words
-    )
+    wish = capability.description, capability.input_schema
+    build = _build(capability, kind, *wish, origin or Origin(), feedback=words)
     if execution is not None:
         build.execution_id = execution.pk
         build.save(update_fields=["execution_id"])
     return build
 
 
+@transaction.atomic
 def build_retry(*, user_id: UUID, build_id: object) -> Requested:
-    """Asks for the same once more, for the same conversation. Conflict (`not_failed`) while it goes on or where it
+    """Asks for the same once more, for the same conversations. Conflict (`not_failed`) while it goes on or where it
     succeeded; else raises as `build_request` and `build_change`."""
     build = build_get(user_id, build_id)
     if build.is_open or build.state == State.DONE:
         raise Conflict("This build did not fail.", code="not_failed")
     origin = Origin(conversation_id=build.conversation_id, turn_id=build.turn_id, request=build.request)
     if build.kind == Kind.NEW:
-        return build_request(
+        requested = build_request(
             user_id=user_id,
             name=build.name,
             description=build.description,
             input_schema=build.input_schema,
             origin=origin,
         )
-    again = build_change(
-        user_id=user_id,
-        name=build.name,
-        feedback=build.feedback,
-        execution_id=build.execution_id,
-        origin=origin,
-    )
-    return Requested(status="building", capability=build.capability, build=again)
+    else:
+        again = build_change(
+            user_id=user_id,
+            name=build.name,
+            feedback=build.feedback,
+            execution_id=build.execution_id,
+            origin=origin,
+        )
+        requested = Requested(status="building", capability=build.capability, build=again)
+    if requested.build is not None:
+        followers_move(before=build, to=requested.build)
+    return requested
 
 
 def open_build(capability: Capability) -> Build | None:
@@ -188,5 +199,6 @@ def _build(
         conversation_id=origin.conversation_id,
         turn_id=origin.turn_id,
     )
+    build_follow(build=build, origin=origin)
     message_add(build=build, type=MessageType.PROGRESS, payload={"stage": "queued", "text": "Asked for"})
     return build

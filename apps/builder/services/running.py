@@ -4,7 +4,6 @@ import os
 import secrets
 import socket
 from collections.abc import Collection
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,12 +14,12 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from apps.agent.canonical import canonical_json
-from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, Direction, MessageType, State
+from apps.builder.selectors import LEASE, lost
 from apps.builder.services.ending import build_end
 from apps.builder.services.queue import message_add, messages_take
 from apps.builder.services.talking import hosts_grant
 
-LEASE = timedelta(seconds=15)
 MAX_ATTEMPTS = 3
 GAVE_UP = "Izzy was interrupted {attempts} times while building this. Try again."
 PROCESS = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(4)}"
@@ -33,14 +32,11 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
 
     One that was interrupted too often ends as failed instead.
     """
-    now = timezone.now()
-    # A lease further ahead than any living process writes is from before the clock was set back.
-    stale = Q(lease_until__lt=now) | Q(lease_until__gt=now + 4 * LEASE)
-    lost = Q(state=State.RUNNING) & (stale | Q(lease_until=None))
-    running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(lost).order_by()
+    gone = lost()
+    running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(gone).order_by()
     busy = dict(running.values_list("user_id").annotate(number=Count("pk")))
     claimed: list[UUID] = []
-    waiting = Build.objects.unscoped().filter(lost | Q(state=State.QUEUED)).order_by("created_at", "pk")
+    waiting = Build.objects.unscoped().filter(gone | Q(state=State.QUEUED)).order_by("created_at", "pk")
     for build in waiting:
         if len(claimed) >= limit:
             break
@@ -59,15 +55,27 @@ def _take(build: Build, runner: str) -> bool:
     """Whether this update, of all processes' that may try, has the build."""
     now = timezone.now()
     row = Build.objects.unscoped().filter(pk=build.pk, state=build.state, runner=build.runner)
-    return bool(
-        row.update(
-            state=State.RUNNING,
-            runner=runner,
-            lease_until=now + LEASE,
-            attempt=F("attempt") + 1,
-            started_at=Coalesce(F("started_at"), now),
-        )
+    taken = row.update(
+        state=State.RUNNING,
+        runner=runner,
+        lease_until=now + LEASE,
+        attempt=F("attempt") + 1,
+        started_at=Coalesce(F("started_at"), now),
     )
+    if taken and build.state == State.RUNNING:
+        _answers_again(build)
+    return bool(taken)
+
+
+def _answers_again(build: Build) -> None:
+    """What the user said since the last stored results was fetched by the process before, if at all, and told to nobody."""
+    stored = DialogueMessage.objects.owned_by(build.user_id).filter(build_id=build.pk, role="user")
+    newest = stored.order_by("position").last()
+    said = BuilderMessage.objects.owned_by(build.user_id).filter(
+        build_id=build.pk, direction=Direction.TO_BUILDER, read=True
+    )
+    if newest is not None:
+        said.filter(created_at__gt=newest.created_at).update(read=False)
 
 
 @transaction.atomic
@@ -104,16 +112,17 @@ def builds_give_back(*, runner: str) -> None:
 
 @transaction.atomic
 def dialogue_add(
-    *, build_id: UUID, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
+    *, build: Build, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
 ) -> bool:
-    """Keeps one message of the talk with the model. False where the build is gone."""
-    build = Build.objects.unscoped().only("pk", "user_id").filter(pk=build_id).first()
-    if build is None:
+    """Keeps one message of the talk with the model. False where the process that read the build has it no more: it was
+    deleted, has ended, or another process goes on with it."""
+    held = Build.objects.unscoped().select_for_update().filter(pk=build.pk, runner=build.runner)
+    if held.filter(state=State.RUNNING).first() is None:
         return False
-    rows = DialogueMessage.objects.unscoped().filter(build_id=build_id)
+    rows = DialogueMessage.objects.unscoped().filter(build_id=build.pk)
     DialogueMessage.objects.create(
         user_id=build.user_id,
-        build_id=build_id,
+        build_id=build.pk,
         position=rows.count(),
         role=role,
         blocks=canonical_json(blocks),

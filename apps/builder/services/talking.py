@@ -72,7 +72,7 @@ def build_cancel(*, user_id: UUID, build_id: object) -> Build:
     elif not build.cancel_requested:
         build.cancel_requested = True
         build.save(update_fields=["cancel_requested"])
-        nudges.nudge(build_id=build.pk, conversation_id=build.conversation_id)
+        nudges.nudge(build_id=build.pk, conversation_id=None)
     return build
 
 

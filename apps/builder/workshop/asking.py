@@ -13,9 +13,7 @@ from apps.core.database import in_db
 
 MAX_HOSTS = 20
 GRACE_SECONDS = 15
-NEVER = (
-    "The user's settings allow builds no network. Build it without, or say in RUN.md that it cannot be done."
-)
+NEVER = "The user's settings allow builds no network. Build it without; if that cannot be done, end by saying so to the user."
 DECLINED = "The user declined {hosts}. Do not ask again: build it without, or end with what is missing."
 NO_DECISION = (
     "The user has not decided within {seconds:g} seconds. Go on with what needs no network; if they allow it later you will "

@@ -56,6 +56,11 @@ class Bench:
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a sandbox that may hold more than was written."""
+        return self._sandbox is not None
+
     async def write_file(self, path: str, content: str) -> None:
         """Raises InvalidInput, TooLarge."""
         if len(content) > MAX_FILE_CHARS:

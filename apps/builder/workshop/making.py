@@ -17,10 +17,13 @@ WRITE_FILE = (
     "into main.py, its packages into requirements.txt."
 )
 RUN_CODE = (
-    "Run Python in the sandbox and get its output. Variables and imports stay between calls. To try the tool: import main, "
-    "importlib.reload(main) after changes, print(main.run({...}))."
+    "Run Python in the sandbox and get its output and the value of its last line. Variables stay between calls; a module that "
+    "you write anew is imported anew. To try the tool: import main; print(main.run({...}))."
 )
-RUN_COMMAND = "Run a shell command in the sandbox's home folder. `pip install PACKAGE` works there."
+RUN_COMMAND = (
+    "Run a shell command in the sandbox's home folder, such as `python3 test_main.py`. `pip install PACKAGE` works there; nobody "
+    "can answer a prompt."
+)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,10 @@ NO_EXAMPLE = (
     "Give one to five examples, {input, expect}: inputs that show what the tool does, and where the result is certain a part of "
     "it as expect. Izzy runs them itself."
 )
+NO_FIELDS = (
+    "The input schema names no fields, but example {number} gives {names}: hand in an input_schema with properties that "
+    "describe each field."
+)
 NOT_ASKED = (
     "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
 )
@@ -110,15 +114,15 @@ class Registering:
             secrets=permissions.get("secrets") or (),
             examples=examples,
         )
-        return clean_draft(draft)
+        return _usable(clean_draft(draft))
 
     async def _written(self, name: str) -> str:
-        """The file as it is in the sandbox now: a command may have changed what was written."""
+        """The file as it is in the sandbox now: a command may have written or changed it. "" where there is none."""
         bench = self.shop.bench
-        if name not in bench.files:
+        if not bench.is_open and name not in bench.files:
             return ""
         result = await bench.run_command(f"cat {name}", seconds=20)
-        return result.stdout if result.ok and result.stdout.strip() else bench.files[name]
+        return result.stdout if result.ok and result.stdout.strip() else bench.files.get(name, "")
 
     def _check_hosts(self, draft: Draft) -> None:
         shop = self.shop
@@ -141,6 +145,14 @@ def registering_tool(shop: Workshop) -> Tool:
         tier=Tier.SIDE_EFFECTING,
         timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS),
     )
+
+
+def _usable(draft: Draft) -> Draft:
+    """Raises ToolFailure where the assistant could not know what to give."""
+    for number, example in enumerate(draft.examples, start=1):
+        if example["input"] and not draft.input_schema.get("properties"):
+            raise ToolFailure(NO_FIELDS.format(number=number, names=", ".join(example["input"])))
+    return draft
 
 
 def _succeed(shop: Workshop, draft: Draft, tested: bool) -> CapabilityVersion | None:

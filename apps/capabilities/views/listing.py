@@ -10,9 +10,9 @@ from django.views.decorators.http import require_GET
 from apps.accounts.access import SignedInRequest
 from apps.capabilities.matching import capabilities_matching
 from apps.capabilities.models import Capability, Status
-from apps.capabilities.selectors import capabilities_for, retire_reason
+from apps.capabilities.selectors import capabilities_for, retire_reason, versions_waiting
 
-from .shared import percent, sandbox_problem, standing
+from .shared import percent, sandbox_problem, standing, waiting_standing
 
 PAGE_SIZE = 50
 FOUND = 20
@@ -45,7 +45,7 @@ def capabilities(request: SignedInRequest) -> HttpResponse:
         "status": status,
         "statuses": Status.choices,
         "page": shown,
-        "rows": [_row(row) for row in shown],
+        "rows": _rows(request, list(shown)),
         "sandbox_problem": sandbox_problem(),
         "any": bool(shown.paginator.count) or capabilities_for(request.user.pk).exists(),
     }
@@ -66,10 +66,15 @@ def _search(request: SignedInRequest, query: str, status: str) -> list[Capabilit
     return list({row.pk: row for row in [*by_words, *by_meaning]}.values())
 
 
-def _row(capability: Capability) -> dict[str, Any]:
-    return {
-        "capability": capability,
-        "standing": standing(capability),
-        "success": percent(capability),
-        "retire": retire_reason(capability),
-    }
+def _rows(request: SignedInRequest, shown: list[Capability]) -> list[dict[str, Any]]:
+    waiting = versions_waiting(request.user.pk, shown)
+    return [
+        {
+            "capability": capability,
+            "standing": standing(capability),
+            "waiting": waiting_standing(waiting[capability.pk]) if capability.pk in waiting else None,
+            "success": percent(capability),
+            "retire": retire_reason(capability),
+        }
+        for capability in shown
+    ]

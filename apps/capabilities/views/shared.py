@@ -8,7 +8,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from apps.accounts.access import SignedInRequest
-from apps.capabilities.models import Capability, Status
+from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.output import is_tampered
 from apps.capabilities.selectors import (
     capability_get,
@@ -47,6 +47,18 @@ def standing(capability: Capability) -> dict[str, str]:
         return {"tone": "warn", "label": "Waits for your approval"}
     tones = {Status.ACTIVE: "ok", Status.BUILDING: "accent", Status.FAILED: "danger", Status.DISABLED: ""}
     return {"tone": tones[Status(capability.status)], "label": capability.get_status_display()}
+
+
+def waiting_standing(waiting: CapabilityVersion) -> dict[str, str]:
+    """The same for a newer version that waits beside the one in use."""
+    stands = f"Version {waiting.number}"
+    if not waiting.is_approved:
+        return {"tone": "warn", "label": f"{stands} waits for your approval"}
+    if waiting.test_failures:
+        return {"tone": "danger", "label": f"{stands} failed its test"}
+    if secrets_missing(waiting.user_id, waiting.secrets):
+        return {"tone": "warn", "label": f"{stands} needs a secret"}
+    return {"tone": "accent", "label": f"{stands} is being tested"}
 
 
 def percent(capability: Capability) -> str:

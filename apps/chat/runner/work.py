@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
-from apps.builder.selectors import builds_untold
+from apps.builder.selectors import has_news
 from apps.chat.builds import builds_told
 from apps.chat.log import Told, text_after, told
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
@@ -47,9 +47,7 @@ def work_next(conversation_id: UUID, runner: str, running: UUID | None) -> Work:
 
 def _is_quiet(conversation_id: UUID, running: UUID | None) -> bool:
     at_work = Q(id=running, announced=True, stop_requested=False)
-    return not _turns_with_news(conversation_id).exclude(at_work).exists() and not builds_untold(
-        conversation_id
-    )
+    return not _turns_with_news(conversation_id).exclude(at_work).exists() and not has_news(conversation_id)
 
 
 @transaction.atomic
