@@ -6,21 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from apps.chat.runner.registry import registry
-from tests.peers.anthropic_server import Answer, AnthropicServer, Reply
-
-
-class ScriptedServer(AnthropicServer):
-    """Knows its replies, so that one that a failed test left on hold does not hold up the end of the run."""
-
-    given: tuple[Reply, ...] = ()
-
-    def add(self, *answers: Answer) -> None:
-        self.given += tuple(answer for answer in answers if isinstance(answer, Reply))
-        super().add(*answers)
-
-    def release_all(self) -> None:
-        for answer in self.given:
-            answer.release.set()
+from tests.peers.anthropic_server import AnthropicServer
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +17,10 @@ def _transactional(transactional_db: None) -> None:
 @pytest.fixture
 async def model(settings: Settings) -> AsyncIterator[AnthropicServer]:
     """A server that speaks the Messages API and is the instance's model; the runner is closed in the end."""
-    async with ScriptedServer() as server:
+    async with AnthropicServer() as server:
         settings.ANTHROPIC_BASE_URL = server.url
         settings.ANTHROPIC_API_KEY = "key-for-tests"
         yield server
-        server.release_all()
         await registry().close()
 
 

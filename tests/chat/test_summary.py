@@ -123,7 +123,6 @@ async def test_calls_and_their_results_are_never_parted(alice: User, model: Anth
 async def test_no_turn_waits_for_a_summary(alice: User, model: AnthropicServer) -> None:
     held = reply("Record: held.", hold_after=1)
     serve(model, held)
-    model.given = (held,)  # type: ignore[attr-defined]  # let go at the end, whatever happens
     place = await conversation(alice)
     async with connected(alice) as page:
         await say(page, place, *numbered(5), settle=False)

@@ -19,6 +19,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,7 +31,12 @@ from tests.peers.anthropic_replies import Reply, cited, failure, reply, searched
 
 __all__ = ["AnthropicServer", "Reply", "cited", "failure", "reply", "searched", "text", "thinking", "tool"]
 
+logger = logging.getLogger(__name__)
+
 Answer = Reply | Callable[[dict[str, Any]], Reply]
+
+HELD_SECONDS = 0.005
+"""How often a reply that is held looks whether it may go on. No thread waits for that: it would outlive the test."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class AnthropicServer:
     connections: int = 0
     broken_by_client: int = 0
     _server: asyncio.Server | None = None
-    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    _talks: dict[asyncio.Task[Any], asyncio.StreamWriter] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -92,8 +98,12 @@ class AnthropicServer:
     async def __aexit__(self, *exc: object) -> None:
         if self._server is not None:
             self._server.close()
-        for writer in tuple(self._writers):
+        talks = dict(self._talks)
+        for task, writer in talks.items():
             writer.transport.abort()
+            task.cancel()
+        if talks:
+            await asyncio.wait(talks)
 
     @classmethod
     @contextlib.contextmanager
@@ -118,8 +128,18 @@ class AnthropicServer:
             loops[0].call_soon_threadsafe(stop.set)
             thread.join(timeout=5)
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+    def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A task of our own: asyncio logs an error for one of its own that is cancelled."""
+        task = asyncio.ensure_future(self._talk(reader, writer))
+        self._talks[task] = writer
+        task.add_done_callback(self._talked)
+
+    def _talked(self, task: asyncio.Task[None]) -> None:
+        del self._talks[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a reply could not be given", exc_info=error)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
             while (request := await _read_request(reader)) is not None:
@@ -128,7 +148,6 @@ class AnthropicServer:
         except (ConnectionError, asyncio.IncompleteReadError):
             self.broken_by_client += 1
         finally:
-            self._writers.discard(writer)
             writer.close()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
@@ -177,8 +196,8 @@ class AnthropicServer:
     async def _paced(self, given: Reply, model: str, size: int) -> AsyncIterator[dict[str, Any] | None]:
         """The reply's events with its pauses and faults; None means: break the connection."""
         for count, event in enumerate(given.events(model, size)):
-            if count == given.hold_after:
-                await asyncio.to_thread(given.release.wait)
+            while count == given.hold_after and not given.release.is_set():  # noqa: ASYNC110  set in any thread
+                await asyncio.sleep(HELD_SECONDS)
             if count == given.cut_after:
                 if given.cut == "reset":
                     yield None

@@ -45,6 +45,7 @@ class WebPages:
     sent: int = 0
     port: int = 0
     _server: asyncio.Server | None = None
+    _talks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def url(self, path: str) -> str:
         """The address of a page."""
@@ -123,7 +124,7 @@ class WebPages:
             thread.join(5)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connection, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         self.page("/article", ARTICLE)
         self.page("/links", LINKS)
@@ -132,9 +133,20 @@ class WebPages:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
+        talks = set(self._talks)
+        for task in talks:
+            task.cancel()
+        if talks:
+            await asyncio.wait(talks)
+
+    def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A task of our own: asyncio logs an error for one of its own that is cancelled."""
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._talks.add(task)
+        task.add_done_callback(self._talks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first, *lines = head.split("\r\n")
             method, path, _ = first.split(" ")
@@ -149,7 +161,6 @@ class WebPages:
                 await self.send(writer, b"nothing here", status=404)
             else:
                 await answer(asked, writer)
-        writer.close()
 
 
 def gzip_bomb(size: int) -> bytes:
