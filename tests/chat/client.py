@@ -13,10 +13,9 @@ from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create
 from apps.chat.consumers import ChatConsumer
 from apps.core.database import in_db
+from tests.waiting import PATIENCE
 
 Frame = dict[str, Any]
-PATIENCE = 15
-"""Seconds for one frame; a busy machine needs some."""
 ENDS = {"response", "turn_stopped", "error"}
 
 
@@ -74,12 +73,12 @@ async def connected(user: User, token: APIToken | None = None) -> AsyncIterator[
     """A socket of this user, already let in."""
     communicator = WebsocketCommunicator(ChatConsumer.as_asgi(), "/ws/chat/")
     communicator.scope |= {"user": user, "token": token}
-    accepted, _ = await communicator.connect(timeout=10)
+    accepted, _ = await communicator.connect(timeout=PATIENCE)
     assert accepted
     try:
         yield Socket(communicator)
     finally:
-        await communicator.disconnect()
+        await communicator.disconnect(timeout=PATIENCE)
 
 
 class Program:

@@ -18,6 +18,7 @@ from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 from tests.chat.client import connected
 from tests.peers.anthropic_server import AnthropicServer
+from tests.waiting import PATIENCE
 
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 
@@ -134,7 +135,7 @@ async def test_who_goes_on_flooding_is_cut_off_and_nobody_else(
             for _ in range(20):
                 await page.send("ping")
             refused = [await page.next() for _ in range(8)][3:]
-            closed = await page.communicator.receive_output(10)
+            closed = await page.communicator.receive_output(PATIENCE)
         assert {answer["code"] for answer in refused} == {"throttled"}
         assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_FLOODING)
         await other.send("ping")
@@ -145,12 +146,12 @@ async def test_a_socket_the_server_gives_up_on_leaves_nothing_behind(alice: User
     place = await in_db(lambda: str(Conversation.objects.create(user=alice).pk))
     communicator = WebsocketCommunicator(consumers.ChatConsumer.as_asgi(), "/ws/chat/")
     communicator.scope |= {"user": alice, "token": None}
-    await communicator.connect(10)
+    await communicator.connect(PATIENCE)
     await communicator.send_json_to({"type": "open", "conversation": place})
-    assert (await communicator.receive_json_from(10))["type"] == "snapshot"
+    assert (await communicator.receive_json_from(PATIENCE))["type"] == "snapshot"
     assert registry().hub.feeds
     communicator.future.cancel()
-    await asyncio.wait([communicator.future], timeout=10)
+    await asyncio.wait([communicator.future], timeout=PATIENCE)
     assert not registry().hub.feeds
 
 
@@ -181,7 +182,7 @@ async def test_a_socket_closes_when_its_user_may_not_come_in_any_more(
             await in_db(lambda: token_revoke(user_id=alice.id, token_id=mine.id))
         else:
             await in_db(lambda: user_set_active(user=alice, active=False))
-        closed = await page.communicator.receive_output(10)
+        closed = await page.communicator.receive_output(PATIENCE)
     assert closed == {"type": "websocket.close", "code": consumers.CLOSE_SIGNED_OUT} | {
         key: value for key, value in closed.items() if key not in {"type", "code"}
     }
@@ -201,13 +202,13 @@ async def test_a_database_that_fails_for_a_moment_does_not_let_anybody_stay_for_
 
     monkeypatch.setattr(consumers, "still_welcome", asked)
     async with connected(alice) as page:
-        closed = await page.communicator.receive_output(10)
+        closed = await page.communicator.receive_output(PATIENCE)
     assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
     assert answers == []
 
 
 async def test_nobody_gets_in_without_a_user(runner: None) -> None:
     communicator = WebsocketCommunicator(consumers.ChatConsumer.as_asgi(), "/ws/chat/")
-    accepted, _ = await communicator.connect()
+    accepted, _ = await communicator.connect(PATIENCE)
     assert not accepted
     assert not registry().hub.feeds

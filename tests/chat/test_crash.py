@@ -1,7 +1,6 @@
 """A real server process dies at any point of a turn: nothing confirmed is lost, and the conversation goes on."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.chat.server import Server
 from tests.peers.anthropic_server import AnthropicServer, echo, reply, tool
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,6 @@ def server(tmp_path: Path, peer: AnthropicServer, prepared: Server) -> Iterator[
         yield server.start()
     finally:
         server.kill()
-
-
-def eventually(check: Callable[[], Any], seconds: float = 15) -> Any:
-    """What `check` gives once it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.1)
-    return found
 
 
 def state(server: Server) -> str:

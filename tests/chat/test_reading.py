@@ -8,6 +8,7 @@ from apps.accounts.models import User
 from apps.chat.models import Conversation
 from apps.chat.reading import one_view
 from apps.chat.services import conversation_create
+from tests.waiting import PATIENCE
 
 
 def rename_elsewhere(title: str) -> None:
@@ -23,7 +24,7 @@ def rename_elsewhere(title: str) -> None:
     done: list[str] = []
     thread = threading.Thread(target=write)
     thread.start()
-    thread.join(10)
+    thread.join(PATIENCE)
     assert done == [title]
 
 

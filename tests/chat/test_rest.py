@@ -15,6 +15,7 @@ from apps.core.database import in_db
 from tests.chat.client import Program, program_of
 from tests.chat.rows import conversation, messages, turn
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -77,9 +78,9 @@ async def test_a_client_that_leaves_does_not_end_the_turn(program: Program, mode
                 writing.set()
 
     reader = asyncio.ensure_future(read())
-    await asyncio.wait_for(writing.wait(), 10)
+    await asyncio.wait_for(writing.wait(), PATIENCE)
     reader.cancel()
-    await asyncio.wait([reader], timeout=10)
+    await asyncio.wait([reader], timeout=PATIENCE)
     assert reader.done()
     assert not registry().hub.feeds
     held.release.set()

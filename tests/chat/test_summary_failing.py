@@ -26,6 +26,7 @@ from tests.chat.client import connected
 from tests.chat.rows import conversation, turn
 from tests.chat.summaries import WORDS, asked, first_block, is_summary, say, serve, stored, summaries
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -221,19 +222,22 @@ async def test_a_summary_can_be_forgotten_and_is_made_anew_from_what_is_left(
     assert "<record>" not in material
 
 
+async def asked_or_idle(model: AnthropicServer) -> None:
+    """Until a summary is asked for, or what follows a turn has ended without one."""
+    idle = asyncio.ensure_future(registry().idle())
+    await until(lambda: summaries(model) or idle.done(), every=0.01)
+
+
 async def test_a_summary_of_messages_that_changed_meanwhile_is_thrown_away(
     alice: User, model: AnthropicServer
 ) -> None:
     held = reply("The user collects stamps.", hold_after=1)
     serve(model, held)
-    model.given = (held,)  # type: ignore[attr-defined]  # let go at the end, whatever happens
     place = await conversation(alice)
     async with connected(alice) as page:
         while not summaries(model):
             await say(page, place, *numbered(1), settle=False)
-            after = asyncio.ensure_future(registry().idle())
-            while not summaries(model) and not after.done():
-                await asyncio.sleep(0.01)
+            await asked_or_idle(model)
         changed = Message.objects.for_user(alice).filter(role=Role.USER).order_by("position")
         await in_db(lambda: Message.objects.unscoped().filter(id=changed[0].id).update(text="redacted"))
         held.release.set()

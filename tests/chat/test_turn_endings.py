@@ -8,12 +8,13 @@ import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.agent.sdk import PATIENCE
+from apps.agent import sdk
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.chat.runner.registry import registry
 from tests.chat.client import Frame, Socket, connected
 from tests.chat.rows import calls, conversation, messages, released, said, turn
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
+from tests.waiting import PATIENCE
 
 
 async def talk(page: Socket, user: User, text: str = "Hello") -> tuple[str, Frame, Frame]:
@@ -180,7 +181,7 @@ async def test_stop_while_tools_run_closes_their_calls(
         place = await conversation(alice)
         queued = await page.say("Go", conversation=place)
         await page.until("tool_start")
-        await asyncio.wait_for(slow_tool.wait(), 5)
+        await asyncio.wait_for(slow_tool.wait(), PATIENCE)
         await page.send("stop", conversation=place)
         end = await page.ended()
         await registry().idle()
@@ -224,7 +225,7 @@ async def test_a_short_retry_after_is_waited_for(alice: User, model: AnthropicSe
 
 
 async def test_a_long_retry_after_fails_with_the_time_to_wait(alice: User, model: AnthropicServer) -> None:
-    model.add(failure(429, "rate_limit_error", retry_after=str(int(PATIENCE) * 10)))
+    model.add(failure(429, "rate_limit_error", retry_after=str(int(sdk.PATIENCE) * 10)))
     async with connected(alice) as page:
         place, queued, end = await talk(page, alice)
     assert (end["type"], end["code"]) == ("error", "rate_limited")
@@ -329,7 +330,7 @@ def slow_tool(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
     async def wait(context: ToolContext, args: dict[str, object]) -> str:
         begun.set()
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
         raise ToolFailure("it was to be cancelled")
 
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -339,7 +340,7 @@ def slow_tool(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         input_schema=schema,
         handler=wait,
         tier=Tier.SIDE_EFFECTING,
-        timeout=90,
+        timeout=900,
     )
     monkeypatch.setitem(__import__("apps.agent.tools.registry", fromlist=["_tools"])._tools, "slow", slow)
     return begun

@@ -6,12 +6,13 @@ from datetime import timedelta
 import pytest
 
 from apps.core.background import Background
+from tests.waiting import PATIENCE
 
 
 def wake_and_wait(background: Background) -> None:
     background.wake()
     if background._thread is not None:
-        background._thread.join(10)
+        background._thread.join(PATIENCE)
 
 
 def test_it_works_once_at_a_time_and_again_when_woken() -> None:
@@ -20,7 +21,7 @@ def test_it_works_once_at_a_time_and_again_when_woken() -> None:
 
     def work() -> None:
         done.append(1)
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
 
     background = Background("some work", work)
     background.wake()
@@ -29,7 +30,7 @@ def test_it_works_once_at_a_time_and_again_when_woken() -> None:
     assert background._thread is first
     go_on.set()
     assert first is not None
-    first.join(10)
+    first.join(PATIENCE)
     wake_and_wait(background)
     assert len(done) == 2
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection, connections, transaction
 
 from apps.core.models import InstanceState
+from tests.waiting import PATIENCE
 
 WRITERS = 50
 ROUNDS = 4
@@ -24,6 +25,7 @@ from django.conf import settings
 from django.db import connections, transaction
 connections["default"].settings_dict["NAME"] = sys.argv[1]
 from apps.core.models import InstanceState
+from tests.waiting import PATIENCE
 for _ in range(int(sys.argv[2])):
     with transaction.atomic():
         row = InstanceState.objects.get(key="shared")
@@ -52,7 +54,7 @@ def test_fifty_writers_beside_another_process_lose_nothing_and_meet_no_lock() ->
     other = subprocess.Popen(command, cwd=Path(settings.BASE_DIR), stderr=subprocess.PIPE, text=True)
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(add_one, range(WRITERS)))
-    _, complaint = other.communicate(timeout=60)
+    _, complaint = other.communicate(timeout=PATIENCE)
     assert other.returncode == 0, complaint
     expected = WRITERS * ROUNDS + OTHER_PROCESS_ROUNDS
     assert InstanceState.objects.get(key="shared").value == {"count": expected}
@@ -70,7 +72,7 @@ def test_readers_go_on_while_somebody_writes() -> None:
 
     with transaction.atomic(), ThreadPoolExecutor(1) as pool:
         InstanceState.objects.filter(key="shared").update(value={"count": 2})
-        assert pool.submit(read).result(timeout=10) == {"count": 1}
+        assert pool.submit(read).result(timeout=PATIENCE) == {"count": 1}
 
 
 @pytest.mark.django_db

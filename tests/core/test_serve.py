@@ -6,8 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,22 +14,10 @@ import httpx
 import pytest
 from django.conf import settings
 
-PATIENCE = 120.0
+from tests.peers.ports import free_port
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.timeout(400)
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.1)
 
 
 def alive(pid: int) -> bool:
@@ -61,7 +48,7 @@ class Served:
             process = subprocess.Popen(
                 command, cwd=settings.BASE_DIR, env=environment, stdout=log, stderr=log
             )
-        wait_until(lambda: "Izzy is running" in self.log.read_text() or process.poll() is not None, "start")
+        eventually(lambda: "Izzy is running" in self.log.read_text() or process.poll() is not None)
         return process
 
     def again(self) -> None:
@@ -91,11 +78,11 @@ def served(tmp_path: Path) -> Iterator[Served]:
     server = Served(tmp_path)
     yield server
     server.process.terminate()
-    server.process.wait(30)
+    server.process.wait(PATIENCE)
 
 
 def test_it_comes_up_restarts_its_worker_and_stops_cleanly(served: Served) -> None:
-    wait_until(lambda: "/setup/#" in served.log.read_text(), "the set-up link")
+    eventually(lambda: "/setup/#" in served.log.read_text(), served.log.read_text)
     link = re.search(r"http://127\.0\.0\.1:\d+/setup/#\S{20,}", served.log.read_text())
     assert link, "no set-up link was printed"
     assert served.get("/healthz").json() == {"status": "ok"}
@@ -105,16 +92,14 @@ def test_it_comes_up_restarts_its_worker_and_stops_cleanly(served: Served) -> No
 
     children = served.children()
     assert set(children) == {"web", "worker"}
-    wait_until(lambda: served.get("/readyz").json()["checks"]["worker"], "the worker's heartbeat")
+    eventually(lambda: served.get("/readyz").json()["checks"]["worker"])
     os.kill(children["worker"], signal.SIGKILL)
-    wait_until(
-        lambda: served.children().get("worker", children["worker"]) != children["worker"], "a new worker"
-    )
+    eventually(lambda: served.children().get("worker", children["worker"]) != children["worker"])
     assert served.children()["web"] == children["web"]
 
     running = served.children()
     served.process.terminate()
-    assert served.process.wait(30) == 0
+    assert served.process.wait(PATIENCE) == 0
     assert not [name for name, pid in running.items() if alive(pid)]
 
 
@@ -123,7 +108,7 @@ def test_children_die_with_a_killed_supervisor_and_the_next_start_is_as_before(s
     first_key = (served.folder / "data" / "secret_key").read_text()
     served.process.kill()
     served.process.wait()
-    wait_until(lambda: not any(alive(pid) for pid in children.values()), "the children's end")
+    eventually(lambda: not any(alive(pid) for pid in children.values()))
     served.again()
     assert served.get("/healthz").status_code == 200
     assert (served.folder / "data" / "secret_key").read_text() == first_key

@@ -20,6 +20,7 @@ from apps.core.management.commands import serve
 from apps.core.management.commands.serve import update_database
 from apps.core.stale import stale_message, stale_tables
 from tests.site.test_documented import settings_read
+from tests.waiting import PATIENCE
 
 SECRET = "hunter2hunter2"
 
@@ -35,7 +36,7 @@ def manage(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=PATIENCE,
     )
 
 
@@ -124,6 +125,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_a_database_of_an_earlier_checkout_is_noticed_and_not_started_with() -> None:
     assert stale_tables() == []
+    assert check_database().ok
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE accounts_preferences DROP COLUMN build_continue")
         cursor.execute("ALTER TABLE core_instancestate ADD COLUMN hue INTEGER NULL")
@@ -144,6 +146,7 @@ def test_a_database_of_an_earlier_checkout_is_noticed_and_not_started_with() -> 
 
 @pytest.mark.django_db
 def test_a_database_of_a_newer_version_is_noticed() -> None:
+    assert check_database().ok
     MigrationRecorder(connection).record_applied("core", "9999_of_the_future")
     MigrationRecorder(connection).record_applied("an_app_that_was_given_up", "0001_initial")
     assert stale_message().count("migration") == 1

@@ -20,6 +20,7 @@ from apps.memory.models import CaptureLease, CaptureWindow, Memory
 from tests.memory.capturing import LINZ, add, notes, read, said, windows
 from tests.peers.anthropic_server import AnthropicServer, Reply
 from tests.peers.capture_model import CaptureModel
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,7 +65,7 @@ async def test_the_workers_thread_reads_what_is_due(alice: User, peer: Anthropic
     reader.wake()
     thread = reader._thread
     assert thread is not None
-    await sync_to_async(thread.join, thread_sensitive=False)(20)
+    await sync_to_async(thread.join, thread_sensitive=False)(PATIENCE)
     assert await notes(alice) == ["The user lives in Linz."]
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
@@ -138,7 +139,10 @@ async def test_the_day_of_what_was_said_and_todays_are_told(alice: User, peer: A
     model = peer.fallback = CaptureModel(LINZ)
     await captured(alice, said("I moved to Linz yesterday."))
     assert "(user, 2026-05-04 10:00, the user's own words)" in model.extractions[0]
-    assert f"{timezone.now():%Y}" in model.extractions[0].split("<passage>")[0]
+    assert (
+        f"{timezone.now().astimezone(ZoneInfo('Europe/Vienna')):%Y}"
+        in model.extractions[0].split("<passage>")[0]
+    )
 
 
 async def test_a_text_cannot_pass_for_another_segment(alice: User, peer: AnthropicServer) -> None:

@@ -4,18 +4,14 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.peers.ports import free_port
+from tests.waiting import PATIENCE, eventually
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +32,14 @@ def redis_on(port: int, folder: Path) -> Iterator[None]:
         pytest.skip("redis-server is not installed")
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     server = subprocess.Popen([program, *options, "--dir", str(folder)], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
     try:
+        eventually(lambda: _answers(port), lambda: "redis-server does not answer")
         yield
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(PATIENCE)
+
+
+def _answers(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

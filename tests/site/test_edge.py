@@ -15,6 +15,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from izzysite.asgi import application
 from izzysite.static_files import StaticFiles
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -250,10 +251,10 @@ async def http(
     for number, part in enumerate(body or [b""]):
         more = number + 1 < len(body)
         await communicator.send_input({"type": "http.request", "body": part, "more_body": more})
-    start = await communicator.receive_output(20)
+    start = await communicator.receive_output(PATIENCE)
     received, more_body = b"", True
     while more_body:
-        message = await communicator.receive_output(20)
+        message = await communicator.receive_output(PATIENCE)
         received += message.get("body", b"")
         more_body = message.get("more_body", False)
     return (

@@ -11,6 +11,8 @@ from types import ModuleType
 import pytest
 from django.conf import settings
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(settings.BASE_DIR)
 
 
@@ -99,7 +101,7 @@ def test_make_without_a_fitting_python_says_what_to_install(tmp_path: Path) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode != 0
     assert "Izzy needs Python 3.11 or newer" in done.stdout

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks._websocket import WebSocket
 from tests.peers.site import Site
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -37,7 +38,7 @@ async def test_a_tab_at_one_process_sees_the_turn_that_the_other_runs(site: Site
         answer = await asyncio.to_thread(post, client, "/api/v1/chat/", message)
     assert answer.status_code == 200
     while "response" not in seen:
-        frame = await asyncio.wait_for(tab.receive(), 60)
+        frame = await asyncio.wait_for(tab.receive(), PATIENCE)
         seen.append(json.loads(frame or "{}")["type"])
     assert seen[0] == "snapshot"
     assert {"turn_queued", "turn_started", "text_delta", "tool_start", "tool_result", "response"} <= set(seen)

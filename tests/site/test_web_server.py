@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks._websocket import WebSocket
 from tests.peers.site import Site
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -23,12 +24,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site.close()
 
 
-def exchange(site: Site, request: bytes) -> bytes:
-    """What the server answers to these bytes until it closes or falls silent."""
-    with closing(socket.create_connection(("127.0.0.1", site.port), timeout=20)) as connection:
+def exchange(site: Site, request: bytes, *, silence: float = PATIENCE) -> bytes:
+    """What the server answers to these bytes until it closes, or falls silent for so many seconds."""
+    with closing(socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE)) as connection:
         connection.sendall(request)
         received = b""
-        connection.settimeout(3)
+        connection.settimeout(silence)
         try:
             while part := connection.recv(65536):
                 received += part
@@ -54,7 +55,7 @@ def test_so_are_they_in_chunks_without_a_length(site: Site) -> None:
 
 
 def test_a_body_without_end_is_cut_off(site: Site) -> None:
-    with closing(socket.create_connection(("127.0.0.1", site.port), timeout=60)) as connection:
+    with closing(socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE)) as connection:
         connection.sendall(
             f"POST {NOTES} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
         )
@@ -83,7 +84,7 @@ def test_the_answer_to_head_has_no_body(site: Site) -> None:
     [b"GET", b"GET /\xff\xfe HTTP/1.1", b"GET / HTTP/9.9", b"\x00\x01\x02", b"GET http://[ HTTP/1.1"],
 )
 def test_what_is_no_request_harms_nobody(site: Site, request_line: bytes) -> None:
-    received = exchange(site, request_line + b"\r\nHost: 127.0.0.1\r\n\r\n")
+    received = exchange(site, request_line + b"\r\nHost: 127.0.0.1\r\n\r\n", silence=3)
     assert b" 500 " not in received.split(b"\r\n")[0]
     with site.client() as client:
         assert client.get("/healthz").status_code == 200

@@ -16,6 +16,7 @@ from apps.accounts.websocket import is_own_origin
 from apps.core.database import in_db
 from izzysite.asgi import application
 from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,8 +35,8 @@ def cookie_of(user: User) -> tuple[bytes, bytes]:
 
 async def connects(*headers: tuple[bytes, bytes], path: str = "/ws/chat/") -> bool:
     communicator = WebsocketCommunicator(application, path, headers=[HOST, *headers])
-    connected, _ = await communicator.connect(timeout=20)
-    await communicator.disconnect()
+    connected, _ = await communicator.connect(timeout=PATIENCE)
+    await communicator.disconnect(timeout=PATIENCE)
     return bool(connected)
 
 
@@ -131,22 +132,22 @@ async def test_bob_gets_errors_and_nothing_of_alices_through_the_socket(alice: U
     before = await in_db(rows_of, alice)
     cookie = await sync_to_async(cookie_of)(bob)
     communicator = WebsocketCommunicator(application, "/ws/chat/", headers=[HOST, OWN, cookie])
-    assert (await communicator.connect(timeout=20))[0]
+    assert (await communicator.connect(timeout=PATIENCE))[0]
     for frame in frames(hers):
         await communicator.send_json_to(frame)
-        answer = await communicator.receive_json_from(timeout=20)
+        answer = await communicator.receive_json_from(timeout=PATIENCE)
         assert (answer["type"], answer["code"]) == ("error", "not_found"), (frame, answer)
         assert MARK not in json.dumps(answer)
     await communicator.send_json_to({"type": "ping"})
-    assert (await communicator.receive_json_from(timeout=20))["type"] == "pong"
-    await communicator.disconnect()
+    assert (await communicator.receive_json_from(timeout=PATIENCE))["type"] == "pong"
+    await communicator.disconnect(timeout=PATIENCE)
     assert await in_db(rows_of, alice) == before
 
 
 async def test_malformed_frames_are_errors_and_the_socket_stays_open(alice: User) -> None:
     cookie = await sync_to_async(cookie_of)(alice)
     communicator = WebsocketCommunicator(application, "/ws/chat/", headers=[HOST, OWN, cookie])
-    assert (await communicator.connect(timeout=20))[0]
+    assert (await communicator.connect(timeout=PATIENCE))[0]
     texts = [
         " ",
         "{",
@@ -170,11 +171,11 @@ async def test_malformed_frames_are_errors_and_the_socket_stays_open(alice: User
     ]
     for text in texts:
         await communicator.send_to(text_data=text)
-        answer = await communicator.receive_json_from(timeout=20)
+        answer = await communicator.receive_json_from(timeout=PATIENCE)
         assert answer["type"] == "error", text
         assert {"code", "message"} <= set(answer)
     await communicator.send_to(bytes_data=b"\xff\x00")
-    assert (await communicator.receive_json_from(timeout=20))["type"] == "error"
+    assert (await communicator.receive_json_from(timeout=PATIENCE))["type"] == "error"
     await communicator.send_json_to({"type": "ping"})
-    assert (await communicator.receive_json_from(timeout=20))["type"] == "pong"
-    await communicator.disconnect()
+    assert (await communicator.receive_json_from(timeout=PATIENCE))["type"] == "pong"
+    await communicator.disconnect(timeout=PATIENCE)
