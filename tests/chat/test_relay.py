@@ -1,7 +1,7 @@
 """Two web processes with Redis between them: what runs in one is seen in the other as it happens."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,8 +9,10 @@ from uuid import uuid4
 import pytest
 from channels.layers import get_channel_layer
 from pytest_django import Settings
+from redis.asyncio import Redis
 
 from apps.accounts.models import User
+from apps.builder import nudges
 from apps.chat.live import hub, relay
 from apps.chat.runner import registry as runner
 from apps.chat.runner.registry import registry
@@ -19,7 +21,9 @@ from apps.core.database import in_db
 from tests.chat.client import connected
 from tests.chat.rows import conversation, turn
 from tests.peers.anthropic_server import AnthropicServer, reply
-from tests.peers.redis_server import free_port, redis_on
+from tests.peers.ports import free_port
+from tests.peers.redis_server import redis_on
+from tests.waiting import PATIENCE, until
 
 
 def through(settings: Settings, url: str) -> None:
@@ -29,6 +33,13 @@ def through(settings: Settings, url: str) -> None:
             "CONFIG": {"hosts": [url], "prefix": "izzy-test"},
         }
     }
+
+
+@pytest.fixture(autouse=True)
+def _over() -> Iterator[None]:
+    """The exchange of nudges would go on looking for a Redis that is gone."""
+    yield
+    nudges.close()
 
 
 @pytest.fixture
@@ -54,8 +65,19 @@ def elsewhere(
     asyncio.run(run())
 
 
+async def listened_to(url: str, group: str) -> None:
+    """Until somebody hears what is sent to the group: Redis keeps nothing for who comes later."""
+    async with Redis.from_url(url) as store:
+
+        async def is_heard() -> bool:
+            ((_, listeners),) = await store.pubsub_numsub(f"izzy-test__group__{group}")
+            return bool(listeners)
+
+        await until(is_heard)
+
+
 async def test_text_reaches_a_page_of_another_process_as_it_comes(
-    alice: User, model: AnthropicServer, redis: None, monkeypatch: pytest.MonkeyPatch
+    alice: User, model: AnthropicServer, redis: None, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = reply("One two three four", hold_after=5)
     model.add(held)
@@ -70,7 +92,7 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
         async def work() -> None:
             async with connected(alice) as page:
                 await page.snapshot(place)
-                await asyncio.sleep(0.3)
+                await listened_to(redis_url, f"chat.{place}")
                 loop.call_soon_threadsafe(began.set)
                 queued = await page.until("turn_queued")
                 while page.text(queued["turn"]) != "One two three ":
@@ -84,10 +106,10 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
         return seen
 
     watching = asyncio.ensure_future(asyncio.to_thread(watch))
-    await asyncio.wait_for(began.wait(), 10)
+    await asyncio.wait_for(began.wait(), PATIENCE)
     async with connected(alice) as page:
         await page.say("Count", conversation=place)
-        await asyncio.wait_for(go_on.wait(), 10)
+        await asyncio.wait_for(go_on.wait(), PATIENCE)
         held.release.set()
         await page.ended()
         await registry().idle()
@@ -95,7 +117,7 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
 
 
 async def test_a_stop_from_another_process_is_heard_at_once(
-    alice: User, model: AnthropicServer, redis: None, monkeypatch: pytest.MonkeyPatch
+    alice: User, model: AnthropicServer, redis: None, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = reply("One two three four", hold_after=5)
     model.add(held)
@@ -107,14 +129,18 @@ async def test_a_stop_from_another_process_is_heard_at_once(
             await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
             conversation_id = (await turn(queued["turn"])).conversation_id
             await registry().kick(conversation_id)
-            await asyncio.sleep(0.3)
+            await until(is_stopped)
             await registry().close()
 
         elsewhere("another-process", monkeypatch, work)
 
+    async def is_stopped() -> bool:
+        return (await turn(queued["turn"])).state == "stopped"
+
     async with connected(alice) as page:
         queued = await page.say("Count", conversation=place)
         await page.until("text_delta")
+        await listened_to(redis_url, relay.NUDGES)
         await asyncio.to_thread(stop)
         end = await page.ended()
         held.release.set()
