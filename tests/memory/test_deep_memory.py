@@ -27,6 +27,7 @@ from apps.memory.tools.answers import UNTRUSTED_HINT
 from apps.memory.tools.service import NoteTools
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -190,9 +191,10 @@ async def test_a_search_that_hangs_does_not_hold_up_the_others(
 
     def slow(user_id: Any, angle: Any) -> Any:
         if "eat" in angle.words:
-            release.wait(10)
+            release.wait(PATIENCE)
         return searched(user_id, angle)
 
+    await ask(alice, EAT)  # with all that a first search loads
     monkeypatch.setattr(asking, "angle_search", slow)
     monkeypatch.setattr(asking, "SEARCH_SECONDS", 3.0)
     try:
