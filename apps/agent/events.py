@@ -87,13 +87,15 @@ class ToolResult:
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested:
     """A tool call waits for the user's yes or no. `permission` is what a yes allows beyond this call, if anything:
-    `{capability, version, hosts, secrets, …}`."""
+    `{capability, version, hosts, secrets, …}`; `reason` a sentence that says why it is asked for, where that is not what
+    the user has set."""
 
     type: ClassVar[str] = "approval_requested"
     id: str
     name: str
     input: dict[str, Any]
     permission: dict[str, Any] | None = field(default=None, metadata=WHERE_SET)
+    reason: str | None = field(default=None, metadata=WHERE_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class Html:
 class Response:
     """The turn is over, or waits for the user when `pending_question` or `pending_approval` is set.
 
-    `pending_question` is `{id, text}`, `pending_approval` is `{id, name, input, permission?}`; where several calls wait, these
+    `pending_question` is `{id, text}`, `pending_approval` is `{id, name, input, permission?, reason?}`; where several calls wait, these
     are the first ones (each had its own event). `tool_calls` are `{id, name, input, result, is_error,
     duration_ms}`. `usage` is `{input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
     calls}` of the whole turn. `notice` is empty or `{code, message}`: the answer is there, but was cut short.

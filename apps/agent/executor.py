@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
 from apps.agent.selectors import conversation_untrusted
-from apps.agent.tools.base import Approval, Emit, Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import Approval, Asking, Emit, Tier, Tool, ToolContext, ToolFailure, ToolOutput
 from apps.agent.tools.registry import find_tool
 from apps.core.database import in_db
 from apps.core.errors import IzzyError
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 CRASHED = "tool_crashed"
 SAID_CHARS = 500
+REASON_CHARS = 400
+MAY_BE_BEHIND = "Izzy has read here what others wrote, and that may be behind this."
 
 APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
 
@@ -122,25 +124,33 @@ class ToolExecutor:
         build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
         return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
 
-    async def asks(self, tool: Tool, arguments: dict[str, Any]) -> bool:
-        """Whether this call needs the user's yes: by their settings, or since others' words may be behind it."""
-        approval = self.approval(tool)
-        if approval != "allow" or tool.asks_when_untrusted is None or tool.name in self.approvals:
-            return approval == "ask"
-        if self.conversation_id is None or not tool.asks_when_untrusted(arguments):
-            return False
-        return await in_db(self._asks_here, tool, arguments, self.conversation_id)
+    async def why_asked(self, tool: Tool, arguments: dict[str, Any]) -> str | None:
+        """Why this call waits for the user's yes: "" where their settings say so, a sentence for the card where others'
+        words may be behind it. None where it runs unasked."""
+        if self.approval(tool) == "ask":
+            return ""
+        allowed = tool.name in self.approvals or tool.set_with in self.approvals
+        if allowed or self.conversation_id is None or tool.asks_when_untrusted is None:
+            return None
+        if not tool.asks_when_untrusted(arguments):
+            return None
+        return await in_db(self._suspicion, tool, arguments, self.conversation_id)
 
-    def _asks_here(self, tool: Tool, arguments: dict[str, Any], conversation_id: UUID) -> bool:
-        """Whether others' words lie before the model, and may be behind this call."""
-        if self.before is None:
-            said: Sequence[str] = ()
-            untrusted = conversation_untrusted(user_id=self.user_id, conversation_id=conversation_id)
-        else:
-            said, untrusted = self.before.said(), self.before.is_untrusted
-        if not untrusted:
-            return False
-        return tool.named is None or not tool.named(self.user_id, conversation_id, said, arguments)
+    def _suspicion(self, tool: Tool, arguments: dict[str, Any], conversation_id: UUID) -> str | None:
+        """What to say where others' words lie before the model and may be behind this call."""
+        before = self.before or _ResultsAlone(self.user_id, conversation_id)
+        if not before.is_untrusted:
+            return None
+        if tool.reason is None:
+            return MAY_BE_BEHIND
+        asking = Asking(
+            user_id=self.user_id,
+            conversation_id=conversation_id,
+            arguments=arguments,
+            said=before.said,
+            own=before.own,
+        )
+        return self.scrubber.text(tool.reason(asking))[:REASON_CHARS] or None
 
     async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """What the user must allow before this call may run, beyond the tool itself; {} for nothing."""
@@ -168,6 +178,23 @@ class ToolExecutor:
         where = self.scrubber.text("".join(traceback.format_exception(error)))
         logger.error("tool %s failed: %s", tool.name, where)
         return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
+
+
+@dataclass(frozen=True, slots=True)
+class _ResultsAlone:
+    """A conversation of which nothing is known but what its tools gave: see `Before`."""
+
+    user_id: UUID
+    conversation_id: UUID
+
+    def said(self) -> tuple[str, ...]:
+        return ()
+
+    own = said
+
+    @property
+    def is_untrusted(self) -> bool:
+        return conversation_untrusted(user_id=self.user_id, conversation_id=self.conversation_id)
 
 
 def _has_others_words(output: Any, quoted: bool) -> bool:

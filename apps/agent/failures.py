@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from apps.agent.client import ModelError
-from apps.agent.scrub import Scrubber
 
 STATUS_OF_TYPE = {
     "invalid_request_error": 400,
@@ -49,7 +48,7 @@ KNOWN = {
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed call as the SDK saw it. `type` is the error type in the body and beats the status (an error inside
-    a stream comes with status 200); `said` is the endpoint's own message; `retry_after` is in seconds."""
+    a stream comes with status 200); `said` is the endpoint's own message, without keys; `retry_after` is in seconds."""
 
     status: int
     type: str
@@ -62,7 +61,7 @@ class Failure:
 def status_error(failure: Failure) -> ModelError:
     """The error for an HTTP status or for an error event inside the stream."""
     status = STATUS_OF_TYPE.get(failure.type, failure.status)
-    said = Scrubber().text(failure.said)[:SAID_CHARS]
+    said = failure.said[:SAID_CHARS]
     if status == 429:
         return _rate_limited(failure)
     if status in (400, 422) and any(words in said.lower() for words in TOO_LONG):

@@ -21,6 +21,9 @@ class Before(Protocol):
     def said(self) -> Callable[[], Sequence[str]]:
         """The user's messages in the conversation."""
 
+    def own(self) -> Sequence[str]:
+        """Those messages without what they quote of others."""
+
     @property
     def is_untrusted(self) -> bool:
         """Whether others' words are among it: of a tool, quoted by the user, or in a note that was brought up."""

@@ -24,12 +24,14 @@ class TurnTaken(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """One call of the round: the model's block, its row, and how it ended (None while it is open)."""
+    """One call of the round: the model's block, its row, and how it ended (None while it is open). `reason` is what the
+    card says about why it waits, if anything."""
 
     block: dict[str, Any]
     row: ToolCall
     tool: Tool | None
     outcome: Outcome | None = None
+    reason: str = ""
 
     @property
     def id(self) -> str:
@@ -140,8 +142,11 @@ class Round:
         if tool.waits_for != WaitsFor.NOTHING:
             return tool.waits_for
         call.row.permission = await self.executor.permission(tool, call.block["input"])
-        asks = bool(call.row.permission) or await self.executor.asks(tool, call.block["input"])
-        return WaitsFor.APPROVAL if asks else WaitsFor.NOTHING
+        if call.row.permission:
+            return WaitsFor.APPROVAL
+        reason = await self.executor.why_asked(tool, call.block["input"])
+        call.reason = reason or ""
+        return WaitsFor.NOTHING if reason is None else WaitsFor.APPROVAL
 
     async def _wait(self, call: Call, waits_for: WaitsFor) -> None:
         user_id = self.executor.user_id
@@ -153,7 +158,9 @@ class Round:
             waits_for=waits_for,
             permission=permission,
         )
-        asked: Waiting = ApprovalRequested(call.id, call.row.name, call.row.input, permission or None)
+        asked: Waiting = ApprovalRequested(
+            call.id, call.row.name, call.row.input, permission or None, call.reason or None
+        )
         if waits_for == WaitsFor.ANSWER:
             asked = Question(call.id, str(call.row.input.get("question", "")))
         self.waiting.append(asked)

@@ -23,6 +23,7 @@ from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelRespons
 from apps.agent.endpoint import Endpoint, current_endpoint
 from apps.agent.ledger import CallRecord, modelcall_record
 from apps.agent.pricing import priced
+from apps.agent.scrub import Scrubber
 from apps.agent.server_blocks import sendable
 from apps.agent.tools.registry import typed_definitions
 from apps.agent.web.choice import own_tools
@@ -165,7 +166,7 @@ class _Call:
         return failures.Failure(
             status=error.status_code,
             type=str(error.type or ""),
-            said=_said(error),
+            said=Scrubber([self.endpoint.api_key]).text(_said(error)),
             model=self.request.model,
             server=self.endpoint.server,
             retry_after=_retry_after(error.response),

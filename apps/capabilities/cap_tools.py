@@ -4,9 +4,10 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput
 from apps.core.errors import NotFound
 
+from .carrying import always, reason_to_ask
 from .models import Capability, Status
 from .names import NAME, PREFIX
 from .selectors import capability_get
@@ -53,6 +54,8 @@ def named_tool(
         timeout=CALL_SECONDS,
         untrusted=True,
         set_with=EXECUTE,
+        asks_when_untrusted=always,
+        reason=partial(_reason, name),
         permission=partial(permission_needed, name),
     )
 
@@ -80,6 +83,10 @@ def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict
         "hosts": version.hosts,
         "secrets": version.secrets,
     }
+
+
+def _reason(name: str, asking: Asking) -> str:
+    return reason_to_ask(name, asking.arguments, asking)
 
 
 async def _run(name: str, context: ToolContext, args: dict[str, Any]) -> ToolOutput:

@@ -36,7 +36,7 @@ def clean_schema(value: object, *, field: str = "input_schema") -> dict[str, Any
 
     if problem := schema_problem(value):
         raise _wrong(f"is no valid schema: {problem}", field)
-    for node in _nodes(value):
+    for node in nodes_of(value):
         _check_node(node, field)
     _check_references(value, field)
     return value
@@ -55,7 +55,7 @@ def input_error(schema: dict[str, Any], value: Any) -> str:
         return f"The input is nested more than {MAX_INPUT_DEPTH} levels deep."
     if len(canonical_json(value)) > MAX_INPUT_CHARS:
         return f"The input has more than {MAX_INPUT_CHARS:,} characters."
-    if any(len(name) > MATCHED_CHARS for node in _nodes(value) for name in node):
+    if any(len(name) > MATCHED_CHARS for node in nodes_of(value) for name in node):
         return f"A name in the input has more than {MATCHED_CHARS} characters."
     from .validation import value_problem
 
@@ -94,7 +94,8 @@ def _check_top(schema: dict[str, Any], field: str) -> None:
             )
 
 
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a JSON value, itself included; without recursion."""
     pending = [schema]
     while pending:
         item = pending.pop()

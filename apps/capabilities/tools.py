@@ -4,9 +4,10 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.protocols import CatalogTools
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput
 
 from .cap_tools import CALL_SECONDS, permission_needed, run_in_catalog
+from .carrying import always, reason_to_ask
 from .models import MAX_NAME_CHARS, Status
 from .names import PREFIX
 
@@ -52,6 +53,11 @@ def plain_name(name: str) -> str:
 
 def _permission(user_id: UUID, args: dict[str, Any]) -> dict[str, Any] | None:
     return permission_needed(plain_name(str(args.get("name", ""))), user_id, args)
+
+
+def _reason(asking: Asking) -> str:
+    name, args = asking.arguments["name"], asking.arguments.get("input", {})
+    return reason_to_ask(plain_name(name), args, asking)
 
 
 def _schema(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +137,8 @@ CAPABILITY_TOOLS = (
         timeout=CALL_SECONDS,
         toolset=TOOLSET,
         untrusted=True,
+        asks_when_untrusted=always,
+        reason=_reason,
         permission=_permission,
     ),
 )

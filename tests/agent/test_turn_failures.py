@@ -82,6 +82,15 @@ async def test_a_failed_answer_ends_in_one_error_and_stores_no_message(
     assert len(peer.messages) == 1
 
 
+async def test_a_server_that_repeats_the_key_tells_it_to_no_user(alice: User, peer: AnthropicServer) -> None:
+    peer.add(failure(400, "invalid_request_error", "no such key: key-of-the-tests"))
+    turn = Turn(alice)
+    await turn.run()
+    last = turn.events[-1]
+    assert isinstance(last, TurnFailed)
+    assert last.message.endswith("no such key: [secret removed]")
+
+
 async def test_what_was_produced_before_a_cut_can_be_kept(alice: User, peer: AnthropicServer) -> None:
     peer.add(reply("Half an answer", cut_after=4))
     turn = Turn(alice)

@@ -71,6 +71,20 @@ class ToolContext:
     permission: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A call before which others' words were read in its conversation: may it run without the user's yes?
+
+    `said` gives the user's messages there, `own` the same without what they quote. Synchronous.
+    """
+
+    user_id: UUID
+    conversation_id: UUID
+    arguments: dict[str, Any]
+    said: Callable[[], Sequence[str]]
+    own: Callable[[], Sequence[str]]
+
+
 Handler: TypeAlias = Callable[
     [ToolContext, dict[str, Any]], Awaitable[ToolOutput | str | dict[str, Any] | list[Any]]
 ]
@@ -85,9 +99,8 @@ class Tool:
     holds. `untrusted` marks results that quote other people's text (pages, files): the
     model is told not to follow instructions in them, and what it writes to memory afterwards waits for the user's
     review. `asks_when_untrusted` names the calls, by their input, that wait for the user's yes once such a result
-    was read in the conversation, unless the user always allows the tool. `named` (synchronous, given user, conversation,
-    the user's messages in it and the input) excepts such a call again, where what it names was named by others and can
-    carry nothing out. `permission` (synchronous, given the user's id and
+    was read in the conversation, unless the user always allows the tool. `reason` (synchronous) says in a sentence why
+    such a call waits; "" excepts it again, where it can carry nothing out. `permission` (synchronous, given the user's id and
     the input) says what the user must allow before this very call may run, however the tool itself is set; None for
     nothing. The card shows it, and the handler finds it in its context after the yes. `waits_for` is `ANSWER` for a tool whose result is what the
     user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
@@ -109,7 +122,7 @@ class Tool:
     set_with: str = ""
     untrusted: bool = False
     asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
-    named: Callable[[UUID, UUID, Sequence[str], dict[str, Any]], bool] | None = None
+    reason: Callable[[Asking], str] | None = None
     permission: Callable[[UUID, dict[str, Any]], dict[str, Any] | None] | None = None
     waits_for: WaitsFor = WaitsFor.NOTHING
     shown_schema: dict[str, Any] | None = None

@@ -33,9 +33,15 @@ def is_named(user_id: UUID, conversation_id: UUID, said: Sequence[str], argument
     end = r"(?![\w-]|\.\w)" if url.raw_path in (b"/", b"") else f"/?{_GOES_ON}"
     canonical = url.netloc.decode() + url.raw_path.decode()
     as_given = str(arguments["url"]).strip().partition("#")[0].rpartition("://")[2]
-    places = "|".join(re.escape(place.rstrip("/")) for place in {canonical, as_given})
-    pattern = re.compile(rf"(?<![\w.@-])(?:{places}){end}", re.IGNORECASE)
+    places = "|".join(_spelling(place.rstrip("/")) for place in {canonical, as_given})
+    pattern = re.compile(rf"(?<![\w.@-])(?:{places}){end}")
     return any(pattern.search(text) for text in [*said, *_read(user_id, conversation_id)])
+
+
+def _spelling(place: str) -> str:
+    """Of a host the case tells nothing; in the rest of an address it could spell something out."""
+    host, slash, path = place.partition("/")
+    return f"(?i:{re.escape(host)}){slash}{re.escape(path)}"
 
 
 def _read(user_id: UUID, conversation_id: UUID) -> Iterator[str]:

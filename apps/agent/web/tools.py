@@ -1,12 +1,15 @@
 """The tools of the web, as the model sees them. What they do is loaded at first use: HTTP takes a while to import."""
 
 import importlib
-from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
-from apps.agent.tools.base import Tier, Tool, ToolContext
+from apps.agent.tools.base import Asking, Tier, Tool, ToolContext
 from apps.agent.web.limits import MAX_SEARCHES, MAX_URL_CHARS, PART_CHARS
+
+COMPOSED = (
+    "Izzy has read here what others wrote, and put this address together itself: whoever it belongs to would learn what "
+    "stands in it."
+)
 
 
 def warm_up() -> None:
@@ -20,11 +23,12 @@ def always(arguments: dict[str, Any]) -> bool:
     return True
 
 
-def is_named(user_id: UUID, conversation_id: UUID, said: Sequence[str], arguments: dict[str, Any]) -> bool:
-    """See `named.is_named`."""
+def reason_to_ask(asking: Asking) -> str:
+    """Why an address is shown to the user first: nobody but the model has named it. See `named.is_named`."""
     from apps.agent.web import named
 
-    return named.is_named(user_id, conversation_id, said, arguments)
+    known = named.is_named(asking.user_id, asking.conversation_id, asking.said(), asking.arguments)
+    return "" if known else COMPOSED
 
 
 async def open_page(context: ToolContext, args: dict[str, Any]) -> str:
@@ -64,7 +68,7 @@ OPEN_PAGE = Tool(
     toolset="web",
     untrusted=True,
     asks_when_untrusted=always,
-    named=is_named,
+    reason=reason_to_ask,
 )
 
 WEB_SEARCH = Tool(

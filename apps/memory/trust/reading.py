@@ -39,6 +39,10 @@ class Reading:
             return True
         return self.shown_untrusted() or any(map(quotes_others, self.said()))
 
+    def own(self) -> list[str]:
+        """The user's messages without what they quote of others."""
+        return [own_words(text) for text in self.said()]
+
     def trust_of(self, content: str, *known: str) -> Trust:
         """The trust of a text that the model writes now.
 
@@ -47,5 +51,4 @@ class Reading:
         """
         if not self.is_untrusted:
             return Trust.ASSISTANT
-        spoken = [*map(own_words, self.said()), *known]
-        return Trust.ASSISTANT if grounded(content, spoken) else Trust.UNTRUSTED
+        return Trust.ASSISTANT if grounded(content, [*self.own(), *known]) else Trust.UNTRUSTED
