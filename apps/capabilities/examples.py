@@ -7,8 +7,9 @@ from uuid import UUID
 from apps.core.database import in_db
 from apps.core.errors import IzzyError, NotFound, Unavailable
 
-from .execution import capability_execute
-from .models import Capability, Execution, Trigger
+from .execution import capability_execute, runnable_version
+from .models import CapabilityVersion, Execution, Trigger
+from .refusals import CapabilityRefused
 from .selectors import capability_get
 from .services.runs import Place
 from .services.testing import version_tested
@@ -31,46 +32,48 @@ class Tested:
 
 
 async def capability_retest(*, user_id: UUID, name: str) -> Tested:
-    """Runs every stored example of the current version, each in a fresh sandbox, and notes on it what came of them.
+    """Runs every stored example of the version that is current now, each in a fresh sandbox, and notes on it what came of
+    them, whatever becomes current meanwhile.
 
-    Raises NotFound, and Unavailable where there is no sandbox: then nothing is noted, nor where the user has yet to approve
-    the version. A refusal to run (disabled, not approved, tampered, …) counts as a failure.
+    Raises NotFound, and Unavailable where there is no sandbox: then nothing is noted. One that may not run (disabled, not
+    approved, …) fails without being tried, and nothing is noted either: it is not the version's fault.
     """
     capability = await in_db(capability_get, user_id, name)
     version = capability.current
-    if version is None:
-        return Tested(name=capability.name, version=0, tried=0, failures=())
-    failures = await failures_of(capability, version.examples)
-    if version.is_approved:
-        await in_db(partial(version_tested, user_id=user_id, version_id=version.pk, failures=failures))
+    if version is None or not version.examples:
+        return Tested(name=capability.name, version=version.number if version else 0, tried=0, failures=())
+    try:
+        runnable_version(capability)
+    except CapabilityRefused as error:
+        return Tested(name=capability.name, version=version.number, tried=0, failures=(error.message,))
+    failures = tuple(await failures_of(capability.name, version))
+    await in_db(partial(version_tested, user_id=user_id, version_id=version.pk, failures=list(failures)))
     return Tested(
-        name=capability.name, version=version.number, tried=len(version.examples), failures=tuple(failures)
+        name=capability.name, version=version.number, tried=len(version.examples), failures=failures
     )
 
 
-async def failures_of(
-    capability: Capability, examples: list[dict[str, object]], *, number: int | None = None
-) -> list[str]:
-    """A sentence for each example that does not give what it should, of the current version or of another. Raises
-    NotFound, Unavailable."""
+async def failures_of(name: str, version: CapabilityVersion) -> list[str]:
+    """A sentence for each example that does not give what it should; a refusal to run (tampered, a missing secret) counts as
+    one. Raises NotFound, Unavailable."""
     failures: list[str] = []
-    for place, example in enumerate(examples, 1):
-        problem = await _try(capability, example, number)
+    for place, example in enumerate(version.examples, 1):
+        problem = await _try(name, version, example)
         if problem:
             failures.append(f"Example {place}: {problem}")
     return failures
 
 
-async def _try(capability: Capability, example: dict[str, object], number: int | None) -> str:
+async def _try(name: str, version: CapabilityVersion, example: dict[str, object]) -> str:
     """What went wrong with one example, "" for nothing."""
     args = example["input"]
     try:
         execution = await capability_execute(
-            user_id=capability.user_id,
-            name=capability.name,
+            user_id=version.user_id,
+            name=name,
             args=args if isinstance(args, dict) else {},
             place=Place(trigger=Trigger.RETEST),
-            number=number,
+            number=version.number,
         )
     except (NotFound, Unavailable):
         raise

@@ -30,8 +30,7 @@ async def version_prove(version: CapabilityVersion) -> list[str]:
 
     Raises Unavailable where there is no sandbox: nothing is noted, and it is tried again later.
     """
-    capability = version.capability
-    failures = await failures_of(capability, version.examples, number=version.number)
+    failures = await failures_of(version.capability.name, version)
     await in_db(partial(version_tested, user_id=version.user_id, version_id=version.pk, failures=failures))
     return failures
 

@@ -149,13 +149,14 @@ def told_description(capability: Capability) -> str:
 
 def entry_json(capability: Capability) -> dict[str, Any]:
     """What the model is told of one capability."""
+    unseen = is_unseen(capability)
     return {
         "id": str(capability.pk),
         "name": capability.name,
-        "description": UNSEEN if is_unseen(capability) else capability.description,
+        "description": UNSEEN if unseen else capability.description,
         "status": capability.status,
         "approved": bool(capability.current and capability.current.is_approved),
-        "input_schema": capability.input_schema,
+        "input_schema": {} if unseen else capability.input_schema,
     }
 
 

@@ -16,17 +16,18 @@ def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> N
     """Notes what the examples of a version gave. One that had waited for this beside the current version takes its place
     where all passed; where one failed it stays aside, and the page says so. Nothing where the version is gone."""
     rows = CapabilityVersion.objects.for_user(user_id)
-    version = rows.filter(pk=version_id).first()
-    if version is None:
+    found = rows.filter(pk=version_id).first()
+    if found is None:
         return
+    capability = capability_locked(
+        user_id, found.capability_id
+    )  # another test of it may end at the same time
+    version = rows.get(pk=version_id)
     first = version.is_unproven
-    rows.filter(pk=version_id).update(
-        tested_at=timezone.now() if version.examples else None, test_failures=failures
-    )
+    version.tested_at, version.test_failures = (timezone.now() if version.examples else None), failures
+    version.save(update_fields=["tested_at", "test_failures"])
     if not first:
         return
-    capability = capability_locked(user_id, version.capability_id)
-    version.refresh_from_db(from_queryset=rows)
     if not failures and version.pk != capability.current_id and _is_newest(version):
         make_current(capability, version)
         capability_save(capability, Status(capability.status), capability.status_reason)

@@ -73,8 +73,10 @@ def retest(request: SignedInRequest, capability: str) -> HttpResponse:
     except Unavailable as error:
         messages.error(request, error.message)
     else:
-        if tested.ok:
+        if tested.ok and tested.tried:
             messages.success(request, f"All {tested.tried} examples pass.")
+        elif tested.ok:
+            messages.info(request, "It has no examples that could be repeated.")
         for failure in tested.failures[:5]:
             messages.error(request, failure)
     return redirect("capabilities:overview", capability=tool.name)

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
@@ -16,6 +17,7 @@ from .shared import own
 
 
 @never_cache
+@sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def secrets(request: SignedInRequest) -> HttpResponse:
     """Their names and who asks for them; a POST keeps one."""

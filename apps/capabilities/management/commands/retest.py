@@ -32,7 +32,7 @@ class Command(BaseCommand):
         for row in rows:
             tested = self._tested(row)
             failed += not tested.ok
-            untested += not tested.tried
+            untested += tested.ok and not tested.tried
             self._report(row, tested)
         done = len(rows) - failed - untested
         self.stdout.write(f"{done} pass, {failed} fail, {untested} have no examples.")
@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
     def _report(self, row: Capability, tested: Tested) -> None:
         word = self.style.SUCCESS("ok") if tested.ok else self.style.ERROR("FAILED")
-        if not tested.tried:
+        if tested.ok and not tested.tried:
             word = "no examples"
         self.stdout.write(
             f"{row.user.username}/{row.name} v{tested.version}: {word} ({tested.tried} examples)"
