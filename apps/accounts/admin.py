@@ -3,22 +3,33 @@
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from apps.accounts.models import APIToken, Preferences, Secret, SignInAttempt, User
-from apps.accounts.services import user_delete
+from apps.accounts.services import tokens_revoke, user_delete
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 
 admin.site.unregister(Group)
+
+
+class ResetPasswordForm(AdminPasswordChangeForm):
+    """As on the page of users: API tokens end with the password."""
+
+    @transaction.atomic
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)
+        tokens_revoke(user_id=user.pk)
+        return user
 
 
 @admin.register(User)
 class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg]  # generic only for the type checker
     form = UserChangeForm
     add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = ResetPasswordForm
     list_display = ("username", "is_active", "is_superuser", "last_login", "date_joined")
     list_filter = ("is_active", "is_superuser")
     search_fields = ("username", "email")

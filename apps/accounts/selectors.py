@@ -4,6 +4,7 @@ import hashlib
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.accounts.models import APIToken, Preferences, User
@@ -30,6 +31,11 @@ def user_time_zone(user_id: UUID) -> ZoneInfo:
 
 def any_user_exists() -> bool:
     return User.objects.exists()
+
+
+def tokens_kept(user_id: UUID) -> QuerySet[APIToken]:
+    """The user's tokens that were not revoked, newest first; expired ones too."""
+    return APIToken.objects.for_user(user_id).filter(revoked_at=None)
 
 
 def token_digest(secret: str) -> str:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from apps.accounts.choices import time_zones
 from apps.accounts.models import APIToken, Preferences, Scope, User
-from apps.accounts.selectors import preferences_for, token_digest
+from apps.accounts.selectors import preferences_for, token_digest, tokens_kept
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.registries import purgers
 from apps.core.text import clean_text
@@ -48,10 +48,12 @@ def user_create(*, username: str, password: str, superuser: bool = False, time_z
 
 
 @transaction.atomic
-def user_set_password(*, user: User, password: str) -> None:
-    """Set a new password, which signs out every other session. Raises InvalidInput where it is weak."""
+def user_set_password(*, user: User, password: str, revoke_tokens: bool) -> int:
+    """Set a new password, which signs out every other session; how many API tokens were revoked with it. Raises
+    InvalidInput where it is weak."""
     _set_password(user, password)
     user.save(update_fields=["password"])
+    return tokens_revoke(user_id=user.pk) if revoke_tokens else 0
 
 
 @transaction.atomic
@@ -115,7 +117,7 @@ def token_create(
         raise InvalidInput(f"Scopes are {', '.join(sorted(known))}.", field="scopes")
     if Scope.ADMIN in scopes and not user.is_superuser:
         raise InvalidInput("Only a superuser's token may have the scope admin.", field="scopes")
-    if APIToken.objects.for_user(user).filter(revoked_at=None).count() >= TOKENS_PER_USER:
+    if tokens_kept(user.pk).count() >= TOKENS_PER_USER:
         raise Conflict(
             f"There are {TOKENS_PER_USER} tokens already; revoke some first.", code="too_many_tokens"
         )
@@ -134,9 +136,14 @@ def token_create(
 @transaction.atomic
 def token_revoke(*, user_id: UUID, token_id: UUID) -> None:
     """Make a token invalid at once and for good. Raises NotFound for a foreign or unknown one."""
-    rows = APIToken.objects.for_user(user_id).filter(pk=token_id, revoked_at=None)
-    if not rows.update(revoked_at=timezone.now()):
+    if not tokens_kept(user_id).filter(pk=token_id).update(revoked_at=timezone.now()):
         raise NotFound("There is no such token.")
+
+
+@transaction.atomic
+def tokens_revoke(*, user_id: UUID) -> int:
+    """Make all of a user's tokens invalid, as `token_revoke` does one; how many there were."""
+    return tokens_kept(user_id).update(revoked_at=timezone.now())
 
 
 def token_touch(*, token: APIToken) -> None:

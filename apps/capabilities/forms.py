@@ -1,11 +1,12 @@
 """Forms of the editor, of archives and of secrets. What they may hold is checked by the services."""
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 
-from apps.core.errors import InvalidInput, IzzyError
+from apps.accounts.forms.plain import PlainForm
+from apps.core.errors import InvalidInput
 from apps.core.parsers import parse_json
 
 from .drafts import (
@@ -35,7 +36,6 @@ STARTER_SCHEMA = """{
   "required": ["name"]
 }
 """
-FIELD_OF = {MAIN: "main", REQUIREMENTS: "requirements", RUN_MD: "run_md"}
 MAX_JSON_CHARS = 40_000
 
 
@@ -45,24 +45,10 @@ def _code(rows: int, **attrs: str) -> forms.Textarea:
     )
 
 
-class PlainForm(forms.Form):
-    """A form whose inputs carry the design system's classes and that shows refusals of services at their field."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("label_suffix", "")
-        super().__init__(*args, **kwargs)
-        for field in self.fields.values():
-            field.widget.attrs.setdefault("class", "input")
-
-    def add_failure(self, error: IzzyError) -> None:
-        """Show a service's refusal at the field it names, else above the form."""
-        field = str(error.extra.get("field", ""))
-        field = FIELD_OF.get(field, field)
-        self.add_error(field if field in self.fields else None, error.message)
-
-
 class EditorForm(PlainForm):
     """A capability by hand."""
+
+    field_of: ClassVar = {MAIN: "main", REQUIREMENTS: "requirements", RUN_MD: "run_md"}
 
     name = forms.CharField(
         max_length=100,
@@ -78,13 +64,13 @@ class EditorForm(PlainForm):
     )
     description = forms.CharField(
         max_length=MAX_DESCRIPTION_CHARS,
-        widget=forms.Textarea(attrs={"class": "input", "rows": 2}),
+        widget=forms.Textarea(attrs={"rows": 2}),
         help_text="What it does and when to use it: by this Izzy decides.",
     )
     tags = forms.CharField(
         required=False,
         max_length=1000,
-        widget=forms.TextInput(attrs={"class": "input", "placeholder": "weather, travel"}),
+        widget=forms.TextInput(attrs={"placeholder": "weather, travel"}),
     )
     main = forms.CharField(label="main.py", strip=False, max_length=MAX_MAIN_CHARS, widget=_code(16))
     requirements = forms.CharField(
@@ -179,9 +165,7 @@ class EditorForm(PlainForm):
 class ArchiveForm(PlainForm):
     """A capability as a zip."""
 
-    file = forms.FileField(
-        label="Zip file", widget=forms.FileInput(attrs={"accept": ".zip,application/zip", "class": "input"})
-    )
+    file = forms.FileField(label="Zip file", widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}))
 
 
 class SecretForm(PlainForm):
@@ -202,7 +186,7 @@ class SecretForm(PlainForm):
     )
     value = forms.CharField(
         max_length=20_000,
-        widget=forms.PasswordInput(attrs={"class": "input", "autocomplete": "off"}),
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
         help_text="Kept encrypted and never shown again.",
     )
 

@@ -16,6 +16,12 @@ pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
 
 
+def opens(token: str) -> bool:
+    """Whether an API token lets a program in."""
+    headers = {"Authorization": f"Bearer {token}"}
+    return Client().get("/api/v1/memories/", headers=headers).status_code == 200
+
+
 def shown_password(response: object) -> str:
     found = re.search(r'<code id="secret">([^<]+)<', response.content.decode())  # type: ignore[attr-defined]
     assert found
@@ -37,12 +43,15 @@ def test_taken_and_bad_names_are_refused(admin: User, alice: User, sign_in: Sign
     assert User.objects.count() == 2
 
 
-def test_a_reset_password_replaces_the_old_one_and_ends_sessions(
+def test_a_reset_password_replaces_the_old_one_and_ends_sessions_and_tokens(
     admin: User, alice: User, sign_in: SignIn
 ) -> None:
     browser = sign_in(alice)
+    tokens = [token_create(user=user, name="x", scopes=["read"])[1] for user in (alice, alice, admin)]
     response = sign_in(admin).post(f"/settings/users/{alice.pk}/password/")
     assert browser.get("/settings/").status_code == 302
+    assert "2 API tokens are revoked" in response.content.decode()
+    assert [opens(token) for token in tokens] == [False, False, True]
     assert Client().post("/sign-in/", {"username": "alice", "password": PASSWORD}).status_code == 422
     new = {"username": "alice", "password": shown_password(response)}
     assert Client().post("/sign-in/", new).status_code == 302
@@ -93,14 +102,36 @@ def test_unknown_users_are_not_found(admin: User, sign_in: SignIn, pk: str) -> N
         assert sign_in(admin).post(f"/settings/users/{pk}/{action}/").status_code == 404
 
 
-def test_one_changes_ones_own_password_and_stays_signed_in(alice: User, sign_in: SignIn) -> None:
+@pytest.mark.parametrize("ticked", [True, False])
+def test_one_changes_ones_own_password_and_says_what_becomes_of_tokens(
+    alice: User, bob: User, sign_in: SignIn, ticked: bool
+) -> None:
     here, elsewhere = sign_in(alice), sign_in(alice)
-    new = "an entirely new one"
-    assert here.post("/settings/password/", {"current": PASSWORD, "password": new}).status_code == 302
-    assert here.get("/settings/").status_code == 200
+    own, anothers = (token_create(user=user, name="x", scopes=["read"])[1] for user in (alice, bob))
+    assert re.search(r'name="revoke_tokens"[^>]*checked', here.get("/settings/password/").content.decode())
+    new = {"current": PASSWORD, "password": "an entirely new one"} | (
+        {"revoke_tokens": "on"} if ticked else {}
+    )
+    told = here.post("/settings/password/", new, follow=True).content.decode()
+    assert "Your password is changed." in told
+    assert ("Your API tokens are revoked." in told) is ticked
     assert elsewhere.get("/settings/").status_code == 302
+    assert (opens(own), opens(anothers)) == (not ticked, True)
     alice.refresh_from_db()
-    assert alice.check_password(new)
+    assert alice.check_password("an entirely new one")
+
+
+def test_who_has_no_tokens_is_not_asked_about_them(alice: User, sign_in: SignIn) -> None:
+    assert "revoke_tokens" not in sign_in(alice).get("/settings/password/").content.decode()
+
+
+def test_a_password_set_in_the_admin_ends_tokens_too(admin: User, alice: User, sign_in: SignIn) -> None:
+    _, token = token_create(user=alice, name="x", scopes=["read"])
+    new = {"password1": "an entirely new one", "password2": "an entirely new one", "usable_password": "true"}
+    assert sign_in(admin).post(f"/admin/accounts/user/{alice.pk}/password/", new).status_code == 302
+    alice.refresh_from_db()
+    assert alice.check_password("an entirely new one")
+    assert not opens(token)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from apps.accounts.forms import SetupForm, SignInForm
+from apps.accounts.forms.entrance import SetupForm, SignInForm
 from apps.accounts.selectors import any_user_exists
 from apps.accounts.setup import setup_complete
 from apps.accounts.throttle import attempt_begin

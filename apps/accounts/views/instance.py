@@ -8,7 +8,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest, superuser_only
-from apps.accounts.forms import InstanceForm
+from apps.accounts.forms.instance import InstanceForm
 from apps.accounts.secrets import from_environment, secret_get, secret_set
 from apps.core.health import CheckResult, checks, run_check
 from apps.core.registries import connection_tests

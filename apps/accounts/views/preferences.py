@@ -8,8 +8,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts.access import SignedInRequest
-from apps.accounts.forms import DeleteAccountForm, PasswordForm, PreferencesForm
-from apps.accounts.selectors import preferences_for
+from apps.accounts.forms.account import CurrentPasswordForm, PasswordForm
+from apps.accounts.forms.preferences import PreferencesForm
+from apps.accounts.selectors import preferences_for, tokens_kept
 from apps.accounts.services import preferences_update, user_delete, user_set_password
 from apps.core.errors import IzzyError
 
@@ -32,16 +33,22 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def password(request: SignedInRequest) -> HttpResponse:
-    """A new password; every other session of the user ends."""
-    form = PasswordForm(request.POST or None, request=request)
+    """A new password; every other session of the user ends and, if they leave it at that, their API tokens with them."""
+    tokens = tokens_kept(request.user.pk).count()
+    form = PasswordForm(request.POST or None, request=request, tokens=tokens)
     if form.is_valid():
         try:
-            user_set_password(user=request.user, password=form.cleaned_data["password"])
+            revoked = user_set_password(
+                user=request.user,
+                password=form.cleaned_data["password"],
+                revoke_tokens=form.cleaned_data.get("revoke_tokens", False),
+            )
         except IzzyError as error:
             form.add_failure(error)
         else:
             update_session_auth_hash(request, request.user)
-            messages.success(request, "Your password is changed. Other browsers are signed out.")
+            gone = " Your API tokens are revoked." if revoked else ""
+            messages.success(request, f"Your password is changed. Other browsers are signed out.{gone}")
             return redirect("accounts:password")
     context = {"form": form, "nav": "settings", "tab": "password"}
     return render(request, "accounts/password.html", context, status=422 if form.is_bound else 200)
@@ -51,7 +58,7 @@ def password(request: SignedInRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def delete(request: SignedInRequest) -> HttpResponse:
     """The account and all that belongs to it, at once and for good."""
-    form = DeleteAccountForm(request.POST or None, request=request)
+    form = CurrentPasswordForm(request.POST or None, request=request)
     if form.is_valid():
         user = request.user
         try:

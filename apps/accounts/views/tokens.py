@@ -8,8 +8,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
-from apps.accounts.forms import TokenForm
-from apps.accounts.models import APIToken
+from apps.accounts.forms.account import TokenForm
+from apps.accounts.selectors import tokens_kept
 from apps.accounts.services import token_create, token_revoke
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
@@ -28,10 +28,9 @@ def tokens(request: SignedInRequest) -> HttpResponse:
             form.add_failure(error)
         else:
             form = TokenForm(user=request.user)
-    rows = APIToken.objects.for_user(request.user).filter(revoked_at=None)
     context = {
         "form": form,
-        "tokens": rows,
+        "tokens": tokens_kept(request.user.pk),
         "secret": secret,
         "now": timezone.now(),
         "nav": "settings",

@@ -1,5 +1,7 @@
 """The superuser's page of users: adding, resetting a password, keeping out, deleting."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -7,7 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest, superuser_only
-from apps.accounts.forms import NewUserForm
+from apps.accounts.forms.instance import NewUserForm
 from apps.accounts.models import User
 from apps.accounts.selectors import preferences_for
 from apps.accounts.services import (
@@ -27,7 +29,7 @@ from apps.core.ids import parse_id
 def users(request: SignedInRequest) -> HttpResponse:
     """The list; a POST adds a user with a random password, shown once."""
     form = NewUserForm(request.POST or None)
-    shown: dict[str, str] = {}
+    shown: dict[str, Any] = {}
     if form.is_valid():
         secret = random_password()
         try:
@@ -45,11 +47,15 @@ def users(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @superuser_only
 def reset_password(request: SignedInRequest, pk: str) -> HttpResponse:
-    """A random password for the user, shown once; their sessions end."""
+    """A random password for the user, shown once; their sessions and API tokens end."""
     user = _user(pk)
     secret = random_password()
-    user_set_password(user=user, password=secret)
-    return _page(request, NewUserForm(), {"username": user.username, "password": secret})
+    revoked = user_set_password(user=user, password=secret, revoke_tokens=True)
+    return _page(
+        request,
+        NewUserForm(),
+        {"username": user.username, "password": secret, "reset": True, "revoked": revoked},
+    )
 
 
 @require_POST
@@ -86,7 +92,7 @@ def _user(pk: str) -> User:
         raise Http404 from error
 
 
-def _page(request: SignedInRequest, form: NewUserForm, shown: dict[str, str]) -> HttpResponse:
+def _page(request: SignedInRequest, form: NewUserForm, shown: dict[str, Any]) -> HttpResponse:
     rows = User.objects.order_by("username")
     context = {"form": form, "users": rows, "shown": shown, "nav": "settings", "tab": "users"}
     return render(request, "accounts/users.html", context, status=422 if form.is_bound else 200)
