@@ -2,7 +2,7 @@
 
 from django import forms
 
-from apps.accounts.forms import PlainForm
+from apps.accounts.forms.plain import PlainForm
 from apps.builder.services.requesting import MAX_FEEDBACK_CHARS
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS
 
