@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolOutput
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolOutput, always
 from apps.builder.services import Requested, build_change, build_request
 from apps.builder.services.following import origin_of
 from apps.core.database import in_db
@@ -11,6 +11,10 @@ from apps.core.database import in_db
 UNDER_WAY = (
     "The builder works on it now, and the user sees its progress. Tell the user so in one sentence and end your turn: the tool "
     "is there from the next message on. Do not wait for it or ask for it again."
+)
+STAYS = (
+    "Izzy has read here what others wrote, and that may be behind this. What a tool says of itself stands before Izzy in every "
+    "conversation from then on."
 )
 THERE = "It exists already: call cap_{name}, or execute_capability where that is not among your tools."
 
@@ -77,6 +81,8 @@ REQUEST_CAPABILITY = Tool(
     tier=Tier.SIDE_EFFECTING,
     timeout=20,
     toolset="capabilities",
+    asks_when_untrusted=always,
+    reason=lambda _: STAYS,
 )
 
 BUILDER_TOOLS = (REQUEST_CAPABILITY,)

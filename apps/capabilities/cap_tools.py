@@ -4,10 +4,10 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput, always
 from apps.core.errors import NotFound
 
-from .carrying import always, reason_to_ask
+from .carrying import reason_to_ask
 from .models import Capability, Status
 from .names import NAME, PREFIX
 from .selectors import capability_get

@@ -13,11 +13,6 @@ from .selectors import capability_get
 from .unsaid import unsaid
 
 
-def always(arguments: dict[str, Any]) -> bool:
-    """Whatever the input is: for `Tool.asks_when_untrusted`. Which version would run decides, and that is asked for later."""
-    return True
-
-
 def reason_to_ask(name: object, args: dict[str, Any], asking: Asking) -> str:
     """Why this run waits, in a sentence for the card; "" where the current version reaches no host and holds no secret, or
     nothing in the input could tell anybody anything that the user has not said."""

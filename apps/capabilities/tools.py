@@ -4,10 +4,10 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.protocols import CatalogTools
-from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput, always
 
 from .cap_tools import CALL_SECONDS, permission_needed, run_in_catalog
-from .carrying import always, reason_to_ask
+from .carrying import reason_to_ask
 from .models import MAX_NAME_CHARS, Status
 from .names import PREFIX
 

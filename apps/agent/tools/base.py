@@ -90,6 +90,11 @@ Handler: TypeAlias = Callable[
 ]
 
 
+def always(arguments: dict[str, Any]) -> bool:
+    """Whatever the input is: for `Tool.asks_when_untrusted`."""
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool.

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from apps.agent.tools.base import Asking, Tier, Tool, ToolContext
+from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, always
 from apps.agent.web.limits import MAX_SEARCHES, MAX_URL_CHARS, PART_CHARS
 
 COMPOSED = (
@@ -16,11 +16,6 @@ def warm_up() -> None:
     """Imports what the first call would wait for; run in a thread of the web process."""
     for name in ("pages", "search", "engines", "named"):
         importlib.import_module(f"apps.agent.web.{name}")
-
-
-def always(arguments: dict[str, Any]) -> bool:
-    """Whatever the input is: for `Tool.asks_when_untrusted`."""
-    return True
 
 
 def reason_to_ask(asking: Asking) -> str:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from apps.agent.tools.base import Tier, Tool, ToolContext
+from apps.agent.tools.base import Tier, Tool, ToolContext, always
 from apps.memory.models import Relation
 from apps.memory.selectors import MAX_DEPTH
 from apps.memory.services.edges import MAX_RELATION_CHARS
 
-from .notes import NOTE_ID, TOOLSET, always, marked, memory_of, tool_schema
+from .notes import NOTE_ID, TOOLSET, marked, memory_of, tool_schema
 
 DEFAULT_DEPTH = 2
 DEFAULT_RELATED = 20

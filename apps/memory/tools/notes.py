@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from apps.agent.protocols import MemoryTools
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput, always
 from apps.memory.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS, STANDING
 from apps.memory.models import Tier as NoteTier
 
@@ -35,11 +35,6 @@ def memory_of(context: ToolContext) -> MemoryTools:
 def marked(result: Any, entries: Iterable[dict[str, Any]]) -> Any:
     """The result, marked as others' words where one of its notes repeats such."""
     return ToolOutput(result, untrusted=True) if any(entry.get("untrusted") for entry in entries) else result
-
-
-def always(args: dict[str, Any]) -> bool:
-    """Whatever the input is: for `Tool.asks_when_untrusted`."""
-    return True
 
 
 async def memory_search(context: ToolContext, args: dict[str, Any]) -> ToolOutput | list[dict[str, Any]]:
