@@ -4,11 +4,14 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
+from django.middleware.common import CommonMiddleware
 from django.template.loader import render_to_string
+from django.urls import is_valid_path
 from django.utils.deprecation import MiddlewareMixin
 
 from apps.core.errors import Forbidden, InvalidInput, IzzyError, NotFound, TooLarge
 
+SAFE_METHODS = ("GET", "HEAD")
 TITLES = {
     400: "That request is malformed",
     403: "Not for you",
@@ -55,6 +58,14 @@ def error_response(request: HttpRequest, error: IzzyError, title: str = "") -> H
     return HttpResponse(render_to_string("error.html", context), status=error.status)
 
 
+class SlashMiddleware(CommonMiddleware):
+    """Redirects to the address with a slash at its end where there is one, but nothing that writes: many clients send
+    GET to where they are redirected, and would take the answer to that for their success."""
+
+    def should_redirect_with_slash(self, request: HttpRequest) -> bool:
+        return request.method in SAFE_METHODS and super().should_redirect_with_slash(request)
+
+
 class WrongMethodPageMiddleware(MiddlewareMixin):
     """A page where Django sends an empty 405: somebody opened an address that only takes forms."""
 
@@ -82,7 +93,9 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(request, NotFound("There is nothing at this address."))
+    slash = "" if request.path.endswith("/") else f"{request.path}/"
+    hint = f" Did you mean {slash}?" if slash and is_valid_path(slash) else ""
+    return error_response(request, NotFound(f"There is nothing at this address.{hint}"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -36,10 +36,13 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
 
 def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Post-processing hook: every operation may answer with the error shape."""
+    """Post-processing hook: every operation may answer with the error shape, also where it says what an error means."""
     result.setdefault("components", {}).setdefault("schemas", {})["Error"] = ERROR_SCHEMA
     for operations in result.get("paths", {}).values():
         for operation in operations.values():
+            for status, response in operation["responses"].items():
+                if status >= "400":
+                    response.setdefault("content", ERROR_RESPONSE["content"])
             operation["responses"].setdefault("default", ERROR_RESPONSE)
     return result
 

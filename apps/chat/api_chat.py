@@ -4,16 +4,17 @@ from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from django.http import HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.agent.models import ToolCall
+from apps.agent.selectors import toolcalls_undecided
 from apps.chat import services
 from apps.chat.inputs import body_of, flag
-from apps.chat.live.follow import turn_end, turn_stream
+from apps.chat.live.follow import server_sent, turn_end, turn_stream
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.registry import kick_soon
 from apps.chat.selectors.conversations import conversation_get
@@ -148,12 +149,25 @@ class AnswerView(TurnView):
     def resume(self, call: ToolCall, seq: int, *, stream: bool) -> HttpResponseBase:
         if call.conversation_id is None or call.turn_id is None:
             raise NotFound
-        undecided = ToolCall.objects.owned_by(self.user_id).filter(
-            turn_id=call.turn_id, state=ToolCall.State.WAITING, decision=""
-        )
-        if undecided.exists():
-            return self._whole(call.turn_id, None)
+        left = toolcalls_undecided(user_id=self.user_id, turn_id=call.turn_id)
+        if left:
+            return self._still_waiting(call.turn_id, {str(each.id) for each in left}, seq, stream=stream)
         return self.follow(call.conversation_id, call.turn_id, stream=stream, after=seq)
+
+    def _still_waiting(self, turn_id: UUID, left: set[str], seq: int, *, stream: bool) -> HttpResponseBase:
+        """What the turn still asks, where it asked for more than was decided: as a `response` says it."""
+        rows = Turn.objects.for_user(self.user_id).filter(id=turn_id).values_list("waiting_for", flat=True)
+        asked = [event for waiting_for in rows for event in waiting_for if event["id"] in left]
+        pending: dict[str, Any] = {"pending_question": None, "pending_approval": None}
+        for event in reversed(asked):
+            name = "pending_question" if event["type"] == "question" else "pending_approval"
+            pending[name] = {key: value for key, value in event.items() if key != "type"}
+        whole = self._whole(turn_id, pending)
+        if not stream or whole.status_code != 200:
+            return whole
+        frame = {key: value for key, value in whole.data.items() if key not in {"state", "memories"}}
+        content = server_sent({"type": "response", "seq": seq, **frame})
+        return HttpResponse(content, content_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 
 class ApproveView(AnswerView):

@@ -108,6 +108,34 @@ async def test_a_question_is_answered_over_rest(
     assert (late.status_code, late.json()["code"]) == (409, "not_waiting")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_of_several_questions_the_next_is_told_when_one_is_answered(
+    alice: User, program: Program, model: AnthropicServer, stream: bool
+) -> None:
+    model.add(
+        reply(tool("ask_user", {"question": "Which?"}), tool("ask_user", {"question": "How many?"})),
+        reply("Two red ones."),
+    )
+    place = await conversation(alice)
+    asked = (await program.post("chat/", {"message": "Choose", "conversation": place})).json()
+    assert asked["pending_question"]["text"] == "Which?"
+    body = {"id": asked["pending_question"]["id"], "text": "red", "stream": stream}
+    response = await program.post(f"conversations/{place}/answer/", body)
+    if stream:
+        assert response["content-type"] == "text/event-stream"
+        assert response.content.startswith(b"event: response\n")
+        told = json.loads(response.content.decode().partition("data: ")[2])
+        assert {"type", "conversation", "turn", "seq"} <= set(told)
+    else:
+        told = response.json()
+        assert told["state"] == "waiting"
+    assert (told["pending_question"]["text"], told["pending_approval"]) == ("How many?", None)
+    body = {"id": told["pending_question"]["id"], "text": "two"}
+    done = (await program.post(f"conversations/{place}/answer/", body)).json()
+    await registry().idle()
+    assert (done["state"], done["text"]) == ("done", "Two red ones.")
+
+
 async def test_an_approval_is_declined_over_rest(
     alice: User, program: Program, model: AnthropicServer
 ) -> None:

@@ -174,6 +174,17 @@ def test_what_is_done_is_as_described(
     check_answer(route.path, method, status, response.json() if response.content else None)
 
 
+def test_what_an_error_looks_like_is_described_for_each() -> None:
+    found = [
+        (path, status)
+        for path, methods in description()["paths"].items()
+        for answer in methods.values()
+        for status, response in answer["responses"].items()
+        if status >= "400" and "content" not in response
+    ]
+    assert found == []
+
+
 def fits(route: Route, url: str) -> bool:
     parts, wanted = url.strip("/").split("/"), route.path.strip("/").split("/")
     return len(parts) == len(wanted) and all(

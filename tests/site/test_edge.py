@@ -70,6 +70,17 @@ def test_addresses_that_do_not_exist_are_404_as_json_and_as_a_page(client: Clien
     assert "<html" in page.content.decode()
 
 
+def test_what_writes_to_an_address_without_its_slash_is_told_so_and_not_redirected(
+    alice: User, api: Api
+) -> None:
+    client = api(alice)
+    response = client.post(MEMORIES.rstrip("/"), b'{"content": "x"}', content_type="application/json")
+    assert (response.status_code, set(response.json())) == (404, SHAPE)
+    assert MEMORIES in response.json()["message"]
+    assert client.get(MEMORIES.rstrip("/"))["location"] == MEMORIES
+    assert "mean" not in client.get("/api/v1/nonsense").json()["message"]
+
+
 def test_a_wrong_method_is_405_in_the_one_shape(alice: User, api: Api) -> None:
     response = api(alice).put(MEMORIES, {}, content_type="application/json")
     assert response.status_code == 405
