@@ -20,6 +20,7 @@ from apps.search.language.words import TIME_WORDS
 
 SOURCE_CODES = {Source.MEMORY: 0, Source.CONVERSATION: 1, Source.FILE: 2, Source.CAPABILITY: 3}
 PARTS_PER_POSITION = 1 << 16
+_ASKS = re.compile("[?？؟]")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -108,7 +109,7 @@ def _hash8(text: str) -> int:
 
 def text_flags(text: str) -> int:
     """Whether a passage ends by asking something, and whether it says when."""
-    flags = Flag.QUESTION if any(mark in text[-60:] for mark in "?？؟") else Flag(0)
+    flags = Flag.QUESTION if _ASKS.search(text, max(len(text) - 60, 0)) else Flag(0)
     if _YEAR.search(text) or not TIME_WORDS.isdisjoint(_WORDS.findall(text.casefold())):
         flags |= Flag.TIME
     return int(flags)

@@ -100,7 +100,7 @@ class StaticEmbedder:
         tokens = self._tokenizer.encode(text.lower(), add_special_tokens=False).ids
         if not tokens:
             return np.zeros((1, DIMENSION), dtype=np.float32)
-        return unit_rows((self._ranks[tokens] @ self._vectors[tokens].astype(np.float32))[None])
+        return _unit(self._ranks[tokens] @ self._vectors[tokens].astype(np.float32))[None]
 
     def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
         lowered = text.lower()
@@ -112,8 +112,7 @@ class StaticEmbedder:
         if weights is not None:
             own = _token_weights(lowered, encoded.offsets, weights)
             weigh = weights.trust * own + (1 - weights.trust) * weigh
-        total = weigh @ self._vectors[tokens].astype(np.float32)
-        return np.asarray(total / max(float(np.sqrt(total @ total)), 1e-9))
+        return _unit(weigh @ self._vectors[tokens].astype(np.float32))
 
     def vocabulary_words(self) -> list[str]:
         """The vocabulary's whole lower-case words of four letters and more, the most frequent first."""
@@ -150,15 +149,18 @@ class StaticEmbedder:
         chosen = tokens[kept]
         if not len(chosen):
             return np.zeros(DIMENSION, dtype=np.float32)
-        return np.asarray(
-            unit_rows((self._ranks[chosen] @ self._vectors[chosen].astype(np.float32))[None])[0]
-        )
+        return _unit(self._ranks[chosen] @ self._vectors[chosen].astype(np.float32))
 
     def plain_mean(self, text: str) -> Vector:
         """The unweighted mean of the token vectors: the baseline that benchmarks compare with."""
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
         rows = self._vectors[tokens].astype(np.float32)
         return np.asarray(rows.mean(axis=0) if len(tokens) else np.zeros(DIMENSION, dtype=np.float32))
+
+
+def _unit(total: Vector) -> Vector:
+    """A sum of token vectors, scaled to length 1."""
+    return np.asarray(total / max(math.sqrt(float(total @ total)), 1e-9), dtype=np.float32)
 
 
 def _token_weights(text: str, offsets: list[tuple[int, int]], weights: QueryWeights) -> Vector:

@@ -81,6 +81,8 @@ def split_words(text: str) -> list[str]:
     """The words of a text, normalised (NFKC) and casefolded; possessives and elided articles are taken off."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    elif "'" not in text and "-" not in text:
+        return _RUN.findall(text.casefold())
     words: list[str] = []
     for word in _WORD.findall(text.casefold()):
         if word.isascii() and word.isalnum():
@@ -137,6 +139,8 @@ def document_terms(text: str, language: str = "") -> tuple[str, list[str]]:
 def stems(words: list[str], language: str) -> list[str]:
     """The stem of each word, accents folded, at most MAX_TERM_CHARS long."""
     stemmed = _stem_words(words, language)
+    if "".join(stemmed).isascii() and max(map(len, stemmed), default=0) <= MAX_TERM_CHARS:
+        return stemmed
     return [stem if stem.isascii() and len(stem) <= MAX_TERM_CHARS else _fold(stem) for stem in stemmed]
 
 
