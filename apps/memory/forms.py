@@ -15,7 +15,13 @@ from .models import MAX_PATH_CHARS, Kind, Memory, MemoryFile, Origin, Status, Ti
 IMPORTANCE = [(1, "1 · trivial"), (2, "2 · minor"), (3, "3 · normal"), (4, "4 · important"), (5, "5 · vital")]
 
 SOURCES = [
-    (value, "Noticed by Izzy" if value == Origin.EXTRACTION else label) for value, label in Origin.choices
+    (Origin.USER, "You"),
+    (Origin.ASSISTANT, "Izzy, when asked"),
+    (Origin.EXTRACTION, "Izzy, by itself"),
+    (Origin.IMPORT, "An import"),
+    (Origin.API, "A program (REST)"),
+    (Origin.MCP, "A program (MCP)"),
+    (Origin.FILE, "A file"),
 ]
 
 FIELD_OF = {"file_text": "content", "new_path": "path", "old_path": "path", "path": "path"}

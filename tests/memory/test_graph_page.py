@@ -178,4 +178,4 @@ def test_the_same_notes_always_stand_at_the_same_places() -> None:
     links = [(0, place) for place in range(1, 12)]
     first = positions(12, links, aspect=1.6, pinned=True)
     assert first.tolist() == positions(12, links, aspect=1.6, pinned=True).tolist()
-    assert first[0].tolist() == [0.5, 0.5]
+    assert ((first[0] - 0.5) ** 2).sum() < 0.02, "what was chosen stands near the middle"

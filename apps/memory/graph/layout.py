@@ -21,7 +21,7 @@ Points = NDArray[np.float64]
 def positions(count: int, links: Sequence[tuple[int, int]], *, aspect: float, pinned: bool) -> Points:
     """Places in the unit square, (count, 2); `aspect` is the width of the picture by its height.
 
-    With `pinned` the first stays in the middle. O(STEPS · count²) in time: 48 notes take about 10 ms.
+    With `pinned` the others gather round the first. O(STEPS · count²) in time: 48 notes take about 10 ms.
     """
     if count == 0:
         return np.zeros((0, 2))
@@ -35,7 +35,7 @@ def positions(count: int, links: Sequence[tuple[int, int]], *, aspect: float, pi
         places += moved / length * np.minimum(length, warmth)
         if pinned:
             places -= places[0]
-    return _fitted(places, aspect, pinned)
+    return _fitted(places, aspect)
 
 
 def _spiral(count: int) -> Points:
@@ -60,16 +60,13 @@ def _forces(places: Points, pull: Points, ideal: float) -> Points:
     return forces
 
 
-def _fitted(places: Points, aspect: float, pinned: bool) -> Points:
+def _fitted(places: Points, aspect: float) -> Points:
     """Turned so that it is as wide as the picture is, then stretched until it fills it; a few notes fill less of it."""
     filled = min(1.0, 0.3 + 0.07 * len(places))
-    centred = places if pinned else places - places.mean(axis=0)
+    centred = places - places.mean(axis=0)
     if len(places) > 2:
         axes = np.linalg.eigh(np.cov(centred.T))[1]
         centred = centred @ (axes[:, ::-1] if aspect >= 1 else axes)
-    if pinned:
-        reach = np.maximum(np.abs(centred).max(axis=0), 1e-6)
-        return centred / reach / 2 * filled + 0.5
     low, high = centred.min(axis=0), centred.max(axis=0)
     spread = np.maximum(high - low, 1e-6)
     fitted: Points = np.where(high - low < 1e-6, 0.5, (centred - low) / spread)

@@ -9,7 +9,7 @@ from .layout import positions
 from .relations import Words
 from .selectors import Graph
 
-LABEL_CHARS = 26
+LABEL_CHARS = 28
 LETTER, LINE = 6.4, 16.0
 """The room a label takes: width of a letter on average and height of a line, in units of the picture."""
 GAP = 5.0
@@ -119,7 +119,9 @@ def _dots(graph: Graph, points: list[tuple[float, float]], canvas: Canvas, chose
     for place in order:
         text = addressed(graph.notes[place].content)
         label = short(text)
-        found, box = _beside(points[place], radii[place], label, canvas, taken, place)
+        bold = 1.15 if chosen and place == 0 else 1.0
+        width = len(label) * LETTER * bold
+        found, box = _beside(points[place], radii[place], width, canvas, taken, place)
         if box:
             taken.append(box)
         dots.append(
@@ -134,11 +136,10 @@ def _around(point: tuple[float, float], radius: float) -> Box:
 
 
 def _beside(
-    point: tuple[float, float], radius: float, label: str, canvas: Canvas, taken: list[Box], own: int
+    point: tuple[float, float], radius: float, width: float, canvas: Canvas, taken: list[Box], own: int
 ) -> tuple[tuple[float, float, str], Box | None]:
     """Where a label goes (x, y of its baseline, anchor) and the room it takes; no room: below, until it is pointed at."""
     x, y = point
-    width = len(label) * LETTER
     across = min(max(x, width / 2 + 2), canvas.width - width / 2 - 2)
     choices = [
         (x + radius + GAP, y + 4, "start", x + radius + GAP),

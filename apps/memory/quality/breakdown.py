@@ -26,7 +26,7 @@ class Share:
 
 
 def breakdown(user_id: UUID) -> list[tuple[str, list[Share]]]:
-    """The groups with what is in them, most first; empty where there are no notes."""
+    """The groups with what is in them, most first; a group of one says nothing and is left out."""
     notes = Memory.objects.for_user(user_id).filter(status=Status.ACTIVE)
     groups = (
         ("By kind", "kind", "kind", Kind.choices),
@@ -42,7 +42,11 @@ def breakdown(user_id: UUID) -> list[tuple[str, list[Share]]]:
         )
         for title, name, column, labels in groups
     ]
-    return [(title, _shares(name, dict(counts), labels)) for title, name, counts, labels in found if counts]
+    return [
+        (title, _shares(name, dict(counts), labels))
+        for title, name, counts, labels in found
+        if len(counts) > 1
+    ]
 
 
 def most_used(user_id: UUID) -> QuerySet[Memory]:

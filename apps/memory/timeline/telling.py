@@ -14,7 +14,7 @@ from apps.memory.addressing import addressed
 from apps.memory.history.diffs import Piece, text_diff
 from apps.memory.history.states import note_state
 from apps.memory.history.versions import CREATED
-from apps.memory.models import Action, Memory, MemoryRevision
+from apps.memory.models import Action, Memory, MemoryRevision, Status
 
 from .events import GROUPS, Event
 
@@ -54,7 +54,8 @@ class Told:
 
     @property
     def did(self) -> str:
-        return DID[self.event.action]
+        waits = self.event.action == CREATED and self.note.status == Status.PENDING
+        return "Proposed" if waits else DID[self.event.action]
 
     @property
     def group(self) -> str:

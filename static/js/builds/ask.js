@@ -3,7 +3,8 @@ import { h, icon } from "../core/dom.js";
 
 const KINDS = { network: networkAsk, secrets: secretsAsk };
 
-/** respond({id, text} or {id, decision}) → promise; it rejects where the server refused. → {element, id, update?(missing)} */
+/** respond({id, text} or {id, decision}) → promise; it rejects where the server refused. → {element, update({missing, late})}:
+ * secrets that are not stored, and whether the builder has gone on without an answer. */
 export function askOf(question, respond) {
   return (KINDS[question.payload.kind] ?? questionAsk)(question, respond);
 }
@@ -27,6 +28,7 @@ function busyWhile(controls, work) {
 }
 
 function networkAsk(question, respond) {
+  const wait = waiting(question);
   const decide = (decision) => busyWhile([yes, no], respond({ id: question.id, decision }));
   const yes = h("button", { type: "button", class: "btn btn-primary", onclick: () => decide("allow") }, icon("check"), "Allow");
   const no = h("button", { type: "button", class: "btn", onclick: () => decide("deny") }, "No");
@@ -38,9 +40,9 @@ function networkAsk(question, respond) {
     hosts,
     question.payload.why ? h("p", {}, question.payload.why) : null,
     h("p", { class: "muted small" }, "The finished tool may reach these hosts too, and no others."),
-    h("div", { class: "ask-actions" }, yes, no),
+    h("div", { class: "ask-actions" }, yes, no, wait.element),
   );
-  return { element, id: question.id };
+  return { element, update: wait.update };
 }
 
 function secretsAsk(question, respond) {
@@ -56,14 +58,15 @@ function secretsAsk(question, respond) {
     h("p", { class: "muted small" }, `Izzy tests the tool with it. Neither the builder nor the chat sees its value. ${question.payload.hosts?.length ? "" : "It can send it nowhere: it reaches no network. "}Without an answer you are asked again when it is built.`),
     h("div", { class: "ask-actions" }, yes, no),
   );
-  return { element, id: question.id, update: (missing) => list.replaceChildren(permissionList(question.payload, missing)) };
+  return { element, update: ({ missing }) => list.replaceChildren(permissionList(question.payload, missing)) };
 }
 
 function questionAsk(question, respond) {
+  const wait = waiting(question);
   const id = `build-answer-${question.id}`;
   const field = h("textarea", { class: "input", id, rows: "2", maxlength: "4000", placeholder: "Your answer", required: true });
   const send = h("button", { class: "btn btn-primary" }, "Answer");
-  const form = h("form", {}, field, h("div", { class: "ask-actions" }, send, h("span", { class: "faint small" }, `Without an answer it goes on after ${seconds(question)}.`)));
+  const form = h("form", {}, field, h("div", { class: "ask-actions" }, send, wait.element));
   const submit = () => {
     const text = field.value.trim();
     if (text) busyWhile([field, send], respond({ id: question.id, text }));
@@ -78,7 +81,16 @@ function questionAsk(question, respond) {
     submit();
   });
   const label = h("label", { class: "ask-question", for: id }, icon("question"), h("span", {}, question.payload.text));
-  return { element: h("section", { class: "ask", "aria-label": "The builder asks a question" }, label, form), id: question.id };
+  return { element: h("section", { class: "ask", "aria-label": "The builder asks a question" }, label, form), update: wait.update };
+}
+
+/** How long it waits, and that an answer is of use even later. */
+function waiting(question) {
+  const element = h("span", { class: "faint small" }, `Without an answer it goes on after ${seconds(question)}.`);
+  const update = ({ late }) => {
+    if (late) element.textContent = "It has gone on meanwhile; your answer still reaches it.";
+  };
+  return { element, update };
 }
 
 function seconds(question) {

@@ -5,7 +5,7 @@ import { h, icon } from "../core/dom.js";
 import { uuid } from "../core/ids.js";
 import { toast, toastError } from "../core/toasts.js";
 import { askOf, permissionList } from "./ask.js";
-import { isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, titleOf, wishNote } from "./words.js";
+import { isLate, isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, titleOf, wishNote } from "./words.js";
 
 const FALLBACK_SECONDS = 5;
 
@@ -23,7 +23,7 @@ export class BuildCard {
     this.whole = !details;
     this.icon = h("span", { class: "tool-icon" }, icon("tool"));
     const titleId = `build-title-${uuid()}`;
-    this.title = h("h3", { class: "build-title", id: titleId }, "Building a capability");
+    this.title = h("h3", { class: "build-title", id: titleId, tabindex: "-1" }, "Building a capability");
     this.status = h("span", { class: "tool-status" });
     this.now = h("p", { class: "build-now" });
     this.steps = h("ol", { class: "build-steps" });
@@ -70,18 +70,26 @@ export class BuildCard {
   }
 
   /** Fetches what the card does not know yet. */
-  async refresh() {
-    if (this.loading) return;
-    this.loading = true;
-    try {
-      this.#build = await api("GET", `/api/v1/builds/${this.id}/?transcript=false`);
-      for (const message of this.#build.messages) this.#messages.set(message.number, message);
-      this.#draw();
-    } catch (error) {
-      if (error.status === 404) this.#gone();
-    } finally {
-      this.loading = false;
+  refresh() {
+    this.stale = true;
+    this.loading ??= this.#load().finally(() => {
+      this.loading = null;
       this.#watch();
+    });
+    return this.loading;
+  }
+
+  /** Once more where it was wanted while an answer was under way: that one may be older than what was done since. */
+  async #load() {
+    while (this.stale) {
+      this.stale = false;
+      try {
+        this.#build = await api("GET", `/api/v1/builds/${this.id}/?transcript=false`);
+        for (const message of this.#build.messages) this.#messages.set(message.number, message);
+        this.#draw();
+      } catch (error) {
+        if (error.status === 404) this.#gone();
+      }
     }
   }
 
@@ -117,7 +125,7 @@ export class BuildCard {
     this.now.hidden = !this.now.textContent;
     this.steps.replaceChildren(...lines.map((line) => h("li", { dataset: { kind: line.kind } }, line.text)));
     this.history.hidden = lines.length < 2;
-    this.#drawAsks(isOpen(state) ? openQuestions(messages) : []);
+    this.#drawAsks(isOpen(state) ? openQuestions(messages) : [], messages);
     this.#drawWish(state, messages.at(-1));
     this.#drawFoot(state);
     this.#speak(isOpen(state) ? openQuestions(messages) : []);
@@ -132,7 +140,7 @@ export class BuildCard {
   }
 
   /** A question that is still open keeps its element, and with it what is being typed. */
-  #drawAsks(questions) {
+  #drawAsks(questions, messages) {
     const wanted = new Set(questions.map((question) => question.id));
     for (const [id, ask] of this.#asks) {
       if (wanted.has(id)) continue;
@@ -145,7 +153,7 @@ export class BuildCard {
         this.#asks.set(question.id, ask);
         this.asks.append(ask.element);
       }
-      this.#asks.get(question.id).update?.(this.#build?.missing_secrets ?? []);
+      this.#asks.get(question.id).update({ missing: this.#build?.missing_secrets ?? [], late: isLate(question, messages) });
     }
     this.asks.hidden = questions.length === 0;
   }
@@ -167,7 +175,7 @@ export class BuildCard {
     const parts = [];
     if (isOpen(state)) parts.push(this.#button("Cancel", "btn btn-small", () => this.#post("cancel")));
     if (state === "approval") parts.push(this.#button("Approve", "btn btn-small btn-primary", () => this.#approve()));
-    if (mayUse) parts.push(this.#button("Use it for what I asked", "btn btn-small", () => this.actions.say(`Use ${this.#name()} for what I asked.`)));
+    if (mayUse) parts.push(this.#button("Use it for what I asked", "btn btn-small", async () => this.actions.say(`Use ${this.#name()} for what I asked.`)));
     if (ended && !this.#build.later) parts.push(this.#button("Try again", "btn btn-small", () => this.#again()));
     if (ended && this.#build.later) parts.push(h("a", { class: "btn btn-small", href: `/builds/${this.#build.later}/` }, "The next attempt"));
     if (state === "failing") parts.push(h("a", { class: "btn btn-small", href: `/builds/new/?capability=${this.#name()}&execution=last` }, icon("tool"), "Have it fixed"));
@@ -178,47 +186,43 @@ export class BuildCard {
   #button(label, kind, work) {
     const button = h("button", { type: "button", class: kind }, label);
     button.addEventListener("click", async () => {
+      const done = work();
       button.disabled = true;
-      try {
-        await work();
-      } catch {
+      await done.catch(() => {
         button.disabled = false;
-      }
+      });
     });
     return button;
   }
 
-  async #post(what, body = {}) {
-    try {
-      await api("POST", `/api/v1/builds/${this.id}/${what}/`, body);
-      await this.refresh();
-    } catch (error) {
-      toastError(error);
-      await this.refresh();
-      throw error;
-    }
+  #post(what, body = {}) {
+    return this.#do(() => api("POST", `/api/v1/builds/${this.id}/${what}/`, body));
   }
 
-  async #approve() {
-    try {
-      await api("POST", `/api/v1/capabilities/${this.#name()}/approve/`, { version: this.#ordered().at(-1).payload.version });
-      await this.refresh();
-    } catch (error) {
-      toastError(error);
-      throw error;
-    }
+  #approve() {
+    return this.#do(() => api("POST", `/api/v1/capabilities/${this.#name()}/approve/`, { version: this.#ordered().at(-1).payload.version }));
   }
 
-  async #again() {
-    try {
+  #again() {
+    return this.#do(async () => {
       const answer = await api("POST", `/api/v1/builds/${this.id}/retry/`, {});
       // In a conversation the new build's first message brings its card.
       if (answer.build_id && !this.actions.say) location.assign(`/builds/${answer.build_id}/`);
       if (!answer.build_id) toast(`${this.#name()} is there already.`);
-      await this.refresh();
+    });
+  }
+
+  /** Does what the reader wants and shows how things are then. Its button may be gone with it: the card keeps the focus. */
+  async #do(work) {
+    const focused = this.element.contains(document.activeElement);
+    try {
+      await work();
     } catch (error) {
       toastError(error);
       throw error;
+    } finally {
+      await this.refresh();
+      if (focused && document.activeElement === document.body) this.title.focus({ preventScroll: true });
     }
   }
 

@@ -39,6 +39,11 @@ export function openQuestions(messages) {
   return messages.filter((message) => message.type === "question" && !answered.has(message.id));
 }
 
+/** Whether the builder has gone on without an answer: it says nothing else while it waits for one. */
+export function isLate(question, messages) {
+  return messages.some((message) => message.number > question.number && message.direction === "to_user");
+}
+
 /** One line for each message; an answer stands with its question. */
 export function linesOf(messages) {
   const lines = [];
@@ -59,8 +64,10 @@ function answerText(payload) {
 }
 
 /** When it is tested, and what is in use until then. */
-export function wishNote({ version, secrets }) {
-  const next = secrets.length > 0 ? "Izzy tests it as soon as you have allowed this and its secrets are stored" : "Izzy tests it as soon as you have allowed this";
+export function wishNote({ version, secrets, stage }) {
+  const stored = secrets.length === 1 ? "its secret is stored" : "its secrets are stored";
+  const allowed = secrets.length > 0 ? `you have allowed this and ${stored}` : "you have allowed this";
+  const next = `Izzy tests it as soon as ${stage === "secrets" ? stored : allowed}`;
   return version > 1 ? `${next}. The version before stays in use until it has passed.` : `${next}.`;
 }
 
@@ -72,6 +79,6 @@ export function nowText(state, last, build, newest, whole) {
   }
   if (state === "failing") return newest.payload.problem;
   if (!isOpen(state)) return "";
-  if (state === "queued" && build?.held_up) return build.held_up;
+  if (state === "queued") return build?.held_up || "It begins in a moment.";
   return last && last.kind !== "question" ? `${last.text}…`.replace(/[.…]+$/, "…") : "";
 }
