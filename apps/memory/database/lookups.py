@@ -3,32 +3,19 @@
 import re
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from django.db import connection
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, Func, Q, Value
-from django.db.models.sql.compiler import SQLCompiler
 
 
 class AnyTag(Func):
     """Whether one of a JSON list of texts meets a condition on `value`."""
 
     output_field = BooleanField()
-    template = "EXISTS (SELECT 1 FROM %(function)s(%(expressions)s))"
+    template = "EXISTS (SELECT 1 FROM json_each(%(expressions)s))"
 
     def __init__(self, field: str, text: str) -> None:
         super().__init__(field, Value(text))
-
-    def as_sqlite(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
-    ) -> tuple[str, Any]:
-        return self.as_sql(compiler, connection, function="json_each", **extra)
-
-    def as_postgresql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
-    ) -> tuple[str, Any]:
-        return self.as_sql(compiler, connection, function="jsonb_array_elements_text", **extra)
 
 
 class TagIs(AnyTag):
@@ -40,7 +27,7 @@ class TagIs(AnyTag):
 class TagContains(AnyTag):
     """Whether the text occurs in one tag, `%` and `_` standing for themselves."""
 
-    template = "EXISTS (SELECT 1 FROM %(function)s(%(expressions)s) ESCAPE '\\')"
+    template = "EXISTS (SELECT 1 FROM json_each(%(expressions)s) ESCAPE '\\')"
     arg_joiner = ") WHERE LOWER(value) LIKE LOWER("
 
     def __init__(self, field: str, text: str) -> None:
@@ -54,10 +41,8 @@ def has_tag(tag: str) -> Q:
 
 def mentions(word: str) -> Q:
     """Notes with a word, or part of one, in their text or tags, however it is written."""
-    if connection.vendor == "sqlite" and not word.isascii():
-        text = Q(content__iregex=re.escape(word))  # SQLite's LIKE folds the case of ASCII letters alone
-    else:
-        text = Q(content__icontains=word)
+    # SQLite's LIKE folds the case of ASCII letters alone.
+    text = Q(content__icontains=word) if word.isascii() else Q(content__iregex=re.escape(word))
     return reduce(or_, (Q(TagContains("tags", written)) for written in _cases(word)), text)
 
 

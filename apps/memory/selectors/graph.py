@@ -28,13 +28,15 @@ WITH RECURSIVE hop (id, depth) AS (
       ON note.id = CASE WHEN edge.source_id = hop.id THEN edge.target_id ELSE edge.source_id END
     WHERE hop.depth < %(depth)s AND note.user_id = %(user)s AND note.status IN ({statuses})
       AND note.id <> %(start)s
-    {steps}
+    LIMIT %(steps)s
 ),
 reached AS MATERIALIZED (SELECT id, MIN(depth) AS depth FROM hop GROUP BY id),
 way AS (
     SELECT near.id, near.depth, edge.relation, edge.weight, came.id AS via_id,
            ROW_NUMBER() OVER (PARTITION BY near.id ORDER BY edge.weight DESC, edge.relation, came.id) AS place
-    FROM (SELECT id, depth FROM reached WHERE depth > 0 AND depth <= {far_enough}) near
+    FROM (SELECT id, depth FROM reached WHERE depth > 0 AND depth <= COALESCE(
+        (SELECT depth FROM reached WHERE depth > 0 ORDER BY depth LIMIT 1 OFFSET %(limit)s - 1), %(depth)s
+    )) near
     JOIN memory_memoryedge edge ON edge.source_id = near.id OR edge.target_id = near.id
     JOIN reached came
       ON came.id = CASE WHEN edge.source_id = near.id THEN edge.target_id ELSE edge.source_id END
@@ -48,8 +50,6 @@ WHERE way.place = 1
 ORDER BY way.depth, way.weight DESC, note.created_at DESC, note.id
 LIMIT %(limit)s
 """
-_FAR_ENOUGH = "COALESCE((SELECT depth FROM reached WHERE depth > 0 ORDER BY depth LIMIT 1 OFFSET %(limit)s - 1), %(depth)s)"
-"""The distance within which the limit is already reached: what lies beyond need not be described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,6 @@ def related_notes(
     } | {f"status{number}": str(status) for number, status in enumerate(statuses)}
     sql = _RELATED.format(
         statuses=", ".join(f"%(status{number})s" for number in range(len(statuses))),
-        steps="LIMIT %(steps)s" if connection.vendor == "sqlite" else "",
-        far_enough=_FAR_ENOUGH,
     )
     return [_related(row) for row in Memory.objects.unscoped().raw(sql, parameters)]
 

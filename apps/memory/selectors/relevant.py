@@ -139,7 +139,6 @@ def _statement(user_id: UUID, wanted: _Wanted, now: datetime) -> tuple[str, dict
         parameters[f"like{number}"] = f"%{connection.ops.prep_for_like_query(word)}%"
     parameters |= {f"tag{number}": tag for number, tag in enumerate(tags)}
     sql = scored_sql(
-        connection.vendor,
         keywords=wanted.keywords,
         tags=len(tags),
         matching=wanted.matching,

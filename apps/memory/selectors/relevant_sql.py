@@ -1,58 +1,28 @@
 """The statement behind `relevant`: scores every active note of one user in the database and returns the first few."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from apps.memory.database.folding import SQL_NAME
 
 _STRUCTURE = frozenset(',[]"\\')
 """What stands between the tags in their JSON, and what is written otherwise inside them."""
+_TEXT = f"CASE WHEN length(CAST(content AS BLOB)) = length(content) THEN content ELSE {SQL_NAME}(content) END"
+"""The content as it is compared. LIKE folds ASCII by itself; calling back into Python is for the rows that need it."""
+_TAG = f"{SQL_NAME}(value)"
+_QUICK_TAG = "(tags LIKE {} ESCAPE '\\' OR instr(tags, '\\') > 0)"
+"""A cheap condition without which no tag can contain the keyword."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    """What differs between the databases. `text` is the content as it is compared, `tag` one tag `value` so;
-    `quick_tag` a cheap condition without which no tag can contain the keyword."""
-
-    text: str
-    tag: str
-    each_tag: str
-    quick_tag: str
-    hours: str
-    whole: str
-    """Ends the inner query so that its columns are computed once per row."""
-
-
-_FOLDED = "replace(replace(lower({}), 'ß', 'ss'), 'ς', 'σ')"
-_DIALECTS = {
-    "sqlite": _Dialect(
-        # LIKE folds ASCII by itself; calling back into Python is for the rows that need it
-        text=f"CASE WHEN length(CAST(content AS BLOB)) = length(content) THEN content ELSE {SQL_NAME}(content) END",
-        tag=f"{SQL_NAME}(value)",
-        each_tag="json_each(tags)",
-        quick_tag="(tags LIKE {} ESCAPE '\\' OR instr(tags, '\\') > 0)",
-        hours="(julianday(%(now)s) - julianday(COALESCE(last_accessed, created_at))) * 24",
-        whole="LIMIT -1",
-    ),
-    "postgresql": _Dialect(
-        text=_FOLDED.format("content"),
-        tag=_FOLDED.format("value"),
-        each_tag="jsonb_array_elements_text(tags) AS tag(value)",
-        quick_tag="TRUE",
-        hours="EXTRACT(EPOCH FROM (%(now)s - COALESCE(last_accessed, created_at))) / 3600.0",
-        whole="",
-    ),
-}
-
+# Ended by LIMIT -1, the inner query computes its columns once per row and not for each condition on them.
 _SCORED = """
 WITH present AS (
-    SELECT id, tier, tags, created_at, {text} AS text, {hours} AS hours,
+    SELECT id, tier, tags, created_at, {text} AS text,
+           (julianday(%(now)s) - julianday(COALESCE(last_accessed, created_at))) * 24 AS hours,
            CASE WHEN priority > decay_rate * (%(cycle)s - priority_cycle)
                 THEN priority - decay_rate * (%(cycle)s - priority_cycle) ELSE 0.0 END AS present
     FROM memory_memory
     WHERE user_id = %(user)s AND status = %(status)s
       AND (valid_from IS NULL OR valid_from <= %(now)s) AND (valid_to IS NULL OR valid_to > %(now)s)
-    {whole}
+    LIMIT -1
 ),
 matched AS (
     SELECT id, created_at, present, hours, {tag_hits} AS tag_hits, {content_hits} AS content_hits
@@ -69,39 +39,36 @@ SELECT id, score, tag_hits, content_hits FROM scored ORDER BY {order} created_at
 """
 
 
-def scored_sql(vendor: str, *, keywords: Sequence[str], tags: int, matching: bool, order: str) -> str:
+def scored_sql(*, keywords: Sequence[str], tags: int, matching: bool, order: str) -> str:
     """The statement for these (folded) keywords and `tags` wanted tags; `order` is `score` or `present`.
 
     Takes the parameters user, cycle, now, status, floor, tier, limit, the weights, `like0` … and `tag0` ….
     """
-    dialect = _DIALECTS[vendor]
     content = [f"CASE WHEN text LIKE %(like{n})s ESCAPE '\\' THEN 1 ELSE 0 END" for n in range(len(keywords))]
-    tagged = [_tag_hit(dialect, word, f"%(like{number})s") for number, word in enumerate(keywords)]
+    tagged = [_tag_hit(word, f"%(like{number})s") for number, word in enumerate(keywords)]
     return _SCORED.format(
-        text=dialect.text,
-        hours=dialect.hours,
-        whole=dialect.whole,
+        text=_TEXT,
         content_hits=" + ".join(content) or "0",
         tag_hits=" + ".join(tagged) or "0",
-        only=_only(dialect, tags),
+        only=_only(tags),
         matching="WHERE tag_hits + content_hits > 0" if matching else "",
         order="score DESC," if order == "score" else "present DESC, score DESC,",
     )
 
 
-def _tag_hit(dialect: _Dialect, word: str, like: str) -> str:
+def _tag_hit(word: str, like: str) -> str:
     """1 where a tag contains the word. Most notes are decided by a look at the JSON as it is stored."""
-    exact = _any_tag(dialect, f"LIKE {like} ESCAPE '\\'")
+    exact = _any_tag(f"LIKE {like} ESCAPE '\\'")
     if word.isascii() and _STRUCTURE.isdisjoint(word):
-        exact = f"{dialect.quick_tag.format(like)} AND {exact}"
+        exact = f"{_QUICK_TAG.format(like)} AND {exact}"
     return f"CASE WHEN tags = '[]' THEN 0 WHEN {exact} THEN 1 ELSE 0 END"
 
 
-def _only(dialect: _Dialect, tags: int) -> str:
+def _only(tags: int) -> str:
     wanted = ", ".join(f"%(tag{number})s" for number in range(tags))
-    tagged = f" AND {_any_tag(dialect, f'IN ({wanted})')}" if tags else ""
+    tagged = f" AND {_any_tag(f'IN ({wanted})')}" if tags else ""
     return "AND (%(tier)s = '' OR tier = %(tier)s)" + tagged
 
 
-def _any_tag(dialect: _Dialect, condition: str) -> str:
-    return f"EXISTS (SELECT 1 FROM {dialect.each_tag} WHERE {dialect.tag} {condition})"  # noqa: S608  own names
+def _any_tag(condition: str) -> str:
+    return f"EXISTS (SELECT 1 FROM json_each(tags) WHERE {_TAG} {condition})"  # noqa: S608  own names
