@@ -17,7 +17,8 @@ setup:
 	@$(PYTHON) scripts/setup.py
 
 ## extra: install an optional part (NAME=fastembed, sentence-transformers or fast) and keep it through updates
-extra: setup
+extra:
+	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers or fast"; exit 1; }
 	@$(PYTHON) scripts/setup.py --extra "$(NAME)"
 

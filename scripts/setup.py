@@ -75,6 +75,7 @@ def remember_extra(name: str) -> None:
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     if name not in known:
         sys.exit(f"There is no optional part {name}; there are {', '.join(known)}.")
+    EXTRAS.parent.mkdir(exist_ok=True)
     EXTRAS.write_text("\n".join(sorted({*extras(), name})) + "\n")
 
 

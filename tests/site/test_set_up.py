@@ -108,7 +108,6 @@ def test_make_without_a_fitting_python_says_what_to_install(tmp_path: Path) -> N
 
 
 def test_there_is_nothing_to_do_until_the_lock_or_the_parts_change(setup: ModuleType) -> None:
-    setup.EXTRAS.parent.mkdir(parents=True)
     first = setup.fingerprint()
     assert setup.fingerprint() == first
     setup.remember_extra("fast")
