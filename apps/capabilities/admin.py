@@ -10,7 +10,6 @@ from apps.core.admin import ReadOnlyAdmin
 from apps.core.errors import IzzyError
 
 from . import services
-from .files import folder_remove
 from .models import Capability, CapabilityVersion, Execution
 from .selectors import success_rate
 
@@ -68,8 +67,7 @@ class CapabilityVersionAdmin(ReadOnlyAdmin):
     heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema", "output_schema", "examples")
 
     def delete_model(self, request: HttpRequest, obj: CapabilityVersion) -> None:
-        folder_remove(obj.path)
-        super().delete_model(request, obj)
+        services.version_delete(user_id=obj.user_id, version_id=obj.pk)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for version in queryset:

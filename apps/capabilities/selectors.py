@@ -204,11 +204,9 @@ def capability_stats(user_id: UUID) -> dict[str, Any]:
     counts = dict(rows.order_by().values_list("status").annotate(number=Count("pk")))
     since = timezone.now() - timedelta(days=30)
     runs = Execution.objects.for_user(user_id).filter(created_at__gte=since)
-    waiting = sum(
-        not row.current.is_approved
-        for row in rows.exclude(current=None).select_related("current")
-        if row.current
-    )
+    made = list(rows.exclude(current=None).select_related("current"))
+    asking = [*(row.current for row in made), *versions_waiting(user_id, made).values()]
+    waiting = sum(version is not None and not version.is_approved for version in asking)
     return {
         "total": sum(counts.values()),
         "by_status": {status: counts.get(status, 0) for status in Status.values},

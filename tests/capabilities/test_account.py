@@ -9,11 +9,11 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.capabilities import services
-from apps.capabilities.models import Capability, CapabilityVersion
+from apps.capabilities.models import Capability, CapabilityVersion, Origin
 from apps.core.registries import exporters, stats_providers
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
-from tests.capabilities.making import GREETING, make
+from tests.capabilities.making import GREETING, draft, make
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,9 +42,12 @@ def test_the_figures(alice: User) -> None:
     make(alice, hosts=["api.example.org"])
     off = make(alice, "other")
     services.capability_disable(user_id=alice.pk, capability_id=off.pk)
+    services.version_add(
+        user_id=alice.pk, capability_id=make(alice, "third").pk, draft=draft(secrets=["A_KEY"]), origin=Origin.BUILDER, beside=True,
+    )  # fmt: skip
     figures = stats_providers["capabilities"](alice.pk)
-    assert (figures["total"], figures["by_status"]["active"], figures["by_status"]["disabled"]) == (2, 1, 1)
-    assert figures["waiting_for_approval"] == 1
+    assert (figures["total"], figures["by_status"]["active"], figures["by_status"]["disabled"]) == (3, 2, 1)
+    assert figures["waiting_for_approval"] == 2
 
 
 def test_only_active_ones_are_found_by_search(alice: User, bob: User) -> None:
@@ -74,6 +77,15 @@ def test_the_admin_shows_disables_and_deletes(
         assert browser.get(f"/admin/capabilities/{model}/").status_code == 200
     assert "greeter" in browser.get("/admin/capabilities/capability/?q=greet").content.decode()
     assert browser.get(f"/admin/capabilities/capability/{made.pk}/change/").status_code == 200
+    first = made.current
+    second = services.capability_update(user_id=alice.pk, capability_id=made.pk, description="Second.")
+    for version in filter(None, (first, second)):
+        browser.post(f"/admin/capabilities/capabilityversion/{version.pk}/delete/", {"post": "yes"})
+        assert not (settings.IZZY_DATA_DIR / version.path).exists()
+    left = Capability.objects.for_user(alice).get()
+    assert (left.current, left.status, left.path) == (None, "disabled", "")
+    services.version_add(user_id=alice.pk, capability_id=made.pk, draft=draft())
+    services.capability_enable(user_id=alice.pk, capability_id=made.pk)
     chosen = {"action": "disable", "_selected_action": [str(made.pk)]}
     browser.post("/admin/capabilities/capability/", chosen)
     assert Capability.objects.for_user(alice).get().status == "disabled"

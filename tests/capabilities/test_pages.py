@@ -17,7 +17,7 @@ from apps.capabilities import services
 from apps.capabilities.models import Capability, Execution
 from apps.capabilities.run_form import RunForm
 from apps.capabilities.selectors import capability_get
-from tests.capabilities.making import GREETING, NAME_SCHEMA, make
+from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -150,6 +150,17 @@ def test_a_changed_file_is_told_and_can_be_kept_as_a_new_version(alice: User, br
     assert "Ahoy" in text_of(browser.get("/capabilities/greeter/edit/"))
     browser.post("/capabilities/greeter/edit/", fields(main=path.read_text()))
     assert "A file was changed on disk." not in text_of(browser.get("/capabilities/greeter/"))
+
+
+def test_what_came_in_an_archive_and_was_edited_is_enabled_like_any_other(
+    alice: User, browser: Client
+) -> None:
+    services.capability_create(user_id=alice.pk, name="greeter", draft=draft(), untrusted=True)
+    browser.post("/capabilities/greeter/edit/", fields(main=GREETING))
+    edited = capability_get(alice.pk, "greeter")
+    assert (edited.status, edited.status_reason) == ("disabled", "")
+    browser.post("/capabilities/greeter/enable/")
+    assert capability_get(alice.pk, "greeter").status == "active"
 
 
 def test_download_and_install(

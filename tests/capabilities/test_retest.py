@@ -1,5 +1,6 @@
 """`manage.py retest`, and what is suggested for retirement."""
 
+import asyncio
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -11,9 +12,10 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.capabilities import services
+from apps.capabilities import examples, services
 from apps.capabilities.models import Capability, CapabilityVersion
 from apps.capabilities.selectors import capability_get, retire_reason
+from apps.core.database import in_db
 from tests.capabilities.making import make
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -81,11 +83,43 @@ def test_without_a_sandbox_nothing_is_marked(alice: User, settings: Any) -> None
 
 @needs_sandbox
 def test_from_its_page(alice: User, sign_in: Any) -> None:
-    make(alice, examples=EXAMPLES)
+    made = make(alice, examples=EXAMPLES)
+    make(alice, "bare")
     browser: Client = sign_in(alice)
-    assert (
-        "All 2 examples pass." in browser.post("/capabilities/greeter/retest/", follow=True).content.decode()
-    )
+
+    def told(name: str) -> str:
+        return browser.post(f"/capabilities/{name}/retest/", follow=True).content.decode()
+
+    assert "All 2 examples pass." in told("greeter")
+    assert "It has no examples" in told("bare")
+    services.capability_disable(user_id=alice.pk, capability_id=made.pk)
+    assert "greeter is disabled." in told("greeter")
+    assert CapabilityVersion.objects.for_user(alice).get(capability=made).test_failures == []
+
+
+@needs_sandbox
+def test_what_becomes_current_meanwhile_is_not_what_was_tested(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(alice, examples=EXAMPLES[:1])
+    first, run_examples = made.current, examples.failures_of
+    change = {
+        "user_id": alice.pk,
+        "capability_id": made.pk,
+        "main": "def run(args):\n    return 'Nothing.'\n",
+    }
+
+    async def after_a_change(name: str, version: CapabilityVersion) -> list[str]:
+        await in_db(lambda: services.capability_update(**change))
+        return await run_examples(name, version)
+
+    monkeypatch.setattr(examples, "failures_of", after_a_change)
+    tested = asyncio.run(examples.capability_retest(user_id=alice.pk, name="greeter"))
+
+    assert (tested.version, tested.failures) == (1, ())
+    assert first is not None
+    first.refresh_from_db(from_queryset=CapabilityVersion.objects.for_user(alice))
+    assert (first.test_failures, first.tested_at is not None) == ([], True)
 
 
 def test_what_was_not_used_for_long_is_suggested_for_retirement(alice: User, sign_in: Any) -> None:

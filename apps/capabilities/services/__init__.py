@@ -9,6 +9,7 @@ from .lifecycle import (
     capability_fail,
     capability_rollback,
     user_forget,
+    version_delete,
 )
 from .runs import (
     execution_begin,
@@ -43,5 +44,6 @@ __all__ = [
     "user_secret_delete",
     "user_secret_set",
     "version_add",
+    "version_delete",
     "version_tested",
 ]

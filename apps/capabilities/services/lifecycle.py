@@ -5,10 +5,10 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.capabilities.files import ROOT, files_verified, folder_remove, folders_remove
-from apps.capabilities.models import Capability, Status
+from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.refusals import refused
 from apps.capabilities.selectors import version_get, versions_of
-from apps.core.errors import Conflict
+from apps.core.errors import Conflict, NotFound
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -94,6 +94,20 @@ def capability_delete(*, user_id: UUID, capability_id: UUID) -> None:
     documents_remove(user_id=user_id, source=Source.CAPABILITY, source_ids=[capability.pk])
     Capability.objects.for_user(user_id).filter(pk=capability.pk).delete()
     transaction.on_commit(lambda: folder_remove(folder))
+
+
+@transaction.atomic
+def version_delete(*, user_id: UUID, version_id: UUID) -> None:
+    """Removes one version with its files; a capability whose current one it was is out of use then. Raises NotFound."""
+    version = CapabilityVersion.objects.for_user(user_id).filter(pk=version_id).first()
+    if version is None:
+        raise NotFound("There is no such version.")
+    capability = capability_locked(user_id, version.capability_id)
+    if capability.current_id == version_id:
+        capability.current, capability.path = None, ""
+        capability_save(capability, Status.DISABLED, "The version in use was deleted.")
+    CapabilityVersion.objects.for_user(user_id).filter(pk=version_id).delete()
+    transaction.on_commit(lambda: folder_remove(version.path))
 
 
 def user_forget(*, user_id: UUID) -> int:

@@ -54,6 +54,10 @@ def version_add(
         status, reason = Status.DISABLED, UNTRUSTED
     elif status in {Status.BUILDING, Status.FAILED}:
         status, reason = Status.ACTIVE, ""
+    elif (
+        reason == UNTRUSTED
+    ):  # of a version before: this one the user has written, or looked at in the editor
+        reason = ""
     capability_save(capability, status, reason)
     return version
 
