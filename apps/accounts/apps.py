@@ -14,10 +14,12 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         from apps.accounts import purging
         from apps.accounts.secrets import check_secrets
+        from apps.accounts.services import users_delete_pending
         from apps.accounts.setup import setup_note
         from apps.accounts.throttle import attempts_prune
 
         console_notes.register("setup", setup_note)
         register_check("secrets", check_secrets)
         register_sweep("sign-in attempts", attempts_prune, timedelta(hours=6))
+        register_sweep("accounts being deleted", users_delete_pending, timedelta(minutes=1))
         purging.register_places()

@@ -27,9 +27,11 @@ class Scope(StrEnum):
 
 
 class User(AbstractUser):
-    """Someone who talks with Izzy. The superuser runs the instance."""
+    """Someone who talks with Izzy. The superuser runs the instance. Since `leaving_at` the account is being deleted: it is
+    closed, and its rows go slice by slice."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    leaving_at = models.DateTimeField(null=True, blank=True, editable=False)
 
 
 def default_toolsets() -> list[str]:

@@ -4,6 +4,7 @@ import logging
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,8 @@ from apps.accounts.choices import time_zones
 from apps.accounts.models import APIToken, Preferences, Scope, User
 from apps.accounts.selectors import preferences_for, token_digest, tokens_kept
 from apps.core.errors import Conflict, InvalidInput, NotFound
-from apps.core.registries import purgers
+from apps.core.registries import purgers, thinners
+from apps.core.slices import in_slices
 from apps.core.text import clean_text
 
 logger = logging.getLogger(__name__)
@@ -61,18 +63,44 @@ def user_set_active(*, user: User, active: bool) -> None:
     """Let a user in or keep them out; their data stays. The last superuser stays active."""
     if not active:
         _keep_one_superuser(user)
+    if user.leaving_at is not None:
+        raise Conflict("This account is being deleted.", code="leaving")
     user.is_active = active
     user.save(update_fields=["is_active"])
 
 
-@transaction.atomic
 def user_delete(*, user: User) -> None:
-    """Delete the account and everything that belongs to it. The last superuser cannot go while others remain."""
-    if User.objects.exclude(pk=user.pk).exists():
-        _keep_one_superuser(user)
+    """Delete the account and everything that belongs to it. The last superuser cannot go while others remain.
+
+    The user is out at once. What they have most of is removed slice by slice, so that others can write meanwhile, then
+    the rest in one transaction. What a crash leaves in between a sweep finishes.
+    """
+    _shut_out(user)
+    for _, thin in thinners:
+        in_slices(partial(thin, user.pk))
+    _remove(user)
+
+
+@transaction.atomic
+def _shut_out(user: User) -> None:
+    if user.leaving_at is None:
+        if User.objects.exclude(pk=user.pk).exists():
+            _keep_one_superuser(user)
+        user.is_active, user.leaving_at = False, timezone.now()
+        user.save(update_fields=["is_active", "leaving_at"])
+
+
+@transaction.atomic
+def _remove(user: User) -> None:
     for _, purge in purgers:
         purge(user.pk)
     user.delete()
+
+
+def users_delete_pending() -> None:
+    """Sweep: finishes what a crash left of a deletion."""
+    for user in User.objects.exclude(leaving_at=None):
+        user_delete(user=user)
 
 
 def _keep_one_superuser(user: User) -> None:

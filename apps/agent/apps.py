@@ -7,6 +7,7 @@ class AgentConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent import purging, sdk, status
+        from apps.agent.services import user_calls_thin
         from apps.agent.tools.builtin import BUILTIN_TOOLS
         from apps.agent.tools.registry import register_tools
         from apps.agent.web.choice import check_search
@@ -14,7 +15,7 @@ class AgentConfig(AppConfig):
         from apps.agent.web.tools import WEB_TOOLS
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
-        from apps.core.registries import banners, choices, connection_tests, warmups
+        from apps.core.registries import banners, choices, connection_tests, thinners, warmups
 
         register_tools(BUILTIN_TOOLS)
         register_tools(WEB_TOOLS)
@@ -22,6 +23,7 @@ class AgentConfig(AppConfig):
         register_check("web search", check_search)
         connection_tests.register("model", status.test_connection)
         connection_tests.register("web search", try_search)
+        thinners.register("agent", user_calls_thin)
         banners.register("model", status.offline_banner)
         warmups.register("model", sdk.warm_up)
         warmups.register("web", warm_up_web)

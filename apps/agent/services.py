@@ -9,10 +9,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.agent.models import ToolCall
+from apps.agent.models import ModelCall, ToolCall
 from apps.agent.outcome import Outcome
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
+from apps.core.slices import rows_remove
 from apps.core.text import clean_text
 
 State = ToolCall.State
@@ -240,3 +241,8 @@ def tool_result(tool_use_id: str, text: str, *, is_error: bool) -> dict[str, Any
     """The block that gives a call's result to the model."""
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": tool_use_id, "content": text}
     return block | {"is_error": True} if is_error else block
+
+
+def user_calls_thin(user_id: UUID) -> bool:
+    """Before an account goes: removes some of its calls of tools and models; whether there may be more."""
+    return rows_remove(ToolCall.objects.for_user(user_id), ModelCall.objects.for_user(user_id))

@@ -1,9 +1,18 @@
 """Admin pages of the chat, for superusers."""
 
+from typing import Any
+from uuid import UUID
+
 from django.contrib import admin
+from django.db import transaction
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
 
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.chat.services import conversation_delete
 from apps.core.admin import ReadOnlyAdmin
+from apps.search.documents import Source
+from apps.search.services import documents_remove
 
 
 @admin.register(Conversation)
@@ -14,14 +23,45 @@ class ConversationAdmin(ReadOnlyAdmin):
     search_fields = ("title", "session", "user__username")
     heavy_fields = ("summary", "tools")
 
+    def delete_model(self, request: HttpRequest, obj: Conversation) -> None:
+        """As everywhere else: what search and the tools keep of it goes too."""
+        conversation_delete(user_id=obj.user_id, conversation_id=obj.pk)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Conversation]) -> None:
+        for row in queryset.filter(deleted_at=None):
+            self.delete_model(request, row)
+
+
+class SaidAdmin(ReadOnlyAdmin):
+    """Rows that take messages with them, which then leave search too."""
+
+    def said(self, rows: QuerySet[Any]) -> QuerySet[Message]:
+        """The messages that go with these rows."""
+        raise NotImplementedError
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        self.delete_queryset(request, self.model._base_manager.filter(pk=obj.pk))
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        by_user: dict[UUID, list[UUID]] = {}
+        for user_id, message_id in self.said(queryset).values_list("user_id", "id"):
+            by_user.setdefault(user_id, []).append(message_id)
+        for user_id, said in by_user.items():
+            documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=said)
+        queryset.delete()
+
 
 @admin.register(Message)
-class MessageAdmin(ReadOnlyAdmin):
+class MessageAdmin(SaidAdmin):
     list_display = ("excerpt", "role", "kind", "conversation", "user", "created_at")
     list_filter = ("role", "kind", "indexed", "created_at")
     list_select_related = ("user", "conversation")
     search_fields = ("text", "external_id", "user__username")
     heavy_fields = ("blocks",)
+
+    def said(self, rows: QuerySet[Any]) -> QuerySet[Message]:
+        return rows
 
     @admin.display(description="text")
     def excerpt(self, message: Message) -> str:
@@ -29,12 +69,15 @@ class MessageAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Turn)
-class TurnAdmin(ReadOnlyAdmin):
+class TurnAdmin(SaidAdmin):
     list_display = ("id", "state", "conversation", "user", "model", "error_code", "created_at", "ended_at")
     list_filter = ("state", "model", "created_at")
     list_select_related = ("user", "conversation")
     search_fields = ("id", "conversation__title", "error_code", "user__username")
     heavy_fields = ("memories", "waiting_for", "usage", "error_message")
+
+    def said(self, rows: QuerySet[Any]) -> QuerySet[Message]:
+        return Message.objects.unscoped().filter(Q(turn__in=rows) | Q(superseded_by__in=rows))
 
 
 @admin.register(TurnEvent)

@@ -12,9 +12,9 @@ from apps.chat.models import Conversation, Message
 from apps.chat.selectors.conversations import (
     conversation_get,
     conversations_for,
-    conversations_search,
     messages_counted,
 )
+from apps.chat.selectors.finding import conversations_search
 from apps.chat.selectors.messages import messages_json, readable_messages
 from apps.chat.serializers import (
     ConversationDetailOutput,

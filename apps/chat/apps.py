@@ -17,8 +17,9 @@ class ChatConfig(AppConfig):
         from apps.chat.runner.afterwards import messages_index_pending
         from apps.chat.selectors.conversations import conversation_belongs
         from apps.chat.selectors.stats import chat_stats
+        from apps.chat.services import deletion
         from apps.chat.tools import CONVERSATION_TOOLS
-        from apps.core.registries import owners, stats_providers, warmups, words
+        from apps.core.registries import owners, stats_providers, thinners, warmups, words
         from apps.core.sweeps import register_sweep
 
         register_tools(CONVERSATION_TOOLS)
@@ -29,6 +30,10 @@ class ChatConfig(AppConfig):
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))
         register_sweep("messages_capture_pending", messages_capture_pending, every=timedelta(minutes=1))
         register_sweep("turn_events_prune", sweeps.events_prune, every=timedelta(hours=1))
+        register_sweep(
+            "conversations being deleted", deletion.conversations_delete_pending, every=timedelta(minutes=1)
+        )
+        thinners.register("chat", deletion.user_conversations_thin)
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)

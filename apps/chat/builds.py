@@ -57,7 +57,8 @@ def conversations_to_tell() -> list[UUID]:
     wanted = conversations_with_news()
     if not wanted:
         return []
-    there = set(Conversation.objects.unscoped().filter(id__in=wanted).values_list("id", flat=True))
+    rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)
+    there = set(rows.values_list("id", flat=True))
     for gone in set(wanted) - there:
         messages_untold(conversation_id=gone)
     return [conversation_id for conversation_id in wanted if conversation_id in there]
@@ -81,13 +82,17 @@ def build_announce(build: Build) -> None:
 def _announce(build: Build, conversation: Conversation, words: str, *, goes_on: bool) -> None:
     notice = (GO_ON if goes_on else NO_NEED).format(name=build.name, became=BECAME[Kind(build.kind)])
     turn = Turn.objects.create(
-        user_id=build.user_id, conversation=conversation, by_izzy=True, said="" if goes_on else words
+        user_id=build.user_id,
+        conversation=conversation,
+        position=position_next(conversation.id),
+        by_izzy=True,
+        said="" if goes_on else words,
     )
     Message.objects.create(
         user_id=build.user_id,
         conversation=conversation,
         turn=turn,
-        position=position_next(conversation.id),
+        position=turn.position,
         role=Role.USER,
         kind=MessageKind.NOTICE,
         blocks=canonical_json([{"type": "text", "text": NOTICE.format(text=notice)}]),

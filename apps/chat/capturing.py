@@ -130,7 +130,10 @@ def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
     """The notes that Izzy put beside the turns of this conversation, as they read then."""
     turns = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
     newest = (
-        turns.exclude(memories=[]).order_by("-id").values_list("memories", flat=True).iterator(chunk_size=50)
+        turns.exclude(memories=[])
+        .order_by("-position")
+        .values_list("memories", flat=True)
+        .iterator(chunk_size=50)
     )
     items = islice(chain.from_iterable(newest), SHOWN_AT_MOST)
     return [(parse_id(item["id"]), str(item["text"])) for item in items]

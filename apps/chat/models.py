@@ -1,11 +1,23 @@
 """Rows of the chat: conversations, their messages, the turns that made them, and the log of what each turn told."""
 
+from uuid import UUID
+
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from apps.core.models import OwnedManager, UserOwned
+
+
+class ConversationManager(OwnedManager["Conversation"]):
+    """What a user has are the conversations that are not being deleted; `unscoped` has those too."""
+
+    def for_user(self, user: models.Model | UUID) -> "QuerySet[Conversation]":
+        return super().for_user(user).filter(deleted_at=None)
+
+    def owned_by(self, user: models.Model | UUID) -> "QuerySet[Conversation]":
+        return super().owned_by(user).filter(deleted_at=None)
 
 
 class Conversation(UserOwned):
@@ -21,6 +33,8 @@ class Conversation(UserOwned):
     `summary` stands in the prompt for the messages up to position `summary_until` (0: none are folded), which stay
     in their rows. `summary_by` is the model that wrote it, or `extract` where none did; `summary_untrusted` says that
     other people's text (a page, a file) was read in what it sums up.
+
+    `deleted_at` says that it is being deleted: nobody finds it any more, and its rows go slice by slice.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -43,10 +57,15 @@ class Conversation(UserOwned):
     lease_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    everything = models.Manager()
+    objects = ConversationManager()
 
     class Meta:
         indexes = [
             models.Index(fields=["user", "-updated_at"], name="conversation_user_updated"),
+            models.Index(fields=["id"], name="conversation_deleted", condition=Q(deleted_at__isnull=False)),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -75,7 +94,8 @@ OPEN_STATES = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 class Turn(UserOwned):
     """One message of the user and everything Izzy does to answer it.
 
-    `memories` are the surfaced items as the `memory_context` event gave them, `waiting_for` the events
+    `position` is the place that its opening message was given first: turns are ordered by it, since it only grows
+    within a conversation, whatever the clock does. `memories` are the surfaced items as the `memory_context` event gave them, `waiting_for` the events
     (`question`, `approval_requested`) whose answers it waits for, `usage` the tokens and cost of the whole turn.
     `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how others
     talk to the process that runs the conversation: a wish to stop, and a change the log has not told of yet.
@@ -88,6 +108,7 @@ class Turn(UserOwned):
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False
     )
+    position = models.PositiveIntegerField(default=0)
     state = models.CharField(max_length=16, choices=TurnState, default=TurnState.QUEUED)
     client_id = models.CharField(max_length=64, blank=True, default="")
     model = models.CharField(max_length=100, blank=True, default="")
@@ -107,12 +128,10 @@ class Turn(UserOwned):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ["id"]
-        indexes = [
-            models.Index(fields=["conversation", "id"], name="turn_conversation"),
-            models.Index(fields=["state"], name="turn_state"),
-        ]
+        ordering = ["position"]
+        indexes = [models.Index(fields=["state"], name="turn_state")]
         constraints = [
+            models.UniqueConstraint(fields=["conversation", "position"], name="turn_position"),
             models.UniqueConstraint(
                 fields=["user", "client_id"], condition=~Q(client_id=""), name="turn_client_id"
             ),

@@ -8,7 +8,7 @@ from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Message
 from apps.chat.selectors.conversations import conversation_get, conversations_for, messages_counted
 from apps.chat.selectors.messages import readable_messages
-from apps.chat.services.conversations import conversation_delete
+from apps.chat.services.deletion import conversation_delete
 from apps.chat.summary.transcript import shortened
 from apps.core.database import in_db
 from apps.core.errors import Conflict, NotFound
@@ -79,7 +79,8 @@ class PastConversations:
     def _search(self, query: str, limit: int) -> dict[str, Any]:
         text = clean_text(query, field="query", max_chars=MAX_QUERY_CHARS)
         hits = search(self.user_id, text, top_k=limit, scope=Scope(sources=frozenset({Source.CONVERSATION})))
-        said = Message.objects.owned_by(self.user_id).select_related("conversation")
+        said = Message.objects.owned_by(self.user_id).filter(conversation__deleted_at=None)
+        said = said.select_related("conversation")
         known = said.in_bulk([hit.source_id for hit in hits])
         found = [self._said(hit, known[hit.source_id]) for hit in hits if hit.source_id in known]
         return {"count": len(found), "results": found}

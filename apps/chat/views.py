@@ -13,12 +13,12 @@ from django_htmx.middleware import HtmxDetails
 from apps.agent.endpoint import current_endpoint
 from apps.chat import services
 from apps.chat.models import Conversation
-from apps.chat.selectors.conversations import conversation_get, conversations_for, conversations_search
+from apps.chat.selectors.conversations import conversation_get, conversations_page
+from apps.chat.selectors.finding import conversations_search
 from apps.chat.selectors.snapshot import snapshot
 from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.text import clean_text
 
-PAGE_SIZE = 40
 MAX_QUERY_CHARS = 200
 
 
@@ -97,9 +97,8 @@ def _listing(request: HttpRequest) -> dict[str, Any]:
         for match in found:
             match.conversation.snippet = match.snippet  # type: ignore[attr-defined]  # for the template's row
         return context | {"conversations": [match.conversation for match in found]}
-    first = (number - 1) * PAGE_SIZE
-    rows = list(conversations_for(_user_id(request))[first : first + PAGE_SIZE + 1])
-    return context | {"conversations": rows[:PAGE_SIZE], "has_more": len(rows) > PAGE_SIZE}
+    rows, has_more = conversations_page(_user_id(request), number)
+    return context | {"conversations": rows, "has_more": has_more}
 
 
 def _query(request: HttpRequest) -> str:

@@ -38,8 +38,12 @@ LOW_DISK_BYTES = 200_000_000
 
 
 def check_database() -> CheckResult:
-    """It answers and its tables are those of this version."""
+    """It answers and its tables are those of this version: looked at once, and again when they have changed."""
+    global _sound
     try:
+        state = _state()
+        if state == _sound:
+            return _UP_TO_DATE
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
@@ -53,7 +57,24 @@ def check_database() -> CheckResult:
         return CheckResult(False, f"{len(missing)} migrations are missing.", "Run `manage.py migrate`.")
     if stale := stale_message():
         return CheckResult(False, stale, "See *Updates* in docs/operations.md.")
-    return CheckResult(True, f"{connection.vendor} answers and is up to date.")
+    _sound = state
+    return _UP_TO_DATE
+
+
+def _state() -> tuple[Any, ...]:
+    """All that decides whether the tables are those of this version: how they were made, and by which migrations."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sql FROM sqlite_master")
+        made = tuple(cursor.fetchall())
+        if not any("django_migrations" in (sql or "") for (sql,) in made):
+            return made
+        cursor.execute("SELECT app, name FROM django_migrations")
+        return made, tuple(cursor.fetchall())
+
+
+_UP_TO_DATE = CheckResult(True, "SQLite answers and is up to date.")
+_sound: tuple[Any, ...] | None = None
+"""The state of the database that was found to be sound."""
 
 
 def unwritable_place() -> Path | None:

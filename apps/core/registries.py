@@ -42,6 +42,11 @@ purgers: Registry[Callable[[UUID], int]] = Registry()
 """name -> fn(user_id) -> number of things removed: what an account's deletion must clear beyond its cascading rows
 (search index, files, caches). Called inside the deleting transaction, before the rows go."""
 
+thinners: Registry[Callable[[UUID], bool]] = Registry()
+"""name -> fn(user_id) -> whether there may be more: removes, in one short transaction, some of the rows that a user may have
+tens of thousands of. Called again and again before an account's deletion, so that the transaction that ends it is
+short; whatever they leave goes with that. Nothing but rows: what lies beside them is for `purgers`."""
+
 exporters: Registry[Callable[[UUID], Iterator[dict[str, Any]]]] = Registry()
 """name -> fn(user_id) -> JSON-ready rows, each with a `type`."""
 

@@ -12,7 +12,7 @@ class SearchConfig(AppConfig):
 
         from apps.core.checks import IZZY
         from apps.core.health import register_check
-        from apps.core.registries import connection_tests, purgers, stats_providers, warmups
+        from apps.core.registries import connection_tests, purgers, stats_providers, thinners, warmups
         from apps.core.sweeps import register_sweep
         from apps.search import checks, embedding, health, purging, services, statistics, warmup
 
@@ -21,6 +21,7 @@ class SearchConfig(AppConfig):
         register_sweep("search: vectors that wait", embedding.sweep_pending, timedelta(seconds=10))
         register_sweep("search: old deletions", embedding.sweep_tombstones, timedelta(hours=6))
         connection_tests.register("embedder", health.connect_embedder)
+        thinners.register("search", lambda user_id: services.user_thin(user_id=user_id))
         purgers.register("search", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("search", statistics.user_figures)
         warmups.register("search", warmup.warm_up)

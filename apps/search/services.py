@@ -11,6 +11,7 @@ from django.db import transaction
 
 from apps.accounts.selectors import user_language
 from apps.core.beforehand import once
+from apps.core.slices import SLICE, rows_remove
 from apps.core.text import chunk_text
 from apps.search.documents import Document, Source
 from apps.search.features import pack_features
@@ -73,6 +74,19 @@ def documents_remove(*, user_id: UUID, source: Source, source_ids: Collection[UU
         return 0
     owner = owner_begin(user_id)
     return sum(passages_delete(owner, [source], names) for names in _batches(list(source_ids)))
+
+
+@transaction.atomic(savepoint=False)
+def user_thin(*, user_id: UUID) -> bool:
+    """Before an account goes: remove some of its passages; whether there may be more."""
+    owner = IndexOwner.objects.filter(user_id=user_id).first()
+    if owner is None:
+        return False
+    passages = Passage.objects.filter(user_id=user_id).order_by("change", "id")
+    rows = list(passages.values_list("id", "terms")[:SLICE])
+    postings_remove(owner.number, rows)
+    Passage.objects.filter(id__in=[key for key, _ in rows]).delete()
+    return len(rows) == SLICE or rows_remove(Tombstone.objects.filter(user_id=user_id))
 
 
 @transaction.atomic(savepoint=False)

@@ -21,9 +21,9 @@ from apps.chat.capturing import messages_capture_pending, turn_capture
 from apps.chat.live.hub import start_for
 from apps.chat.models import Conversation, Message, Role, Turn, TurnState
 from apps.chat.runner.afterwards import messages_index_pending, turn_index
+from apps.chat.runner.due import conversations_left
 from apps.chat.runner.lease import lease_take
 from apps.chat.runner.prepare import turn_prepare
-from apps.chat.runner.registry import conversations_left
 from apps.chat.runner.rows import Outcome, turn_finish
 from apps.chat.runner.work import work_next
 from apps.chat.selectors.words import said_by_user, shown_untrusted
@@ -152,6 +152,21 @@ def test_nor_do_its_pages_and_those_who_watch_it(
         past._read(str(place.pk), 40, 0)
         past._search("lemon trees", 5)
     assert len(steps) > 50
+    assert of_everything(steps) == []
+
+
+def test_nor_does_a_search_of_conversations_by_what_was_said(
+    alice: User, sign_in: Callable[[User], Client], api: Callable[[User], Client]
+) -> None:
+    a_turn(alice, conversation_create(user_id=alice.pk))
+    browser, program = sign_in(alice), api(alice)
+    with plans() as steps:
+        for query in ("lemon", "lemon tr", "emon", "?"):
+            assert browser.get("/conversations/", {"q": query}).status_code == 200
+            assert program.get("/api/v1/conversations/", {"q": query}).status_code == 200
+    looked = [step for step in steps if step.startswith("SEARCH chat_message") and "LIKE" in step]
+    assert looked
+    assert [step for step in looked if "(conversation_id=? AND position>?)" not in step] == []
     assert of_everything(steps) == []
 
 

@@ -9,6 +9,8 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.chat.models import Conversation, Message
+from apps.chat.runner.afterwards import messages_index
+from apps.chat.selectors import finding
 from apps.chat.services import conversation_create, messages_ingest
 
 SignIn = Callable[[User], Client]
@@ -100,6 +102,27 @@ def test_search_finds_titles_words_and_what_was_said(alice: User, browser: Clien
     assert found("submarine") == []
     snippet = browser.get("/conversations/", {"q": "strange noise"}).context["conversations"][0].snippet
     assert "strange noise" in snippet
+
+
+def test_search_finds_old_conversations_by_the_words_and_new_ones_by_any_signs(
+    alice: User, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "RECENT_CONVERSATIONS", 1)
+    monkeypatch.setattr(finding, "_said", lambda *given: {})
+    for title, text in (("Old", "The boiler makes a strange noise"), ("Newest", "Heidelberg in May")):
+        messages_index([speak(make(alice, title), text)])
+    speak(make(alice, "Secret", use_memory=False), "An Albatross")
+    Conversation.objects.for_user(alice).filter(title="Secret").update(updated_at="2020-01-01T00:00:00Z")
+
+    def found(query: str) -> list[str]:
+        return [row.title for row in browser.get("/conversations/", {"q": query}).context["conversations"]]
+
+    assert [found(query) for query in ("boil", "STRANGE  noi", "delberg", "batros")] == [
+        ["Old"],
+        ["Old"],
+        ["Newest"],
+        ["Secret"],
+    ]
 
 
 def test_search_leaves_ingested_conversations_out(alice: User, browser: Client) -> None:

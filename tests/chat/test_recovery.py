@@ -1,6 +1,5 @@
 """Leases, sweeps, and the runner that was away too long."""
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +12,9 @@ from apps.chat.log import LoggedEvent, events_of, rows_of
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.runner import afterwards
 from apps.chat.runner.afterwards import messages_index_pending
+from apps.chat.runner.due import conversations_left
 from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost, lease_extend, lease_release, lease_take
-from apps.chat.runner.registry import conversations_left, kick_soon, registry
+from apps.chat.runner.registry import kick_soon, registry
 from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.sweeps import turns_interrupt
 from apps.core.database import in_db
@@ -25,6 +25,7 @@ from apps.search.selectors import search
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation, messages, said, turn
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.waiting import until
 
 
 def change(**values: Any) -> None:
@@ -125,7 +126,10 @@ async def test_the_sweep_closes_calls_that_were_open(alice: User, model: Anthrop
     assert events[-2:] == ["tool_result", "error"]
 
 
-async def test_what_nobody_runs_is_found(alice: User, model: AnthropicServer) -> None:
+async def test_what_nobody_runs_is_found(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.chat.runner.due.RESCUE_AGE", timedelta(seconds=30))
     place = await conversation(alice)
     sent = await in_db(
         lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))
@@ -149,9 +153,11 @@ async def test_the_upkeep_takes_up_what_was_left(
     )
     await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
     registry().start()
-    async with asyncio.timeout(10):
-        while (await turn(str(sent.turn_id))).state != "done":  # noqa: ASYNC110  rows are all there is to watch
-            await asyncio.sleep(0.05)
+
+    async def is_done() -> bool:
+        return (await turn(str(sent.turn_id))).state == "done"
+
+    await until(is_done)
     await registry().idle()
 
 

@@ -36,7 +36,7 @@ class _Sources:
 def turns_begun(conversation: Conversation) -> QuerySet[Turn]:
     """The turns that the log tells of, oldest first: all that have begun, replaced ones too."""
     rows = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
-    return rows.exclude(state=TurnState.QUEUED).order_by("id")
+    return rows.exclude(state=TurnState.QUEUED).order_by("position")
 
 
 def decision_log(conversation: Conversation) -> dict[str, Any]:

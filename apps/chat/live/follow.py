@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.chat.live.hub import Start
 from apps.chat.log import events_of
 from apps.chat.models import OPEN_STATES, Turn, TurnEvent
+from apps.chat.reading import one_view
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 
@@ -53,6 +54,7 @@ async def turn_frames(
         runner.hub.leave(watcher)
 
 
+@one_view()
 def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
     """The turn's stored events, and whether it has ended; None where its conversation was deleted meanwhile."""
     turn = Turn.objects.unscoped().select_related("conversation").filter(id=turn_id).first()

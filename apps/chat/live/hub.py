@@ -16,10 +16,17 @@ from apps.chat.live.feed import Feed, Subscription
 from apps.chat.live.html import with_html
 from apps.chat.live.relay import Relay, new_relay
 from apps.chat.log import LoggedEvent, events_after
-from apps.chat.models import Conversation, TurnState
+from apps.chat.models import Conversation
 from apps.chat.reading import one_view
 from apps.chat.selectors.conversations import conversation_get
-from apps.chat.selectors.snapshot import LiveText, live_text, missed_events, snapshot, turn_events
+from apps.chat.selectors.snapshot import (
+    LiveText,
+    live_text,
+    missed_events,
+    snapshot,
+    turn_events,
+    turn_under_way,
+)
 from apps.core.database import in_db
 
 logger = logging.getLogger(__name__)
@@ -106,7 +113,8 @@ class Hub:
 
 def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent] | None]:
     """Stored events above the known numbers, for conversations that have any; None for one that was deleted."""
-    stored = dict(Conversation.objects.unscoped().filter(id__in=known).values_list("id", "stored_seq"))
+    rows = Conversation.objects.unscoped().filter(id__in=known, deleted_at=None)
+    stored = dict(rows.values_list("id", "stored_seq"))
     return {
         key: events_after(key, seq, limit=POLL_ROWS) if key in stored else None
         for key, seq in known.items()
@@ -122,7 +130,7 @@ def start_now(user_id: UUID, conversation_id: UUID) -> "Start":
 
 
 def _live(conversation: Conversation) -> LiveText | None:
-    turn = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).order_by("id").last()
+    turn = turn_under_way(conversation)
     return live_text(turn) if turn else None
 
 

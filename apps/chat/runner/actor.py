@@ -1,20 +1,19 @@
-"""The one that runs a conversation: it numbers and stores its events and takes its turns one after the other."""
+"""The one that runs a conversation: it takes its turns one after the other and tells what happens in them."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from apps.agent.loop import TurnTaken
 from apps.chat.capturing import turn_capture
-from apps.chat.log import LoggedEvent, Told, told
+from apps.chat.log import told
 from apps.chat.models import MessageKind, Role
 from apps.chat.runner.afterwards import conversation_title_make, turn_index
-from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost, lease_held
-from apps.chat.runner.rows import LogWrite, Outcome, log_write, message_save, stopped, turn_finish
+from apps.chat.runner.event_log import EventLog
+from apps.chat.runner.lease import PROCESS, LeaseLost, lease_held
+from apps.chat.runner.rows import Outcome, message_save, stopped, turn_finish
 from apps.chat.runner.turn import RunningTurn
 from apps.chat.runner.work import INTERRUPTED_MESSAGE, Work, conversation_release, work_next
 from apps.chat.services.messages import STOPPED, Draft
@@ -23,32 +22,16 @@ from apps.core.database import in_db, settled
 
 logger = logging.getLogger(__name__)
 
-Publish = Callable[[UUID, Sequence[LoggedEvent]], None]
-
 
 class Actor:
-    """Runs one conversation for as long as there is something to do, then gives it back.
+    """Runs one conversation for as long as there is something to do, then gives it back."""
 
-    `publish` gets every event at once, before it is stored; what must not be lost (the end of a turn) is stored
-    first. All writing to the log happens under `lock`.
-    """
-
-    def __init__(self, conversation_id: UUID, numbers: tuple[int, int], publish: Publish) -> None:
-        self.conversation_id = conversation_id
-        self.lock = asyncio.Lock()
-        self.pending: list[LoggedEvent] = []
-        self.written_at = 0.0
-        self.released = False
-        self._next, self._reserved = numbers
-        self._publish = publish
+    def __init__(self, log: EventLog) -> None:
+        self.conversation_id = log.conversation_id
+        self.log = log
         self._news = asyncio.Event()
         self._closing = False
         self._extra: set[asyncio.Task[None]] = set()
-
-    @property
-    def last_seq(self) -> int:
-        """The number of the newest event."""
-        return self._next - 1
 
     def wake(self) -> None:
         """Something has changed in the conversation's rows: look again."""
@@ -91,78 +74,28 @@ class Actor:
         return await self._release()
 
     async def _release(self, *, at_once: bool = False) -> bool:
-        async with self.lock:
-            await self._write()
+        async with self.log.lock:
+            await self.log.write()
             release = partial(conversation_release, at_once=at_once)
-            self.released = await in_db(release, self.conversation_id, PROCESS, self.last_seq)
-            return self.released
-
-    async def flush(self) -> None:
-        """Stores what was told so far, so that rows show all of it."""
-        async with self.lock:
-            if self.pending and not self.released:
-                with suppress(LeaseLost):
-                    await self._write()
+            given_back = await in_db(release, self.conversation_id, PROCESS, self.log.last_seq)
+            self.log.given_back = given_back
+            return given_back
 
     async def _work(self, running: UUID | None) -> Work:
-        async with self.lock:
+        async with self.log.lock:
             work = await settled(in_db(work_next, self.conversation_id, PROCESS, running))
             for line in work.told:
-                self.tell(line)
+                self.log.tell(line)
             if work.told:
-                await self._write()
+                await self.log.write()
         return work
-
-    # --- The log -----------------------------------------------------------------------------------------------
-
-    def tell(self, line: Told) -> None:
-        """Numbers an event, sends it on, and has it stored with the next batch."""
-        event = LoggedEvent(self._next, line.turn_id, line.type, line.payload)
-        self._next += 1
-        self.pending.append(event)
-        self._publish(self.conversation_id, [event])
-
-    def batch(self) -> LogWrite:
-        """What is to be stored now. Hold the lock, and call `stored` when it is."""
-        if self._reserved - self._next < RESERVE // 2:
-            self._reserved = self._next + RESERVE
-        return LogWrite(
-            conversation_id=self.conversation_id,
-            runner=PROCESS,
-            events=tuple(self.pending),
-            next_seq=self._next,
-            reserved=self._reserved,
-        )
-
-    def stored(self, write: LogWrite) -> None:
-        del self.pending[: len(write.events)]
-        self.written_at = asyncio.get_running_loop().time()
-
-    async def commit(self, change: Callable[[], list[Told]]) -> None:
-        """Makes a change of rows together with everything told so far, then sends on what the change tells."""
-
-        async def locked() -> None:
-            async with self.lock:
-                await self._write(change)
-
-        await settled(locked())
-
-    async def _write(self, change: Callable[[], list[Told]] | None = None) -> None:
-        write = self.batch()
-        more = await in_db(log_write, write, change)
-        self.stored(write)
-        self._next += len(more)
-        if more:
-            self._publish(self.conversation_id, more)
-
-    # --- A turn ------------------------------------------------------------------------------------------------
 
     async def _run_turn(self, turn_id: UUID, *, resumed: bool) -> None:
         turn = RunningTurn(
             turn_id=turn_id,
             resumed=resumed,
-            tell=lambda event: self.tell(told(turn_id, event)),
-            store=MessageStore(self, turn_id),
+            tell=lambda event: self.log.tell(told(turn_id, event)),
+            store=MessageStore(self.log, turn_id),
         )
         task = asyncio.ensure_future(turn.run())
         try:
@@ -170,7 +103,7 @@ class Actor:
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
-        await self.commit(partial(turn_finish, outcome, self.last_seq))
+        await self.log.commit(partial(turn_finish, outcome, self.log.last_seq))
         try:
             await in_db(turn_index, turn_id)
         except Exception:  # the answer stands, whatever is wrong with search; a sweep indexes it later
@@ -223,15 +156,15 @@ class Actor:
     async def _make_title(self, turn_id: UUID) -> None:
         line = await conversation_title_make(turn_id)
         if line is not None:
-            async with self.lock:
-                self.tell(line)
+            async with self.log.lock:
+                self.log.tell(line)
 
 
 class MessageStore:
     """`TurnStore` of the loop: each message is committed together with the events before it."""
 
-    def __init__(self, actor: Actor, turn_id: UUID) -> None:
-        self._actor = actor
+    def __init__(self, log: EventLog, turn_id: UUID) -> None:
+        self._log = log
         self._turn_id = turn_id
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
@@ -241,5 +174,5 @@ class MessageStore:
         await self._save(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round)
 
     async def _save(self, **values: Any) -> None:
-        draft = Draft(**values, seq=self._actor.last_seq)
-        await self._actor.commit(partial(message_save, self._turn_id, draft))
+        draft = Draft(**values, seq=self._log.last_seq)
+        await self._log.commit(partial(message_save, self._turn_id, draft))

@@ -108,7 +108,7 @@ def _title_request(turn_id: UUID) -> ModelRequest | None:
     if turn is None or turn.state != TurnState.DONE or turn.conversation.title_by_user:
         return None
     conversation = turn.conversation
-    if conversation.turns.filter(id__lt=turn.id).exists() or current_endpoint().is_offline:
+    if conversation.turns.filter(position__lt=turn.position).exists() or current_endpoint().is_offline:
         return None
     said = turn.messages.filter(kind=MessageKind.TEXT).exclude(text="").order_by("position")
     lines = [f"{role}: {text[:TITLE_EXCERPT]}" for role, text in said.values_list("role", "text")[:2]]

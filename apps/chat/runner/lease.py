@@ -29,11 +29,13 @@ class LeaseLost(Exception):
 
 
 def lease_free(prefix: str = "") -> Q:
-    """Conversations that nobody runs: given back, or the lease has run out. One that reaches further ahead than any living
-    process writes is from before the clock was set back. `prefix` leads to the conversation ("conversation__")."""
+    """Conversations that nobody runs: given back, or the lease has run out; none that is being deleted. A lease that
+    reaches further ahead than any living process writes is from before the clock was set back. `prefix` leads to the
+    conversation ("conversation__")."""
     now = timezone.now()
     until = f"{prefix}lease_until"
-    return Q(**{f"{prefix}runner": ""}) | Q(**{f"{until}__lt": now}) | Q(**{f"{until}__gt": now + 4 * LEASE})
+    over = Q(**{f"{until}__lt": now}) | Q(**{f"{until}__gt": now + 4 * LEASE})
+    return (Q(**{f"{prefix}runner": ""}) | over) & Q(**{f"{prefix}deleted_at": None})
 
 
 def lease_take(conversation_id: UUID, runner: str) -> tuple[int, int] | None:

@@ -7,33 +7,27 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.db import DatabaseError
-from django.db.models import Q
-from django.utils import timezone
 
-from apps.agent.models import ToolCall
 from apps.builder.nudges import call_in, listen
 from apps.chat.builds import conversations_to_tell
 from apps.chat.live.hub import Hub
-from apps.chat.models import Turn, TurnState
 from apps.chat.runner.actor import Actor
-from apps.chat.runner.lease import PROCESS, lease_free, lease_take
-from apps.chat.runner.rows import logs_write
+from apps.chat.runner.due import conversations_left, conversations_with_wishes
+from apps.chat.runner.event_log import EventLog, logs_store
+from apps.chat.runner.lease import PROCESS, lease_take
 from apps.core.database import in_db
 
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.2
-EXTEND_SECONDS = 4.0
 LOOK_SECONDS = 0.6
 RESCUE_SECONDS = 3.0
-RESCUE_AGE = timedelta(seconds=2)
 
 
 class Registry:
@@ -63,6 +57,8 @@ class Registry:
 
     async def kick(self, conversation_id: UUID) -> None:
         """Has the conversation looked at now: here, unless another process runs it (that one is told)."""
+        if self._closed:
+            return
         self.start()
         if conversation_id in self.actors:
             self.wake(conversation_id)
@@ -76,7 +72,7 @@ class Registry:
     async def flush(self, conversation_id: UUID) -> None:
         """Stores what the conversation's turn has told so far, if it runs here."""
         if (actor := self.actors.get(conversation_id)) is not None:
-            await actor.flush()
+            await actor.log.flush()
 
     async def close(self, patience: float = 10.0) -> None:
         """Ends running turns as interrupted and stops; what is queued is left to the next start."""
@@ -102,8 +98,7 @@ class Registry:
             call_in(loop, partial(self._kick_soon, conversation_id))
 
     def _kick_soon(self, conversation_id: UUID) -> None:
-        if not self._closed:
-            self._background(self.kick(conversation_id))
+        self._background(self.kick(conversation_id))
 
     async def _take_up(self, conversation_id: UUID) -> None:
         numbers = await in_db(lease_take, conversation_id, PROCESS)
@@ -111,8 +106,7 @@ class Registry:
             if self.hub.relay is not None:
                 self.hub.relay.nudge(conversation_id)
             return
-        actor = self.actors[conversation_id] = Actor(conversation_id, numbers, self.hub.publish)
-        actor.written_at = asyncio.get_running_loop().time()
+        actor = self.actors[conversation_id] = Actor(EventLog(conversation_id, numbers, self.hub.publish))
         self.hub.local.add(conversation_id)
         self._background(self._run(actor))
 
@@ -133,7 +127,7 @@ class Registry:
             self.hub.local.discard(actor.conversation_id)
             if self.hub.relay is not None:
                 self.hub.relay.forget(actor.conversation_id)
-            if actor.released and actor.has_news and not self._closed:
+            if actor.log.given_back and actor.has_news:
                 self._background(self.kick(actor.conversation_id))
 
     async def _keep_up(self) -> None:
@@ -159,57 +153,10 @@ class Registry:
 
     async def _flush(self, now: float) -> None:
         """Stores the events of all conversations in one transaction and extends leases that need it."""
-        due = [
-            actor
-            for actor in self.actors.values()
-            if not actor.lock.locked()
-            and not actor.released
-            and (actor.pending or now - actor.written_at > EXTEND_SECONDS)
-        ]
-        if not due:
-            return
-        for actor in due:
-            await actor.lock.acquire()
-        try:
-            writes = [actor.batch() for actor in due]
-            lost = await in_db(logs_write, writes)
-            for actor, write in zip(due, writes, strict=True):
-                actor.stored(write)
-                if actor.conversation_id in lost:
-                    actor.wake()
-        finally:
-            for actor in due:
-                actor.lock.release()
-
-
-def conversations_with_wishes(conversation_ids: list[UUID]) -> list[UUID]:
-    """Those among them in which another process has queued or stopped something."""
-    rows = Turn.objects.unscoped().filter(conversation_id__in=conversation_ids)
-    return list(
-        rows.filter(Q(announced=False) | _STOP_WANTED).values_list("conversation_id", flat=True).distinct()
-    )
-
-
-_OPEN = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING])
-_STOP_WANTED = _OPEN & Q(stop_requested=True)
-
-
-def conversations_left() -> list[UUID]:
-    """Conversations that nobody runs although there is something to do in them."""
-    now = timezone.now()
-    turns = Turn.objects.unscoped().filter(
-        lease_free("conversation__"), _OPEN, created_at__lt=now - RESCUE_AGE
-    )
-    due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | Q(stop_requested=True)
-    found = set(turns.filter(due).values_list("conversation_id", flat=True))
-    waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))
-    if waiting:
-        undecided = ToolCall.objects.unscoped().filter(
-            turn_id__in=waiting, state=ToolCall.State.WAITING, decision=""
-        )
-        still = set(undecided.values_list("turn_id", flat=True))
-        found |= {conversation_id for turn_id, conversation_id in waiting.items() if turn_id not in still}
-    return list(found)
+        due = [actor.log for actor in self.actors.values() if actor.log.is_due(now)]
+        if due:
+            for conversation_id in await logs_store(due):
+                self.wake(conversation_id)
 
 
 _registries: "WeakKeyDictionary[asyncio.AbstractEventLoop, Registry]" = WeakKeyDictionary()

@@ -108,7 +108,7 @@ def message_ids(turn: Turn) -> list[str]:
 def _turns_with_news(conversation_id: UUID) -> QuerySet[Turn]:
     rows = Turn.objects.unscoped().filter(conversation_id=conversation_id)
     news = Q(state__in=OPEN_STATES) | Q(announced=False)
-    return rows.filter(news).select_related("conversation").order_by("id")
+    return rows.filter(news).select_related("conversation").order_by("position")
 
 
 def _announcement(turn: Turn) -> list[Told]:

@@ -45,7 +45,7 @@ class Snapshot:
 def snapshot(conversation: Conversation) -> Snapshot:
     """The conversation as its rows say; `seq` is the newest event that is in it."""
     conversation.refresh_from_db(fields=["stored_seq", "title", *SUMMARY_FIELDS])
-    turn = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).order_by("id").last()
+    turn = turn_under_way(conversation)
     live = live_text(turn) if turn else None
     shown = newest_messages(conversation, limit=SNAPSHOT_MESSAGES)
     frame = {
@@ -61,6 +61,11 @@ def snapshot(conversation: Conversation) -> Snapshot:
         "queued": _queued(conversation),
     }
     return Snapshot(frame, conversation.stored_seq, live)
+
+
+def turn_under_way(conversation: Conversation) -> Turn | None:
+    """The turn that runs, or waits for the user."""
+    return conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).last()
 
 
 def live_text(turn: Turn) -> LiveText:

@@ -1,6 +1,7 @@
 """Every write of the chat."""
 
-from apps.chat.services.conversations import conversation_create, conversation_delete, conversation_rename
+from apps.chat.services.conversations import conversation_create, conversation_rename
+from apps.chat.services.deletion import conversation_delete
 from apps.chat.services.ingest import IngestedMessage, Ingestion, messages_ingest
 from apps.chat.services.turns import (
     Sent,

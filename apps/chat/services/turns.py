@@ -84,7 +84,7 @@ def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
     else:
         conversation = _locked(user_id, message.conversation)
     _check_queue(conversation)
-    turn = Turn.objects.create(user_id=user_id, conversation=conversation, client_id=client_id)
+    turn = _turn_create(conversation, client_id)
     if message.replaces is not None:
         _supersede_from(conversation, _user_message(conversation, message.replaces), turn)
     return _add_message(conversation, turn, text)
@@ -101,7 +101,7 @@ def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = ""
     newest = _own_messages(conversation).last()
     if newest is None:
         raise Conflict("There is no message to send again.", code="nothing_to_retry")
-    turn = Turn.objects.create(user_id=user_id, conversation=conversation, client_id=name)
+    turn = _turn_create(conversation, name)
     _supersede_from(conversation, newest, turn)
     return _add_message(conversation, turn, newest.text)
 
@@ -191,6 +191,15 @@ def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> N
     windows_withdraw(user_id=conversation.user_id, conversation_id=conversation.id, message_ids=ids)
 
 
+def _turn_create(conversation: Conversation, client_id: str) -> Turn:
+    return Turn.objects.create(
+        user_id=conversation.user_id,
+        conversation=conversation,
+        position=position_next(conversation.id),
+        client_id=client_id,
+    )
+
+
 def _add_message(conversation: Conversation, turn: Turn, text: str) -> Sent:
     conversation.updated_at = timezone.now()
     if not conversation.title:
@@ -200,7 +209,7 @@ def _add_message(conversation: Conversation, turn: Turn, text: str) -> Sent:
         user_id=conversation.user_id,
         conversation=conversation,
         turn=turn,
-        position=position_next(conversation.id),
+        position=turn.position,
         role=Role.USER,
         blocks=canonical_json([{"type": "text", "text": text}]),
         text=text,

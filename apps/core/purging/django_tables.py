@@ -14,10 +14,12 @@ from apps.core.purging.columns import Column, columns
 from apps.core.purging.disk import scrub_request
 from apps.core.purging.places import Hits, Place
 from apps.core.purging.trace import MARKER, Trace, found_in, redact_value
-from apps.core.registries import purge_places, purgers
+from apps.core.registries import purge_places, purgers, thinners
 
 
 def register_places() -> None:
+    # By its name the first of them: once rows are gone nobody knows any more whose the log's entries were about.
+    thinners.register("admin's log", admin_log_forget)
     purgers.register("admin's log and sessions", account_forget)
     purge_places.register(
         "admin.log",
@@ -85,13 +87,18 @@ def sessions_left(trace: Trace) -> int:
 
 def account_forget(user_id: UUID) -> int:
     """Before an account goes: the admin's log of its rows loses their words, its sessions end, the disk is cleaned."""
-    changed = sum(_entries_of_rows(column_owner, user_id) for column_owner in _owned_models())
+    changed = int(admin_log_forget(user_id))
     for session in Session.objects.iterator(chunk_size=200):
         if session.get_decoded().get("_auth_user_id") == str(user_id):
             session.delete()
             changed += 1
     transaction.on_commit(scrub_request)
     return changed
+
+
+def admin_log_forget(user_id: UUID) -> bool:
+    """The admin's log of an account's rows loses their words; whether it had any."""
+    return sum(_entries_of_rows(column, user_id) for column in _owned_models()) > 0
 
 
 def _owned_models() -> Iterable[Column]:

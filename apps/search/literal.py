@@ -1,0 +1,94 @@
+"""Documents that say the very words of a query, through full text: newest first, whatever they are about."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from uuid import UUID
+
+from django.db import connection
+
+from apps.accounts.selectors import user_language
+from apps.search.documents import Source
+from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
+from apps.search.language.words import STOP_WORDS
+from apps.search.models import IndexOwner
+
+CANDIDATES = 500
+"""So many of the newest passages with all of the words are read; one that says them in this order is among them, unless
+the words are very common ones."""
+MAX_WORDS = 12
+MIN_STEM = 3
+
+_FOUND = (
+    "SELECT conversation_id, text FROM search_passage WHERE id IN "
+    "(SELECT rowid FROM search_terms WHERE search_terms MATCH ? ORDER BY rowid DESC LIMIT ?) "
+    "AND +user_id = ? AND source = ? AND NOT past ORDER BY id DESC"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A passage that holds the query."""
+
+    conversation_id: UUID | None
+    text: str
+
+
+def passages_saying(user_id: UUID, query: str, *, source: Source) -> Iterator[Said]:
+    """The user's passages of one source that contain the query, in whatever case, newest first.
+
+    Its words may be beginnings of the text's. Full text does not know ends and middles of words, nor function words of
+    the text's language: a query of such alone finds nothing. What it costs depends on how often the words were said, not on how much was.
+    """
+    owner = IndexOwner.objects.filter(user_id=user_id).values_list("number", flat=True).first()
+    words = _telling(query, user_language(user_id))
+    if owner is None or not words:
+        return
+    match = " AND ".join(f"({' OR '.join(_forms(owner, word, codes))})" for word, codes in words)
+    wanted = plain(query)
+    with connection.cursor() as cursor:
+        rows = cursor.connection.execute(_FOUND, (match, CANDIDATES, user_id.hex, source.value)).fetchall()
+    for conversation_id, text in rows:
+        if wanted in plain(text):
+            yield Said(UUID(conversation_id) if conversation_id else None, text)
+
+
+def plain(text: str) -> str:
+    """A text as it is compared: without case, with single spaces."""
+    return " ".join(text.casefold().split())
+
+
+def _telling(query: str, preferred: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The words of a query that full text may know, each with the languages by which it is stemmed.
+
+    Where there are others, what is a function word in any language is left out, a last word that one may begin with, and
+    single letters.
+    """
+    words = list(dict.fromkeys(split_words(query)))
+    codes = tuple(dict.fromkeys([preferred or detect_language(query), DEFAULT_LANGUAGE]))
+    ignored = _function_words().union(*(stop_words(code) for code in codes))
+    telling = [word for word in words if word not in ignored] or words
+    telling = [word for word in telling if not _is_letter(word)] or telling[:1]
+    if len(telling) > 1 and telling[-1] == words[-1] and any(each.startswith(words[-1]) for each in ignored):
+        telling.pop()
+    return [(word, codes) for word in telling[:MAX_WORDS]]
+
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and word.isascii()
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset().union(*STOP_WORDS.values())
+
+
+def _forms(owner: int, word: str, codes: tuple[str, ...]) -> Iterator[str]:
+    """The stems that a text may be found by which has a word that begins so: all that begin so too, the word's own, and
+    those that are shorter, since a stem is a word without its ending."""
+    (bare,) = stems([word], "")
+    # One letter begins a twentieth of all words; one sign of a script without spaces is a word.
+    yield f'"{owner}x{bare}"' + ("" if _is_letter(word) else "*")
+    own = {stem for code in codes for stem in stems([word], code)}
+    for stem in sorted({*own, *(bare[:end] for end in range(MIN_STEM, len(bare)))} - {bare}):
+        yield f'"{owner}x{stem}"'
