@@ -56,6 +56,14 @@ def test_text_not_rendered_yet_stays_as_a_plain_tail(reduce: Reduce) -> None:
     assert segment["text"] == "One two three"
 
 
+def test_the_space_between_rendered_text_and_the_next_word_stays(reduce: Reduce) -> None:
+    record = Recording()
+    frames = [record.queued("x"), *streamed(record, "turn-1", [("Watch ", 0, "<p>Watch</p>")])]
+    assert reduce(frames)["turns"][0]["segments"][0]["tail"] == " "
+    frames.append(record.event("text_delta", "turn-1", text="it."))
+    assert reduce(frames)["turns"][0]["segments"][0]["tail"] == " it."
+
+
 def test_text_after_a_tool_call_is_a_segment_of_its_own(reduce: Reduce) -> None:
     record = Recording()
     frames = [record.queued("x"), *streamed(record, "turn-1", [("Looking.", 0, "<p>Looking.</p>")])]

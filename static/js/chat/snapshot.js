@@ -1,6 +1,6 @@
 // A snapshot frame (the stored conversation) becomes the same state that its events would have made.
 import { placeSummary } from "./summed-up.js";
-import { addBuild, addBuildOf, emptyState, newTurn, textSegment, toolSegment } from "./state.js";
+import { addBuild, addBuildOf, emptyState, newTurn, spaceAfter, textSegment, toolSegment } from "./state.js";
 
 const CALL_STATES = { pending: "open", running: "running", waiting: "asking", done: "done" };
 const OWN_SPEAKERS = new Set(["user", "assistant"]);
@@ -84,7 +84,7 @@ function liveText(live) {
     segment.html.set(block, html);
     segment.number = Math.floor(block / 1000);
   }
-  if (segment.html.size === 0) segment.tail = live.text;
+  segment.tail = segment.html.size === 0 ? live.text : spaceAfter(live.text ?? "");
   return segment;
 }
 

@@ -222,6 +222,9 @@ function openText(turn) {
   return segment;
 }
 
+/** The space a text ends with: rendered HTML ends without it, and the next word needs it. */
+export const spaceAfter = (text) => /[ \t]*$/.exec(text)[0];
+
 /** Rendered Markdown replaces what has come as plain text so far. Block number = segment * 1000 + index. */
 function onHtml(turn, event) {
   const number = Math.floor(event.block / 1000);
@@ -235,7 +238,7 @@ function onHtml(turn, event) {
     segment.number = number;
   }
   segment.html.set(event.block, event.html);
-  segment.tail = "";
+  segment.tail = spaceAfter(segment.text);
 }
 
 /** The card of a build, where the turn has come to it. */

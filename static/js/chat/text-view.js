@@ -33,7 +33,7 @@ export class TextView {
   }
 
   #setTail(text) {
-    if (!text) {
+    if (!text.trim()) {
       this.#tail.remove();
       return;
     }

@@ -7,6 +7,8 @@ import { humanName, parsed, shorten } from "./format.js";
 
 const NOTE_TOOLS = new Set(["memory_save", "memory_update", "memory_delete", "store_memory"]);
 
+const SEARCHES = new Set(["memory_search", "recall_memory", "deep_memory"]);
+
 const WAITS = "Waits for your review";
 
 const WORDS = {
@@ -110,7 +112,7 @@ function capabilityWords(call) {
 export function describeCall(call) {
   const words = own(WORDS, call.name) ?? (call.name.startsWith("cap_") ? capabilityWords : null);
   const [title, detail] = words ? words(call) : [humanName(call.name), firstText(call.input)];
-  const shown = NOTE_TOOLS.has(call.name) ? addressed(asText(detail)) : asText(detail);
+  const shown = NOTE_TOOLS.has(call.name) || SEARCHES.has(call.name) ? addressed(asText(detail)) : asText(detail);
   return { title, detail: shorten(shown), icon: iconOf(call), isMemory: NOTE_TOOLS.has(call.name) };
 }
 
