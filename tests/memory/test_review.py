@@ -9,7 +9,7 @@ from apps.memory import services
 from apps.memory.history.diffs import text_diff
 from apps.memory.injection import surface
 from apps.memory.models import Memory, MemoryEdge, Origin, Proposal, Status, Trust
-from apps.memory.review import status_for
+from apps.memory.review.policy import status_for
 from apps.memory.review.selectors import pending_count, review_queue, waiting_of
 from apps.memory.review.services import (
     review_accept,

@@ -6,8 +6,7 @@ from typing import Any
 from apps.core.purging.places import SourceText
 from apps.memory.history.versions import FileVersion, NoteVersion
 from apps.memory.models import Memory, MemoryEdge, PurgeReceipt
-from apps.memory.purge.preview import Preview
-from apps.memory.purge.selectors import off_disk_at
+from apps.memory.purge.selectors import Preview, off_disk_at
 from apps.memory.selectors import PRIORITY_FLOOR, RelatedNote
 
 

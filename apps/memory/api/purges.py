@@ -12,8 +12,7 @@ from rest_framework.response import Response
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.ids import parse_id
 from apps.memory.models import Purged, PurgeReceipt, PurgeState
-from apps.memory.purge.preview import file_purge_preview, memory_purge_preview
-from apps.memory.purge.selectors import receipt_get
+from apps.memory.purge.selectors import file_purge_preview, memory_purge_preview, receipt_get
 from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, Redact, file_purge, memory_purge
 
 from .base import NotesView

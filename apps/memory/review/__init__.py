@@ -2,7 +2,3 @@
 
 No tool of the assistant reaches what is in here but `policy`, which says whether a note has to wait.
 """
-
-from .policy import status_for
-
-__all__ = ["status_for"]

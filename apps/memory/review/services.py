@@ -12,7 +12,7 @@ from apps.memory.fields import clean_content
 from apps.memory.models import Action, Memory, Proposal, Status, Trust
 from apps.memory.selectors import memory_get
 from apps.memory.services import BY_USER, Change, memory_delete
-from apps.memory.services.applying import change_apply
+from apps.memory.services.changes import change_apply
 from apps.memory.services.superseding import newest_of, supersede_with
 from apps.memory.trust import least_trust
 

@@ -1,8 +1,7 @@
 """Reads of a user's memory. Synchronous: from async code call through `apps.core.database.in_db`."""
 
-from .contradictions import open_contradictions
 from .filters import ORDERINGS, NoteFilter, memories_list
-from .graph import MAX_DEPTH, RelatedNote, links_of, related_notes
+from .graph import MAX_DEPTH, RelatedNote, links_of, open_contradictions, related_notes
 from .history import note_history, texts_at
 from .notes import (
     PRIORITY_FLOOR,

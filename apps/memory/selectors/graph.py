@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from apps.memory.models import Memory, MemoryEdge, Status
+from apps.memory.models import Memory, MemoryEdge, Relation, Status
 
 from .notes import current_cycle, memory_get
 
@@ -105,3 +105,13 @@ def links_of(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryEdge]:
     edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id=memory_id) | Q(target_id=memory_id))
     seen = edges.exclude(source__status="deleted").exclude(target__status="deleted")
     return seen.select_related("source", "target").order_by("created_at", "pk")
+
+
+def open_contradictions(user_id: UUID, *, of: Collection[UUID] | None = None) -> QuerySet[MemoryEdge]:
+    """The links between two active notes that say they contradict each other, oldest first; or only those of some."""
+    edges = MemoryEdge.objects.for_user(user_id).filter(
+        relation=Relation.CONTRADICTS, source__status=Status.ACTIVE, target__status=Status.ACTIVE
+    )
+    if of is not None:
+        edges = edges.filter(Q(source_id__in=of) | Q(target_id__in=of))
+    return edges.select_related("source", "target").order_by("created_at", "pk")

@@ -5,7 +5,6 @@ unknown, deleted or somebody else's.
 """
 
 from .changes import memory_archive, memory_update
-from .contradictions import contradiction_resolve
 from .creation import memory_bulk_create, memory_create
 from .decay import access_record, cycle_advance, decay_apply
 from .deletion import memories_erase, memory_delete, user_forget
@@ -13,9 +12,8 @@ from .edges import edge_create, edge_delete
 from .merging import MAX_MERGED, memory_absorb, memory_merge
 from .proposals import memory_submit
 from .provenance import BY_ASSISTANT, BY_USER, Change, Provenance
-from .restoring import memory_restore
-from .superseding import memory_supersede, superseded_due
-from .undoing import memory_undo
+from .superseding import contradiction_resolve, memory_supersede, superseded_due
+from .undoing import memory_restore, memory_undo
 
 __all__ = [
     "BY_ASSISTANT",

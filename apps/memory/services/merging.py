@@ -14,7 +14,7 @@ from apps.memory.models import Action, Memory, Proposal, Status, Tier, Trust
 from apps.memory.selectors import memory_get
 from apps.memory.trust import least_trust
 
-from .applying import change_apply
+from .changes import change_apply
 from .proposals import proposal_instead
 from .provenance import BY_USER, Change
 from .superseding import supersede_with

@@ -14,8 +14,13 @@ from apps.accounts.access import SignedInRequest
 from apps.core.errors import Conflict
 from apps.core.ids import parse_id
 from apps.memory.models import PurgeReceipt
-from apps.memory.purge.preview import Preview, file_purge_preview, memory_purge_preview
-from apps.memory.purge.selectors import off_disk_at, receipt_get
+from apps.memory.purge.selectors import (
+    Preview,
+    file_purge_preview,
+    memory_purge_preview,
+    off_disk_at,
+    receipt_get,
+)
 from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, file_purge, memory_purge
 
 from .cards import own_note

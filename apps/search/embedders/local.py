@@ -9,26 +9,42 @@ import numpy as np
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix, QueryWeights, Vector, unit_rows
 
 
-class FastembedEmbedder:
-    """`fastembed:MODEL`: ONNX models; the model is downloaded at first use."""
+class _Local:
+    """What they share; `kind` names the extra too."""
 
+    kind: str
     inline = False
-    noise = 0.3
     match = 0.9
     query_prefix = ""
     document_prefix = ""
 
     def __init__(self, model: str) -> None:
-        self.name = f"fastembed:{model}"
+        self.name = f"{self.kind}:{model}"
         self.model = model
         self.dimension = 0
+
+    def _rows(self, vectors: Any) -> Matrix:
+        rows = unit_rows(np.asarray(list(vectors)))
+        self.dimension = rows.shape[1]
+        return rows
+
+    def _missing(self) -> EmbedderMissing:
+        needs = f"needs an optional part: run `make extra NAME={self.kind}`."
+        return EmbedderMissing(f"The embedder {self.name} {needs}")
+
+
+class FastembedEmbedder(_Local):
+    """`fastembed:MODEL`: ONNX models; the model is downloaded at first use."""
+
+    kind = "fastembed"
+    noise = 0.3
 
     @cached_property
     def _engine(self) -> Any:
         try:
             from fastembed import TextEmbedding
         except ImportError as error:
-            raise EmbedderMissing(_missing(self.name, "fastembed")) from error
+            raise self._missing() from error
         return _start(self.name, lambda: TextEmbedding(model_name=self.model))
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -37,32 +53,19 @@ class FastembedEmbedder:
     def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
         return np.asarray(self._rows(self._engine.query_embed([text]))[0])
 
-    def _rows(self, vectors: Any) -> Matrix:
-        rows = unit_rows(np.asarray(list(vectors)))
-        self.dimension = rows.shape[1]
-        return rows
 
-
-class SentenceTransformersEmbedder:
+class SentenceTransformersEmbedder(_Local):
     """`sentence-transformers:PATH_OR_NAME`: a local folder, or a name that is downloaded at first use."""
 
-    inline = False
+    kind = "sentence-transformers"
     noise = 0.1
-    match = 0.9
-    query_prefix = ""
-    document_prefix = ""
-
-    def __init__(self, model: str) -> None:
-        self.name = f"sentence-transformers:{model}"
-        self.model = model
-        self.dimension = 0
 
     @cached_property
     def _engine(self) -> Any:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise EmbedderMissing(_missing(self.name, "sentence-transformers")) from error
+            raise self._missing() from error
         return _start(self.name, lambda: SentenceTransformer(self.model))
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -70,15 +73,6 @@ class SentenceTransformersEmbedder:
 
     def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
         return np.asarray(self._rows(self._engine.encode_query([text]))[0])
-
-    def _rows(self, vectors: Any) -> Matrix:
-        rows = unit_rows(np.asarray(vectors))
-        self.dimension = rows.shape[1]
-        return rows
-
-
-def _missing(name: str, extra: str) -> str:
-    return f"The embedder {name} needs an optional part: run `make extra NAME={extra}`."
 
 
 def _start(name: str, make: Any) -> Any:

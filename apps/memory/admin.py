@@ -1,9 +1,9 @@
-"""The admin's view of all users' memories. Changes go through the services, so that search and history stay right."""
+"""The admin's view of all users' notes, files, windows and receipts. Changes go through the services, so that search and history stay right."""
 
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.db.models.functions import Substr
@@ -12,9 +12,24 @@ from django.http import HttpRequest
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 from apps.core.errors import IzzyError
 from apps.memory import services
+from apps.memory.capture.services import windows_retry
 from apps.memory.fields import clean_changes
-from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision, Origin, Status
+from apps.memory.models import (
+    CaptureLease,
+    CaptureWindow,
+    DecayCycle,
+    Memory,
+    MemoryEdge,
+    MemoryFile,
+    MemoryFileRevision,
+    MemoryRevision,
+    Origin,
+    PurgeReceipt,
+    Status,
+)
 from apps.memory.services import Change
+from apps.memory.services.file_history import file_erase
+from apps.memory.services.files import file_delete
 
 BY_ADMIN = Change(actor=Origin.USER, reason="in the admin")
 EDITABLE = ("content", "tier", "kind", "importance", "tags", "category", "valid_from", "valid_to")
@@ -103,3 +118,83 @@ class DecayCycleAdmin(ReadOnlyAdmin):
     list_display = ("user", "cycle")
     list_select_related = ("user",)
     search_fields = ("user__username",)
+
+
+@admin.register(MemoryFile)
+class MemoryFileAdmin(ReadOnlyAdmin):
+    """All files, deleted ones too, for reading. Deleting one is what its owner could do; deleting it again erases it."""
+
+    fields = ("user", "path", "content", "size", "origin", "created_at", "updated_at", "deleted_at")
+    list_display = ("path", "user", "size", "origin", "updated_at", "deleted_at")
+    list_filter = ("origin", "updated_at", ("deleted_at", admin.EmptyFieldListFilter))
+    list_select_related = ("user",)
+    search_fields = ("path", "content", "user__username")
+    ordering = ("-updated_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("content",)
+
+    def delete_model(self, request: HttpRequest, obj: MemoryFile) -> None:
+        if obj.deleted_at is not None:
+            file_erase(user_id=obj.user_id, file_id=obj.pk)
+        else:
+            file_delete(user_id=obj.user_id, path=obj.path, change=BY_ADMIN)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for file in queryset:
+            self.delete_model(request, file)
+
+
+@admin.register(MemoryFileRevision)
+class MemoryFileRevisionAdmin(ReadOnlyAdmin):
+    list_display = ("path", "version", "user", "action", "actor", "reason", "created_at")
+    list_filter = ("action", "actor", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("path", "content", "user__username")
+    ordering = ("-created_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("content",)
+
+
+@admin.register(CaptureWindow)
+class CaptureWindowAdmin(ReadOnlyAdmin):
+    """Windows of all users. Those that were given up can be tried again."""
+
+    list_display = (
+        "created_at",
+        "user",
+        "state",
+        "gate",
+        "tokens",
+        "added",
+        "merged",
+        "superseded",
+        "pending",
+        "injected_again",
+        "error_code",
+        "due_at",
+    )
+    list_filter = ("state", "gate", "error_code", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "error", "error_code")
+    ordering = ("-created_at",)
+    heavy_fields: ClassVar[tuple[str, ...]] = ("segments", "shown", "message_ids", "memory_ids", "dropped")
+    actions = ("try_again",)
+
+    @admin.action(description="Try again what was given up", permissions=["delete"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[CaptureWindow]) -> None:
+        users = set(queryset.values_list("user_id", flat=True))
+        count = sum(windows_retry(user_id=user_id) for user_id in users)
+        self.message_user(request, f"{count} windows are tried again.", messages.SUCCESS)
+
+
+@admin.register(CaptureLease)
+class CaptureLeaseAdmin(ReadOnlyAdmin):
+    list_display = ("user", "holder", "until")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "holder")
+
+
+@admin.register(PurgeReceipt)
+class PurgeReceiptAdmin(ReadOnlyAdmin):
+    list_display = ("started_at", "user", "source", "state", "by_sweep", "purged_at")
+    list_filter = ("source", "state", "by_sweep")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "id")
