@@ -1,6 +1,9 @@
 """What went wrong with a model call, as a code and a sentence for the user."""
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import mktime_tz, parsedate_tz
 
 from apps.agent.client import ModelError
 
@@ -86,6 +89,18 @@ def _duration(seconds: float) -> str:
     if whole < 120:
         return "in 1 second" if whole == 1 else f"in {whole} seconds"
     return f"in {round(whole / 60)} minutes"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, from whichever of the three forms the endpoint uses: milliseconds, seconds or a date."""
+    given = headers.get("retry-after", "")
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return float(milliseconds) / 1000
+        return float(given)
+    except ValueError:
+        moment = parsedate_tz(given)
+        return mktime_tz(moment) - time.time() if moment else None
 
 
 def unreachable(server: str) -> ModelError:

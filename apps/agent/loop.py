@@ -2,77 +2,20 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
-from uuid import UUID
+from typing import Any
 
-from apps.agent.client import (
-    ModelClient,
-    ModelError,
-    ModelRequest,
-    ModelResponse,
-    ServerCall,
-    ServerResult,
-    Usage,
-)
-from apps.agent.events import Event, Question, Response, TextDelta, TurnFailed, TurnResumed, event_fields
+from apps.agent.client import ModelClient, ModelError, ModelRequest, ModelResponse, ServerCall, ServerResult
+from apps.agent.events import Event, TextDelta, TurnFailed, TurnResumed
 from apps.agent.executor import ToolExecutor
 from apps.agent.rounds import Round, TurnTaken
 from apps.agent.selectors import toolcall_json
-from apps.agent.server_blocks import readable_text
 from apps.agent.server_calls import ServerCalls
-from apps.agent.tools.base import Tool
+from apps.agent.state import TurnState, TurnStore, content_of, response_of, waiting_response
 
 __all__ = ["TurnState", "TurnStore", "TurnTaken", "run_turn"]
 
-NOTICES = {
-    "max_tokens": "The answer was cut off at the length limit. Say “go on” for the rest.",
-    "model_context_window_exceeded": "The conversation has reached the model's limit, so the answer was cut off. "
-    "Start a new conversation to go on; what was saved to memory comes along.",
-    "max_rounds": "Izzy stopped after many rounds of tool calls.",
-}
 REFUSED = "The model declined to answer this. Edit the message and try again, or ask something else."
 EMPTY = "The model ended without an answer. Try again."
-
-
-@dataclass(kw_only=True)
-class TurnState:
-    """One turn, as its caller hands it in and as the loop moves it on.
-
-    `messages` are in the shape of the Messages API and grow as the turn goes on. To resume, hand in what is
-    stored: the last message is then the assistant's with open tool calls (`rounds_done` counts its round), or the
-    user's with their results, or an assistant message that ended otherwise (say why in `stop_reason`).
-    `partial_blocks` are the text blocks of the answer under way that `TurnStore` has not seen: store them when
-    the turn is cancelled or fails. `usage` and `tool_calls` add up; when resuming, start them with
-    `selectors.turn_usage` and `selectors.turn_tool_calls`.
-    """
-
-    user_id: UUID
-    conversation_id: UUID
-    turn_id: UUID
-    system: list[dict[str, Any]] | str
-    tools: list[Tool]
-    messages: list[dict[str, Any]]
-    model: str
-    purpose: Literal["chat", "builder"] = "chat"
-    max_rounds: int = 10
-    rounds_done: int = 0
-    max_tokens: int = 8192
-    stop_reason: str = ""
-    usage: Usage = field(default_factory=Usage)
-    partial_blocks: list[dict[str, Any]] = field(default_factory=list)
-    tool_calls: list[dict[str, Any]] = field(default_factory=list)
-    build_id: str | None = None
-
-
-class TurnStore(Protocol):
-    """Where a turn's messages are kept; each method has committed when it returns."""
-
-    async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
-        """One assistant message; called before its tools run. Rounds count from 1."""
-
-    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
-        """All `tool_result` blocks of the round: one user message."""
 
 
 async def run_turn(
@@ -105,12 +48,12 @@ async def _rounds(
                     yield event
             _take_calls(state, tools)
             if tools.waiting:
-                yield _waiting(state, tools)
+                yield waiting_response(state, tools.waiting)
                 return
             await store.save_tool_results(tools.results, state.rounds_done)
             state.messages.append({"role": "user", "content": tools.results})
         elif _finished(state):
-            yield _response(state)
+            yield response_of(state)
             return
         if state.rounds_done >= state.max_rounds:
             async for event in _fallback(state, store):
@@ -185,7 +128,7 @@ async def _keep(state: TurnState, store: TurnStore, blocks: list[dict[str, Any]]
     if (
         last["role"] == "assistant"
     ):  # it paused: what follows belongs to the same message, also when it is read back
-        state.messages[-1] = last | {"content": [*_content(last), *blocks]}
+        state.messages[-1] = last | {"content": [*content_of(last), *blocks]}
     else:
         state.messages.append({"role": "assistant", "content": blocks})
     state.partial_blocks.clear()
@@ -195,7 +138,7 @@ async def _fallback(state: TurnState, store: TurnStore) -> AsyncGenerator[Event,
     text = f"I stopped after {state.max_rounds} rounds of tool calls without coming to an end. Say “go on” and I will."
     yield TextDelta(text)
     await _keep(state, store, [{"type": "text", "text": text}], "max_rounds")
-    yield _response(state)
+    yield response_of(state)
 
 
 def _take_calls(state: TurnState, tools: Round) -> None:
@@ -214,44 +157,6 @@ def _open_calls(state: TurnState) -> list[dict[str, Any]]:
 
 def _finished(state: TurnState) -> bool:
     return state.messages[-1]["role"] == "assistant" and state.stop_reason != "pause_turn"
-
-
-def _waiting(state: TurnState, tools: Round) -> Response:
-    question = next((item for item in tools.waiting if isinstance(item, Question)), None)
-    approval = next((item for item in tools.waiting if not isinstance(item, Question)), None)
-    return _response(
-        state,
-        pending_question=asdict(question) if question else None,
-        pending_approval=event_fields(approval) if approval else None,
-    )
-
-
-def _response(
-    state: TurnState,
-    *,
-    pending_question: dict[str, Any] | None = None,
-    pending_approval: dict[str, Any] | None = None,
-) -> Response:
-    usage = asdict(state.usage) | {"cost_usd": round(state.usage.cost_usd, 6)}
-    text = NOTICES.get(state.stop_reason)
-    return Response(
-        text=_text(state.messages[-1]),
-        build_id=state.build_id,
-        tool_calls=list(state.tool_calls),
-        usage=usage,
-        notice={"code": state.stop_reason, "message": text} if text else None,
-        pending_question=pending_question,
-        pending_approval=pending_approval,
-    )
-
-
-def _text(message: dict[str, Any]) -> str:
-    return readable_text(_content(message))
-
-
-def _content(message: dict[str, Any]) -> list[dict[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _grow(blocks: list[dict[str, Any]], text: str) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from email.utils import mktime_tz, parsedate_tz
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -18,15 +17,12 @@ from django.conf import settings
 
 from apps.agent import failures
 from apps.agent.blocks import Answer
-from apps.agent.canonical import canonical
 from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelResponse, TextChunk
 from apps.agent.endpoint import Endpoint, current_endpoint
 from apps.agent.ledger import CallRecord, modelcall_record
+from apps.agent.parameters import parameters
 from apps.agent.pricing import priced
 from apps.agent.scrub import Scrubber
-from apps.agent.server_blocks import sendable
-from apps.agent.tools.registry import typed_definitions
-from apps.agent.web.choice import own_tools
 from apps.core.database import in_db
 
 if TYPE_CHECKING:
@@ -38,7 +34,6 @@ PATIENCE = 20.0
 
 MAX_RETRIES = 2
 CONNECT_SECONDS = 10.0
-MARKER = {"type": "ephemeral"}
 
 
 def warm_up() -> None:
@@ -132,9 +127,7 @@ class _Call:
 
         sdk = _sdk()
         try:
-            async with await self.client.messages.create(
-                **_parameters(self.request, self.endpoint)
-            ) as stream:
+            async with await self.client.messages.create(**parameters(self.request, self.endpoint)) as stream:
                 self.record.request_id = stream.response.headers.get("request-id", "")
                 async for event in stream:
                     if text := self._take(event):
@@ -169,39 +162,8 @@ class _Call:
             said=Scrubber([self.endpoint.api_key]).text(_said(error)),
             model=self.request.model,
             server=self.endpoint.server,
-            retry_after=_retry_after(error.response),
+            retry_after=failures.retry_after(error.response.headers),
         )
-
-
-def _parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
-    """The request as the SDK sends it: canonical; toward Anthropic's own endpoint alone with cache markers and typed tools.
-
-    The marker on the last system block (or tool) keeps what never changes; the top-level one lets the endpoint mark
-    the last block of the conversation, so that no message changes from one request to the next.
-    """
-    system = [{"type": "text", "text": request.system}] if isinstance(request.system, str) else request.system
-    ours = request.ours | own_tools()
-    tools = typed_definitions(request.tools, ours) if endpoint.is_anthropic else request.tools
-    searches = any(str(tool.get("type", "")).startswith("web_search") for tool in tools)
-    fixed: dict[str, Any] = {
-        "tools": canonical(tools),
-        "system": canonical([block for block in system if block["text"].strip()]),
-    }
-    fixed = {name: value for name, value in fixed.items() if value}
-    if request.tool_choice:
-        fixed["tool_choice"] = request.tool_choice
-    if endpoint.is_anthropic:
-        last = fixed.get("system") or fixed.get("tools")
-        if last:
-            last[-1]["cache_control"] = MARKER
-        fixed["cache_control"] = MARKER
-    messages = canonical(sendable(request.messages, known=searches))
-    return fixed | {
-        "model": request.model,
-        "max_tokens": request.max_tokens,
-        "messages": messages,
-        "stream": True,
-    }
 
 
 def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
@@ -227,21 +189,9 @@ def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
 
 async def _no_long_waits(response: "httpx2.Response") -> None:
     """Keeps the SDK from sleeping for as long as the endpoint says, which may be hours."""
-    wait = _retry_after(response)
+    wait = failures.retry_after(response.headers)
     if response.status_code >= 400 and wait is not None and wait > PATIENCE:
         response.headers["x-should-retry"] = "false"
-
-
-def _retry_after(response: "httpx2.Response") -> float | None:
-    """Seconds, from whichever of the three forms the endpoint uses: milliseconds, seconds or a date."""
-    given = response.headers.get("retry-after", "")
-    try:
-        if milliseconds := response.headers.get("retry-after-ms"):
-            return float(milliseconds) / 1000
-        return float(given)
-    except ValueError:
-        moment = parsedate_tz(given)
-        return mktime_tz(moment) - time.time() if moment else None
 
 
 def _said(error: "anthropic.APIStatusError") -> str:
