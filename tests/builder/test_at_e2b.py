@@ -19,9 +19,9 @@ from apps.core.database import in_db
 from tests.builder.scripts import code, last_result, register, write
 from tests.builder.test_building import built, wish
 from tests.builder.test_secrets import KEYED, NAME, ROLL, SPILLS, VALUE, answered, everything_kept, version_of
-from tests.builder.waiting import until
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.e2b_server import E2BServer
+from tests.waiting import until
 
 HOST = "dice.example.org"
 TRIED = code("import main, os; print(main.run({'count': 2, 'sides': 6}), os.environ.get('DICE_KEY'))")

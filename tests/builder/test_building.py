@@ -12,6 +12,7 @@ from apps.capabilities.models import Capability, Status
 from apps.core.database import in_db
 from tests.builder.scripts import DICE, SCHEMA, code, last_result, register, write
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
+from tests.waiting import until
 
 
 def wish(user: User, **fields: Any) -> Build:
@@ -23,6 +24,11 @@ def wish(user: User, **fields: Any) -> Build:
 
 async def built(build: Build) -> Build:
     return await in_db(lambda: Build.objects.unscoped().select_related("capability").get(pk=build.pk))
+
+
+async def delivered(build: Build, pool: BuildPool, answers: int) -> None:
+    """Until that many answers that its user gave late are with the builder, who is told of them with its next result."""
+    await until(lambda: len(pool.jobs[build.pk].post._answers) == answers)
 
 
 async def told(build: Build) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,11 +17,11 @@ import pytest
 from tests.builder.scripts import SCHEMA, code, register, write
 from tests.peers.anthropic_server import AnthropicServer, reply
 from tests.peers.site import Site
+from tests.waiting import PATIENCE, eventually
 
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 TRIED = code("import main; print(main.run({'count': 2, 'sides': 6}))")
-PATIENCE = 300.0
-"""Seconds: a busy machine is slow, and nothing here measures time."""
+MARK = f"marked_by_the_crash_test_{os.getpid()}"
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def working(site: Site) -> Iterator[None]:
         yield
     finally:
         worker.terminate()
-        worker.wait(30)
+        worker.wait(PATIENCE)
 
 
 def lease_runs_out(site: Site) -> None:
@@ -76,14 +75,8 @@ def lease_runs_out(site: Site) -> None:
         ) as rows,
         rows,
     ):
-        assert rows.execute("UPDATE builder_build SET lease_until = '2000-01-01'").rowcount == 1
-
-
-def until(holds: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.1)
+        dead = rows.execute("UPDATE builder_build SET lease_until = '2000-01-01' WHERE state = 'running'")
+        assert dead.rowcount == 1
 
 
 def sandboxes() -> set[int]:
@@ -91,7 +84,7 @@ def sandboxes() -> set[int]:
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"marked_by_the_crash_test" in (folder / "cmdline").read_bytes():
+            if MARK.encode() in (folder / "cmdline").read_bytes():
                 found.add(int(folder.name))
         except OSError:
             continue
@@ -101,24 +94,24 @@ def sandboxes() -> set[int]:
 @pytest.mark.timeout(1200)
 def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(site: Site, model: AnthropicServer) -> None:
     sleeping = code(
-        "import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(300)', 'marked_by_the_crash_test'])"
+        f"import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(3000)', '{MARK}'])"
     )
     model.add(write(), sleeping)
     worker = worker_of(site)
     with site.client() as client:
         build = client.post("/api/v1/builds/", json=ASK).json()["build_id"]
         try:
-            until(sandboxes)
+            eventually(sandboxes)
         finally:
             os.kill(worker.pid, signal.SIGKILL)
             worker.wait()
-        until(lambda: not sandboxes())
+        eventually(lambda: not sandboxes())
         assert state(client, build)["state"] == "running"
 
         model.add(TRIED, register())
         lease_runs_out(site)
         with working(site):
-            until(lambda: state(client, build)["state"] != "running")
+            eventually(lambda: state(client, build)["state"] != "running")
             done = state(client, build)
     assert (done["state"], done["version"]) == ("done", 1), (done["error"], site.log.read_text()[-3000:])
     calls = [call for each in done["rounds"] for call in each["tool_calls"]]

@@ -27,8 +27,8 @@ from apps.memory.purge import memory_purge
 from apps.memory.services import memory_create
 from tests.builder.scripts import code, register, write
 from tests.builder.test_building import wish
-from tests.builder.waiting import until
 from tests.peers.anthropic_server import AnthropicServer
+from tests.waiting import until
 
 NOTE = "The locker at the swimming pool opens with xanthophyll 4711"
 
@@ -115,7 +115,7 @@ async def test_a_build_whose_capability_is_deleted_stops(
     pool.stop()
     await running
     assert not await in_db(Build.objects.unscoped().exists)
-    assert "failed" not in caplog.text
+    assert not [record for record in caplog.records if record.name.startswith("apps.builder")]
 
 
 def test_an_export_and_the_statistics_know_of_builds(alice: User, bob: User) -> None:

@@ -20,10 +20,11 @@ from apps.core.database import in_db
 from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
 from tests.builder.test_in_conversation import build_message, of_type, working
 from tests.builder.test_rest import ASK, stream
-from tests.builder.waiting import until
 from tests.chat.client import connected, program_of
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
-from tests.peers.redis_server import free_port, redis_on
+from tests.peers.ports import free_port
+from tests.peers.redis_server import redis_on
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,8 @@ from apps.capabilities.services import capability_approve
 from apps.core.database import in_db
 from tests.builder.scripts import EXAMPLES, last_result, register, write
 from tests.builder.test_building import built, wish
-from tests.builder.waiting import until
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
+from tests.waiting import until
 
 HOST = "dice.example.org"
 ASK = reply(tool("request_network", {"hosts": [HOST], "why": "Random numbers."}))

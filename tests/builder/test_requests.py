@@ -22,9 +22,9 @@ from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, Throttled
 from apps.core.worker import beat
 from tests.builder.scripts import DICE, SCHEMA, code, register, write
-from tests.builder.test_building import built, wish
+from tests.builder.test_building import built, delivered, wish
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
-from tests.builder.waiting import until
+from tests.waiting import until
 
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 
@@ -113,7 +113,7 @@ def test_builds_of_one_user_at_once_are_limited_and_the_rest_waits(
     assert builds_claim(runner="a", limit=10) == []
     assert "the worker is back" in held_up(mine[3])
     beat()
-    assert held_up(mine[3]).startswith("2 of your builds are under way")
+    assert held_up(mine[3]).startswith("2 builds of yours are under way")
     settings.IZZY_BUILDS = 3
     assert held_up(wish(bob, name="his_second")).startswith("Other builds are under way")
     build_cancel(user_id=alice.pk, build_id=mine[2].pk)
@@ -267,18 +267,13 @@ async def test_an_answer_that_comes_late_is_told_with_the_next_result(
     model.add(reply(tool("ask_user", {"question": "Which?"})), held, register())
     running = asyncio.ensure_future(pool.idle())
     await until(lambda: len(model.messages) >= 2)
-    answer = await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
-    await until(lambda: in_db(lambda: was_fetched(answer)))
+    await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
+    await delivered(build, pool, answers=1)
     held.release.set()
     await running
 
     told = model.messages[2]["messages"][-1]["content"][0]["content"]
     assert told.startswith("[The user has answered your earlier question meanwhile: the red one]")
-
-
-def was_fetched(answer: BuilderMessage) -> bool:
-    """Whether the process that builds has taken the answer up."""
-    return BuilderMessage.objects.unscoped().get(pk=answer.pk).read
 
 
 async def test_an_answer_outlives_the_process_that_fetched_it(
@@ -292,8 +287,8 @@ async def test_an_answer_outlives_the_process_that_fetched_it(
     model.add(reply(tool("ask_user", {"question": "Which?"})), held)
     running = asyncio.ensure_future(first.run())
     await until(lambda: len(model.messages) >= 2)
-    answer = await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
-    await until(lambda: in_db(lambda: was_fetched(answer)))
+    await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
+    await delivered(build, first, answers=1)
     first.stop()
     await running
     held.release.set()
@@ -303,7 +298,7 @@ async def test_an_answer_outlives_the_process_that_fetched_it(
     model.add(again, register())
     running = asyncio.ensure_future(pool.idle())
     await until(lambda: len(model.messages) >= 3)
-    await until(lambda: in_db(lambda: was_fetched(answer)))
+    await delivered(build, pool, answers=1)
     again.release.set()
     await running
     assert "the red one" in model.messages[3]["messages"][-1]["content"][0]["content"]

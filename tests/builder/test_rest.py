@@ -1,6 +1,5 @@
 """Builds over REST: asking, watching from where one was, answering, cancelling, trying again."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -11,9 +10,9 @@ from apps.builder.services.ending import build_end
 from apps.core.database import in_db
 from tests.builder.scripts import SCHEMA, last_result, register, write
 from tests.builder.test_in_conversation import working
-from tests.builder.waiting import until
 from tests.chat.client import program_of
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.waiting import until
 
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 
@@ -69,9 +68,7 @@ async def test_a_program_asks_watches_and_reads_the_transcript(
     assert (again.status_code, again.json()["status"], again.json()["build_id"]) == (200, "active", None)
 
 
-async def test_an_answer_reaches_the_builder_within_a_second(
-    alice: User, model: AnthropicServer, pool: BuildPool
-) -> None:
+async def test_an_answer_reaches_the_builder(alice: User, model: AnthropicServer, pool: BuildPool) -> None:
     program = await program_of(alice)
     model.add(reply(tool("ask_user", {"question": "How many sides?"})), write(), register())
     async with working(pool):
@@ -80,15 +77,10 @@ async def test_an_answer_reaches_the_builder_within_a_second(
             lambda: in_db(lambda: Build.objects.unscoped().get().messages.filter(type="question").exists())
         )
         answered = await program.post(f"builds/{build}/answer/", {"text": "a hundred"})
-        began = asyncio.get_running_loop().time()
         assert answered.status_code == 200
         assert answered.json()["questions"] == []
-        await until(lambda: len(model.messages) >= 2)
-        took = asyncio.get_running_loop().time() - began
         await stream(program, build)
     assert last_result(model.messages[1])["content"] == "The user answers: a hundred"
-    # Generous for a busy machine: the aim of one second is measured apart, the look at rows is every quarter of one.
-    assert took < 10
 
 
 async def test_cancel_and_retry(alice: User, model: AnthropicServer, pool: BuildPool) -> None:

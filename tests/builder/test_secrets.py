@@ -27,9 +27,9 @@ from apps.capabilities.services import capability_approve, user_secret_delete, u
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput
 from tests.builder.scripts import DICE, EXAMPLES, last_result, register, write
-from tests.builder.test_building import built, wish
-from tests.builder.waiting import until
+from tests.builder.test_building import built, delivered, wish
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
+from tests.waiting import until
 
 NAME, VALUE = "DICE_KEY", "correct-horse-battery-4711"
 KEYED = DICE.replace(
@@ -370,7 +370,7 @@ async def test_a_late_yes_allows_the_hosts_it_was_about_and_no_others(
     for question, decision in zip(questions, ("allow", "deny"), strict=True):
         decide = partial(build_answer, user_id=alice.pk, build_id=build.pk, question_id=question.pk)
         await in_db(decide, decision=decision)
-    await asyncio.sleep(1)
+    await delivered(build, pool, answers=2)
     held.release.set()
     await running
 
