@@ -13,7 +13,7 @@ class NewBuildForm(PlainForm):
     name = forms.CharField(
         label="Name",
         max_length=MAX_NAME_CHARS,
-        help_text="Lower-case letters, digits and underscores, such as tip_calculator.",
+        help_text="Two or three words, such as tip calculator.",
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
         ),
@@ -24,6 +24,10 @@ class NewBuildForm(PlainForm):
         help_text="What it takes, what it gives, and where from. An example helps.",
         widget=forms.Textarea(attrs={"rows": 4}),
     )
+
+    def clean_name(self) -> str:
+        """As tools are called: nobody has to know that Tip calculator is tip_calculator."""
+        return "_".join(str(self.cleaned_data["name"]).lower().replace("-", " ").split())
 
 
 class ChangeForm(PlainForm):

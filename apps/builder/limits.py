@@ -46,7 +46,8 @@ def held_up(build: Build) -> str:
     running = Build.objects.unscoped().filter(state=State.RUNNING)
     own = running.filter(user_id=build.user_id).count()
     if own >= settings.IZZY_BUILDS_PER_USER:
-        return f"{own} of your builds are under way, as many as may be at once. It begins when one of them has ended."
+        way = "Another build of yours is" if own == 1 else f"{own} builds of yours are"
+        return f"{way} under way, and no more may be at once. It begins when one has ended."
     if running.count() >= settings.IZZY_BUILDS:
         return "Other builds are under way. It begins when one of them has ended."
     return ""

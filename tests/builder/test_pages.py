@@ -68,10 +68,14 @@ async def test_a_build_shows_every_round_with_code_and_output(
 
 def test_a_new_tool_is_asked_for_in_words(alice: User, sign_in: SignIn) -> None:
     client = sign_in(alice)
-    answer = client.post("/builds/new/", {"name": "tip_calculator", "description": "Adds a tip to a bill."})
+    answer = client.post("/builds/new/", {"name": "Tip calculator", "description": "Adds a tip to a bill."})
     build = Build.objects.for_user(alice).get()
     assert answer.headers["Location"] == f"/builds/{build.pk}/"
-    assert (build.kind, build.description) == (Kind.NEW, "Adds a tip to a bill.")
+    assert (build.kind, build.name, build.description) == (
+        Kind.NEW,
+        "tip_calculator",
+        "Adds a tip to a bill.",
+    )
     refused = client.post("/builds/new/", {"name": "Tip!", "description": "x"})
     assert refused.status_code == 422
     assert "lower-case letter" in refused.content.decode()

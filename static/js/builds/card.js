@@ -119,7 +119,7 @@ export class BuildCard {
     const lines = linesOf(messages).filter((line) => !(this.whole && line.kind === "error"));
     this.element.dataset.state = state;
     this.title.textContent = titleOf(state, this.#name());
-    this.status.replaceChildren(...statusOf(state, this.#build));
+    this.status.replaceChildren(...statusOf(state, messages.at(-1)?.payload.version ?? this.#build?.version));
     const last = lines.at(-1);
     this.now.textContent = nowText(state, last, this.#build, messages.at(-1), this.whole);
     this.now.hidden = !this.now.textContent;
@@ -235,12 +235,12 @@ export class BuildCard {
   }
 }
 
-function statusOf(state, build) {
+function statusOf(state, version) {
   if (isOpen(state)) return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "being built")];
   if (state === "failed") return [h("span", { class: "badge badge-danger" }, "failed")];
   if (state === "cancelled") return [h("span", { class: "badge" }, "cancelled")];
   if (state === "approval" || state === "secrets") return [h("span", { class: "badge badge-warn" }, "waits for you")];
   if (state === "testing") return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "being tested")];
   if (state === "failing") return [h("span", { class: "badge badge-danger" }, "failed its test")];
-  return [h("span", { class: "badge badge-ok" }, icon("check"), build?.version > 1 ? `version ${build.version}` : "ready")];
+  return [h("span", { class: "badge badge-ok" }, icon("check"), version > 1 ? `version ${version}` : "ready")];
 }

@@ -35,22 +35,24 @@ export class ToolView {
     this.element = h("div", { class: "tool-box" }, this.details, this.progress);
   }
 
-  update(call, turnState) {
+  /** mended: a build that came of it, such as a repair, follows in the turn. */
+  update(call, turnState, mended = false) {
     this.#call = call;
-    const signature = [call.state, turnState, call.progress.length, call.result.length, call.question, JSON.stringify(call.input)].join("|");
+    const signature = [call.state, turnState, mended, call.progress.length, call.result.length, call.question, JSON.stringify(call.input)].join("|");
     if (signature === this.#shown) return;
     this.#shown = signature;
     this.#renderHead(call);
     this.#renderProgress(call);
     if (this.details.open) this.#renderBody();
     this.#renderAsk(call, turnState);
-    this.#renderRepair(call);
+    this.#renderRepair(call, mended);
   }
 
   /** A tool of the user's own that failed can be given to the builder. */
-  #renderRepair(call) {
-    const name = this.repair ? null : failedRunOf(call);
-    if (!name) return;
+  #renderRepair(call, mended) {
+    const name = mended ? null : failedRunOf(call);
+    if (!name) this.repair?.remove();
+    if (!name || this.repair?.parentNode) return;
     this.repair = h("a", { class: "tool-repair small", href: `/builds/new/?capability=${encodeURIComponent(name)}&call=${call.id}` }, icon("tool"), "Have it fixed");
     this.element.append(this.repair);
   }

@@ -88,7 +88,8 @@ export class TurnView {
         this.#segments.set(segment, view);
         this.flow.insertBefore(view.element, this.flow.children[index] ?? null);
       }
-      view.update(segment, this.turn.state);
+      const mended = this.turn.segments.slice(index + 1).some((later) => later.type === "build");
+      view.update(segment, this.turn.state, mended);
     });
   }
 
