@@ -5,6 +5,7 @@ with an allow-list over the whole. Nothing loads from another host: images becom
 third of a second to import, so they come with the first rendering (or with `warm_up`).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from functools import cache, lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from apps.chat.markdown_limits import links_found, tables_found
+from apps.chat.markdown_limits import links_found, markup_found, tables_found
 
 if TYPE_CHECKING:
+    import nh3
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pygments.formatters import HtmlFormatter
 
 MAX_HIGHLIGHT_CHARS = 50_000
-"""Longer code is shown without colours: Pygments takes about 1 ms for 4,000 characters."""
+"""So much code of one text gets colours: Pygments takes a third of a second for it."""
 
 KEPT_TEXTS = 2000
 KEPT_CHARS = 10_000
@@ -41,6 +43,7 @@ ATTRIBUTES = {
     "td": {"class"},
     "th": {"class"},
 }
+_BETWEEN = re.compile(r"\n[ \t]*\n\s*")
 LINK_REL = "noopener noreferrer nofollow"
 
 
@@ -72,14 +75,22 @@ def warm_up() -> None:
 def blocks(text: str) -> list[Block]:
     """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself.
 
-    Where tables, or addresses that are not marked as links, would cost too much they stay text.
+    Where tables, or addresses that are not marked as links, would cost too much they stay text; so does all markup.
     """
-    parser = _parser(tables=tables_found(text), links=links_found(text))
+    if not markup_found(text):
+        return [Block(0, _paragraphs(text))]
+    parser, clean = _parser(tables=tables_found(text), links=links_found(text)), _cleaner().clean
     env: dict[str, Any] = {}
     return [
-        Block((tokens[0].map or [0])[0], _clean(parser.renderer.render(tokens, parser.options, env)))
+        Block((tokens[0].map or [0])[0], clean(parser.renderer.render(tokens, parser.options, env)).strip())
         for tokens in _top_level(parser.parse(text, env))
     ]
+
+
+def _paragraphs(text: str) -> str:
+    """The text as it was written."""
+    parts = (escape(part, quote=False) for part in _BETWEEN.split(text.strip("\n")))
+    return "\n".join(f"<p>{part}</p>" for part in parts).replace("\n", "<br>\n").replace("</p><br>", "</p>")
 
 
 def _top_level(tokens: "Sequence[Token]") -> "Iterator[list[Token]]":
@@ -97,10 +108,9 @@ def _top_level(tokens: "Sequence[Token]") -> "Iterator[list[Token]]":
 def _parser(*, tables: bool, links: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt(
-        "commonmark", {"html": False, "linkify": links, "breaks": True, "highlight": _highlight}
-    )
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": links, "breaks": True})
     parser.enable(["strikethrough", *(["table"] if tables else []), *(["linkify"] if links else [])])
+    parser.add_render_rule("fence", _fence)
     parser.add_render_rule("image", _image)
     parser.add_render_rule("th_open", _cell)
     parser.add_render_rule("td_open", _cell)
@@ -125,17 +135,23 @@ def _cell(
     return f'<{token.tag} class="align-{side}">' if side in {"left", "center", "right"} else f"<{token.tag}>"
 
 
-def _highlight(code: str, language: str, attributes: str) -> str:
-    """A code block with Pygments' classes; the language as a class on `pre` for the page's label."""
-    name = "".join(char for char in language.lower() if char.isalnum() or char in "+#-")[:20]
+def _fence(
+    renderer: "RendererHTML", tokens: "Sequence[Token]", index: int, options: "OptionsDict", env: "EnvType"
+) -> str:
+    """A code block with Pygments' classes, as long as the text has room for them; the language as a class on `pre` for the
+    page's label."""
     from pygments import highlight
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
-    body = escape(code)
-    if name and len(code) <= MAX_HIGHLIGHT_CHARS:
+    code = tokens[index].content
+    language = tokens[index].info.split(maxsplit=1)[:1]
+    name = "".join(char for char in "".join(language).lower() if char.isalnum() or char in "+#-")[:20]
+    body, room = escape(code), env.get("room", MAX_HIGHLIGHT_CHARS) - len(code)
+    if name and room >= 0:
         with suppress(ClassNotFound):
             body = highlight(code, get_lexer_by_name(name, stripnl=False), _formatter())
+            env["room"] = room
     label = f" language-{name}" if name else ""
     return f'<pre class="code{label}"><code>{body}</code></pre>'
 
@@ -147,17 +163,24 @@ def _formatter() -> "HtmlFormatter[str]":
     return HtmlFormatter(nowrap=True)
 
 
-def _clean(html: str) -> str:
+@cache
+def _cleaner() -> "nh3.Cleaner":
+    """Made once: that takes ten times as long as cleaning a paragraph."""
     import nh3
 
-    return nh3.clean(
-        html,
+    return nh3.Cleaner(
         tags=TAGS,
         attributes=ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},
         link_rel=LINK_REL,
         strip_comments=True,
-    ).strip()
+    )
+
+
+def _may_differ(text: str) -> bool:
+    """Whether a text may look otherwise as a whole than block by block: definitions of links, and what is limited."""
+    limited = len(text) > MAX_HIGHLIGHT_CHARS or not (links_found(text) and tables_found(text))
+    return "]:" in text or limited or not markup_found(text)
 
 
 class LiveRenderer:
@@ -192,7 +215,7 @@ class LiveRenderer:
 
     def finish(self) -> list[tuple[int, str]]:
         """The blocks in which the whole text, rendered at once, differs from what was given so far."""
-        return self._changes(0, blocks(self._text))
+        return self._changes(0, blocks(self._text)) if _may_differ(self._text) else []
 
     def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
         now = {first + offset: block.html for offset, block in enumerate(found)}

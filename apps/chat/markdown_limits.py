@@ -12,9 +12,35 @@ MAX_LINKS = 3_000
 """Places where a link may begin, times the length of their line, and in all; a third of a second."""
 MAX_CELLS = 10_000
 """Of all tables of a text; a third of a second."""
+MAX_SIGNS = 20_000
+"""Lines, and signs that markup may begin with; half a second. README files of a hundred thousand characters have half of
+them."""
 
 _LINK = re.compile(r"//|mailto:|@|\w\.(?=\w)", re.IGNORECASE)
 _DELIMITERS = re.compile(r"[\s>*+\-|:\d.)]*\Z")
+_SIGN = re.compile(r"[*_~`\[\]<>&\\#+-]|\d[.)]")
+_FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
+
+
+def markup_found(text: str) -> bool:
+    """Whether the markup of the text can be looked for at all."""
+    return len(text) <= MAX_SIGNS or _signs(text) <= MAX_SIGNS
+
+
+def _signs(text: str) -> int:
+    """At least so many, since of code only what is fenced at the beginning of its lines is passed over."""
+    found, fence = 0, ""
+    for line in text.split("\n"):
+        found += 1
+        mark = _FENCE.fullmatch(line)
+        if fence:
+            if mark and line.strip().strip(fence[0]) == "" and line.strip().startswith(fence):
+                fence = ""
+        elif mark:
+            fence = mark[1] or mark[2]
+        else:
+            found += len(_SIGN.findall(line))
+    return found
 
 
 def links_found(text: str) -> bool:
