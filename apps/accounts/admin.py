@@ -15,7 +15,7 @@ from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 admin.site.unregister(Group)
 
 
-class ResetPasswordForm(AdminPasswordChangeForm):
+class ResetPasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
     """As on the page of users: API tokens end with the password."""
 
     @transaction.atomic

@@ -32,7 +32,7 @@ def reason_to_ask(name: object, args: dict[str, Any], asking: Asking) -> str:
     )
     if not piece:
         return ""
-    return f"{_what_for(capability, version)} Izzy has read here what others wrote, and you did not say “{piece}”."
+    return f"“{piece}” did not come from you, and Izzy has read here what others wrote. {_what_for(capability, version)}"
 
 
 def _given_before(version: CapabilityVersion, asking: Asking) -> list[Any]:
@@ -45,5 +45,5 @@ def _given_before(version: CapabilityVersion, asking: Asking) -> list[Any]:
 
 def _what_for(capability: Capability, version: CapabilityVersion) -> str:
     if version.hosts:
-        return f"What {capability.name} is given can go to {', '.join(version.hosts)}."
+        return f"{capability.name} can pass it on to {', '.join(version.hosts)}."
     return f"{capability.name} works with your secret {', '.join(version.secrets)}."

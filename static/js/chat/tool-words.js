@@ -60,6 +60,7 @@ const WISHES = {
   conversation_read: "read a conversation",
   conversation_list: "list your conversations",
   execute_capability: "run one of your capabilities",
+  request_capability: "have a capability built",
   web_search: "search the web",
   open_page: "read a web page",
 };
