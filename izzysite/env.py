@@ -102,6 +102,22 @@ def env_url(name: str, default: str = "") -> str:
     return text
 
 
+def env_redis_url(name: str) -> str:
+    """The address of a Redis. What is refused is not repeated: it may hold a password."""
+    text = env_str(name)
+    try:
+        parts = urlsplit(text)
+        named = (
+            parts.hostname if parts.scheme in {"redis", "rediss"} else parts.scheme == "unix" and parts.path
+        )
+        good = not text or (bool(named) and (parts.port or 1) > 0)
+    except ValueError:
+        good = False
+    if not good:
+        raise ImproperlyConfigured(f"{name} must look like redis://127.0.0.1:6379/0")
+    return text
+
+
 def env_prices(name: str, default: Mapping[str, Prices]) -> dict[str, Prices]:
     """What models cost, by the beginning of their names: dollars per million tokens of input, output, input read from the
     cache and input written to it. JSON such as `{"my-model": [0.5, 1.5]}`, with two numbers (then cached input costs as

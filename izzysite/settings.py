@@ -13,6 +13,7 @@ from izzysite.env import (
     env_list,
     env_path,
     env_prices,
+    env_redis_url,
     env_secret,
     env_str,
     env_url,
@@ -130,7 +131,7 @@ DATABASES = {
     }
 }
 
-REDIS_URL = env_str("REDIS_URL")
+REDIS_URL = env_redis_url("REDIS_URL")
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",

@@ -20,6 +20,7 @@ HELPERS = {
     "env_list",
     "env_path",
     "env_prices",
+    "env_redis_url",
     "env_secret",
     "env_url",
     "env_weights",

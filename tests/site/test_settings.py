@@ -198,3 +198,33 @@ def test_an_address_of_a_server_loses_the_slash_at_its_end(monkeypatch: pytest.M
     assert env.env_url("IZZY_X") == "http://127.0.0.1:11434"
     monkeypatch.setenv("IZZY_X", "")
     assert env.env_url("IZZY_X") == ""
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["redis://127.0.0.1:6379/0", "rediss://:hunter2@redis.example.org", "unix:///run/redis.sock", ""],
+)
+def test_the_address_of_a_redis(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("IZZY_X", address)
+    assert env.env_redis_url("IZZY_X") == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "nonsense",
+        "127.0.0.1:6379",
+        "http://:hunter2@127.0.0.1",
+        "redis://",
+        "redis://a:b:c",
+        "redis://a:99999",
+        "unix:",
+    ],
+)
+def test_what_is_no_address_of_a_redis_is_told_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("IZZY_X", address)
+    with pytest.raises(ImproperlyConfigured, match="IZZY_X must look like redis://") as told:
+        env.env_redis_url("IZZY_X")
+    assert "hunter2" not in str(told.value)

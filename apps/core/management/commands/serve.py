@@ -130,9 +130,9 @@ def wait_for_port(host: str, port: int) -> None:
 
 def _advice(error: OSError, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Izzy may run already; else try --port {port + 1}."
+        return f"Izzy may run already; else set IZZY_PORT to another, such as {port - 1 if port > 65000 else port + 1}."
     if error.errno == errno.EACCES:
-        return "Ports below 1024 are for root: try --port 8000."
+        return "Ports below 1024 are for root: set IZZY_PORT to another, such as 8000."
     return "Look at IZZY_HOST and IZZY_PORT."
 
 
