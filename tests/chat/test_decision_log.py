@@ -310,4 +310,6 @@ def test_answers_are_read_without_the_signs_of_markdown() -> None:
     assert unmarked("## Plan\n**dice_roller** is ready: say *roll 3d6* or `x`.") == (
         "Plan\ndice_roller is ready: say roll 3d6 or x."
     )
+    table = "| Day | Morning |\n|---|:-:|\n| Friday | **Alfama** |\n\n```python\nx = a | b\n```"
+    assert unmarked(table) == "Day, Morning\nFriday, Alfama\n\nx = a | b\n"
     assert unmarked("2 * 3 * 4 and a*b*c, snake_case_name") == "2 * 3 * 4 and a*b*c, snake_case_name"

@@ -83,6 +83,19 @@ def test_the_list_comes_in_pages(alice: User, browser: Client) -> None:
     )
 
 
+def test_every_page_comes_with_the_list(alice: User, bob: User, browser: Client) -> None:
+    for number in range(41):
+        make(alice, f"Plan {number}")
+    make(bob, "Bob's plan")
+    for path in ("/memory/files/?page=2", "/settings/", "/memory/?q=tea"):
+        page = browser.get(path).content.decode()
+        assert page.count("data-conversation-row=") == 40, path
+        assert "/conversations/?q=&amp;page=2" in page, (
+            "the way to the rest, whatever the page itself is asked for"
+        )
+        assert "Bob" not in page
+
+
 @pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 50, "²", ""])
 def test_a_strange_page_number_is_taken_for_the_first_or_an_empty_one(browser: Client, page: str) -> None:
     assert browser.get("/conversations/", {"page": page}).status_code == 200

@@ -7,9 +7,11 @@ from typing import TypedDict
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django import template
+from django.template import Context
 from django.utils import timezone
 
 from apps.chat.models import Conversation
+from apps.chat.selectors.conversations import conversations_page
 
 register = template.Library()
 
@@ -30,6 +32,13 @@ def conversation_groups(
         conversations or [], key=lambda item: date_label(item.updated_at.astimezone(zone).date(), today)
     )
     return [Group(label=label, conversations=list(items)) for label, items in labelled]
+
+
+@register.simple_tag(takes_context=True)
+def recent_conversations(context: Context) -> dict[str, object]:
+    """The first page of them, for pages that have something else to show."""
+    rows, has_more = conversations_page(context["request"].user.pk)
+    return {"rows": rows, "has_more": has_more}
 
 
 def date_label(day: date, today: date) -> str:
