@@ -17,6 +17,7 @@ from apps.capabilities.selectors import capability_get, retire_reason
 from apps.capabilities.services.runs import Place, executions_prune
 from apps.core.database import in_db
 from tests.capabilities.making import make
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("real_sandbox")]
 
@@ -174,7 +175,7 @@ async def test_progress_is_told_step_by_step(alice: User) -> None:
 async def test_a_cancelled_run_ends_at_once_and_says_so(alice: User) -> None:
     await made(
         alice,
-        'import time\ndef run(args):\n    print("begun", flush=True)\n    time.sleep(120)\n    return ""\n',
+        'import time\ndef run(args):\n    print("begun", flush=True)\n    time.sleep(1000)\n    return ""\n',
     )
     begun = asyncio.Event()
 
@@ -183,7 +184,7 @@ async def test_a_cancelled_run_ends_at_once_and_says_so(alice: User) -> None:
             begun.set()
 
     task = asyncio.create_task(run(alice, progress=progress))
-    await asyncio.wait_for(begun.wait(), 30)
+    await asyncio.wait_for(begun.wait(), PATIENCE)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
@@ -23,7 +24,9 @@ from apps.capabilities.sandbox.base import (
     SandboxGone,
     SandboxSpec,
 )
+from apps.capabilities.sandbox.bubblewrap import processes
 from apps.core.errors import InvalidInput
+from tests.waiting import PATIENCE
 
 ALICE = UUID(int=1)
 
@@ -61,10 +64,9 @@ def code_of(outcome: Any) -> str:
     return outcome.error.code if outcome.error else "ok"
 
 
-async def until(happened: Callable[[], bool], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not happened():  # noqa: ASYNC110  what is awaited lies outside this process
-            await asyncio.sleep(0.02)
+def own_processes() -> set[int]:
+    """Of these tests, and of servers that other tests left running."""
+    return set(processes.descendants(os.getpid()))
 
 
 class BackendSuite:
@@ -165,11 +167,14 @@ def run(args):
 
         main = "import time\ndef run(args):\n print('first')\n time.sleep(args['s'])\n print('second')\n return ''"
         async with opened(backend, progress=listen) as sandbox:
-            running = asyncio.create_task(sandbox.run_capability({"main.py": main}, {"s": 1.5}))
-            async with asyncio.timeout(20):
-                await seen.wait()
+            running = asyncio.create_task(sandbox.run_capability({"main.py": main}, {"s": 100}))
+            await asyncio.wait_for(seen.wait(), PATIENCE)
             assert not running.done()
-            await running
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        told.clear()
+        async with opened(backend, progress=listen) as sandbox:
+            await sandbox.run_capability({"main.py": main}, {"s": 0})
         texts = "".join(event["text"] for event in told if event["status"] == "output")
         assert texts.split() == ["first", "second"]
         statuses = [event["status"] for event in told if event["status"] != "output"]

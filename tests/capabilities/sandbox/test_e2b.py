@@ -30,6 +30,7 @@ from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import uuid7
 from tests.peers.e2b_server import E2BServer
 from tests.peers.web_pages import WebPages
+from tests.waiting import until
 
 from .backend_suite import BackendSuite, small
 
@@ -68,13 +69,6 @@ class TestE2B(BackendSuite):
     @pytest.fixture
     def backend(self, e2b: E2BServer) -> Backend:
         return E2BBackend()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Waits for what another task or process does."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110  nobody tells us
-            await asyncio.sleep(0.01)
 
 
 def running_in(e2b: E2BServer) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from apps.capabilities.sandbox.bubblewrap import inside
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.e2b.script import inside_script
+from tests.waiting import PATIENCE
 
 from .backend_suite import opened
 
@@ -37,7 +38,7 @@ def test_a_tool_that_ends_before_its_answer_was_read_is_no_accident() -> None:
     """The runner used to send it a signal then, and died of its having gone."""
     script = ENDED_BEFORE_IT_WAS_READ.format(folder=str(Path(inside.__file__).parent.parent))
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (ran.stdout, ran.stderr) == ("b'\"done\"'\n", "")
 
@@ -76,7 +77,7 @@ def test_the_program_for_e2b_needs_nothing_but_itself(
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
         env={},
     )

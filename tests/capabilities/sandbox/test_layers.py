@@ -20,6 +20,7 @@ from apps.capabilities.sandbox.layers import index, installing
 from apps.capabilities.sandbox.layers.store import layer_folder
 from apps.capabilities.sandbox.requirements import parse_requirements
 from apps.capabilities.sandbox.store import store_folder
+from tests.waiting import PATIENCE
 
 from .backend_suite import opened, run_main, spec
 
@@ -114,20 +115,20 @@ async def test_what_cannot_be_installed_says_why(
 
 
 async def test_a_cancelled_installation_leaves_nothing_and_can_be_made_again(
-    bubblewrap: BubblewrapBackend, user: UUID
+    bubblewrap: BubblewrapBackend, user: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = asyncio.Event()
-
-    async def listen(event: dict[str, Any]) -> None:
-        if event["status"] == "installing":
-            begun.set()
-
-    creating = asyncio.create_task(bubblewrap.create(spec(user_id=user, requirements="six"), progress=listen))
-    await begun.wait()
-    await asyncio.sleep(0.1)
-    creating.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await creating
+    """Cancelled while uv waits for an index that does not answer."""
+    asked = asyncio.Event()
+    async with await asyncio.start_server(lambda *_: asked.set(), "127.0.0.1", 0) as silent:
+        address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+        found = index.PackageIndex({"UV_DEFAULT_INDEX": f"http://{address}/"}, frozenset({address}), ())
+        with monkeypatch.context() as patch:
+            patch.setattr(installing, "package_index", lambda: found)
+            creating = asyncio.create_task(bubblewrap.create(spec(user_id=user, requirements="six")))
+            await asyncio.wait_for(asked.wait(), PATIENCE)
+            creating.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await creating
     assert not any((store_folder(prepare().identity) / "staging").iterdir())
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
 

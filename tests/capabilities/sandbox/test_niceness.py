@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -10,9 +13,11 @@ from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose
 from apps.capabilities.sandbox.bubblewrap import niceness, processes
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.watchdog import watchdog
+from tests.waiting import until
 
-from .backend_suite import opened, spec, until
+from .backend_suite import opened, spec
 
+Fact = TypeVar("Fact")
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
@@ -54,18 +59,22 @@ async def test_so_is_every_session_within_also_one_that_a_tool_opens(bubblewrap:
     expected = min(19, of_watchdog() + 5)
     async with opened(bubblewrap, spec(purpose=Purpose.BUILD, limits=BUILD_LIMITS)) as sandbox:
         running = asyncio.ensure_future(sandbox.run_command("echo 0 > /proc/self/autogroup; setsid sleep 60"))
-        await until(lambda: _sleeps(before) > 0)
-        await until(
-            lambda: (
-                {group_nice_of(pid) for pid in set(processes.descendants(os.getpid())) - before} == {expected}
-            )
-        )
+        await until(lambda: _sleeps(before))
+        await until(lambda: _found(before, group_nice_of) == {expected})
         running.cancel()
 
 
-def _sleeps(before: set[int]) -> int:
-    found = set(processes.descendants(os.getpid())) - before
-    return sum(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in found)
+def _sleeps(before: set[int]) -> bool:
+    return "sleep\n" in _found(before, lambda pid: Path(f"/proc/{pid}/comm").read_text())
+
+
+def _found(before: set[int], fact: Callable[[int], Fact]) -> set[Fact]:
+    """A fact of each process begun since; some end while they are looked at."""
+    facts = set()
+    for pid in set(processes.descendants(os.getpid())) - before:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            facts.add(fact(pid))
+    return facts
 
 
 def test_one_that_is_nice_already_starts_no_more_than_the_nicest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,7 @@ from apps.capabilities.sandbox.bubblewrap.syscalls import AARCH64, X86_64
 from apps.capabilities.sandbox.health import check_sandbox
 from apps.capabilities.sandbox.selection import current_backend
 from apps.core.health import checks
-
-from .backend_suite import until
+from tests.waiting import until
 
 TOOL = {"main.py": "def run(args): return 'ran'"}
 

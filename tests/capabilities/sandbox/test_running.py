@@ -2,7 +2,6 @@
 
 import asyncio
 import ctypes
-import os
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,11 +9,11 @@ import pytest
 
 from apps.capabilities.sandbox import open_sandbox, run_capability
 from apps.capabilities.sandbox.base import BUILD_LIMITS, ErrorCode, Outcome, Purpose, SandboxSpec
-from apps.capabilities.sandbox.bubblewrap import processes
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.running import queue_of
+from tests.waiting import PATIENCE, until
 
-from .backend_suite import code_of, until
+from .backend_suite import code_of, own_processes
 
 SLEEPS = {"main.py": "import time\ndef run(args): time.sleep(60)"}
 FLOODS = {"main.py": "import os\ndef run(args):\n while True: os.write(1, bytes(65536))"}
@@ -88,13 +87,13 @@ async def test_cancelling_kills_at_once_and_frees_the_place(
     bubblewrap: BubblewrapBackend, settings: Any
 ) -> None:
     settings.IZZY_SANDBOXES = 1
-    others = processes.descendants(os.getpid())
+    others = own_processes()
     running = call(ALICE, SLEEPS)
-    await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 3)
+    await until(lambda: len(own_processes() - others) >= 3)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert set(processes.descendants(os.getpid())) <= set(others)
+    assert own_processes() <= others
     assert (await call(BOB, {"main.py": "def run(args): return 'next'"})).result == "next"
 
 
@@ -106,14 +105,14 @@ async def test_what_is_ended_leaves_no_zombies_where_the_first_process_waits_for
     prctl = ctypes.CDLL(None).prctl
     assert prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     try:
-        others = processes.descendants(os.getpid())
+        others = own_processes()
         for files in (SLEEPS, FLOODS, SLEEPS):
             running = call(ALICE, files)
-            await until(lambda: len(processes.descendants(os.getpid())) >= len(others) + 3)
+            await until(lambda: len(own_processes() - others) >= 3)
             if files is SLEEPS:
                 running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-        assert set(processes.descendants(os.getpid())) <= set(others)
+        assert own_processes() <= others
     finally:
         prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
@@ -122,7 +121,7 @@ async def test_builds_do_not_take_the_places_of_runs(bubblewrap: BubblewrapBacke
     """A build tries its tool while it holds its own sandbox."""
     settings.IZZY_SANDBOXES = 1
     spec = SandboxSpec(user_id=ALICE, purpose=Purpose.BUILD, limits=BUILD_LIMITS)
-    async with asyncio.timeout(20), open_sandbox(spec):
+    async with asyncio.timeout(PATIENCE), open_sandbox(spec):
         assert (await call(ALICE, {"main.py": "def run(args): return 'tried'"})).result == "tried"
 
 
