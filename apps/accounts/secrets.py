@@ -12,7 +12,6 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from apps.accounts.models import Secret
 from apps.core.checks import IZZY
@@ -31,13 +30,11 @@ KEY_HINT = "Restore the key from the backup; without one, remove it and enter th
 @transaction.atomic
 def secret_set(*, name: str, value: str, user_id: UUID | None = None) -> None:
     """Keep `value` under `name` for a user or, without one, for the instance. An empty value removes it."""
-    rows = _rows(name, user_id)
     if not value:
-        rows.delete()
+        _rows(name, user_id).delete()
         return
     ciphertext = _fernet().encrypt(value.encode()).decode()
-    if not rows.update(ciphertext=ciphertext, updated_at=timezone.now()):
-        Secret.objects.create(user_id=user_id, name=name, ciphertext=ciphertext)
+    Secret.objects.update_or_create(user_id=user_id, name=name, defaults={"ciphertext": ciphertext})
 
 
 def secret_get(name: str, *, user_id: UUID | None = None) -> str:

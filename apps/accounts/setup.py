@@ -26,9 +26,9 @@ def setup_token_renew() -> str:
 @transaction.atomic
 def setup_complete(*, token: str, username: str, password: str, time_zone: str = "") -> User:
     """The first user, a superuser. Raises Conflict where there is one already, Forbidden for a wrong token."""
+    state = InstanceState.objects.select_for_update().filter(key=STATE).first()  # the link works once
     if any_user_exists():
         raise Conflict("Izzy is set up already. Sign in instead.", code="already_set_up")
-    state = InstanceState.objects.filter(key=STATE).first()
     expected = str(state.value.get("sha256", "")) if state else ""
     if not expected or not hmac.compare_digest(expected, _digest(token)):
         message = "This set-up link is not valid. Use the one that Izzy printed when it last started."

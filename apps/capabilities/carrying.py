@@ -12,6 +12,9 @@ from .models import Capability, CapabilityVersion, Execution
 from .selectors import capability_get
 from .unsaid import unsaid
 
+MOST_RUNS = 100
+"""Of the newest runs in a conversation so many are looked at for what was given before."""
+
 
 def reason_to_ask(name: object, args: dict[str, Any], asking: Asking) -> str:
     """Why this run waits, in a sentence for the card; "" where the current version reaches no host and holds no secret, or
@@ -32,7 +35,7 @@ def reason_to_ask(name: object, args: dict[str, Any], asking: Asking) -> str:
     )
     if not piece:
         return ""
-    return f"“{piece}” did not come from you, and Izzy has read here what others wrote. {_what_for(capability, version)}"
+    return f"{_what_for(capability, version)} Izzy has read here what others wrote, and this did not come from you: “{piece}”."
 
 
 def _given_before(version: CapabilityVersion, asking: Asking) -> list[Any]:
@@ -40,10 +43,10 @@ def _given_before(version: CapabilityVersion, asking: Asking) -> list[Any]:
     runs = Execution.objects.for_user(asking.user_id).filter(
         conversation_id=asking.conversation_id, capability_id=version.capability_id, version=version.number
     )
-    return list(runs.values_list("input", flat=True))
+    return list(runs.order_by("-created_at").values_list("input", flat=True)[:MOST_RUNS])
 
 
 def _what_for(capability: Capability, version: CapabilityVersion) -> str:
     if version.hosts:
-        return f"{capability.name} can pass it on to {', '.join(version.hosts)}."
+        return f"{capability.name} can pass on what it is given to {', '.join(version.hosts)}."
     return f"{capability.name} works with your secret {', '.join(version.secrets)}."
