@@ -44,9 +44,11 @@ def events(page: str) -> list[str]:
     return re.findall(r"event-line small\"><strong>([^<]*)</strong>", page)
 
 
-def at(note: Memory, *moment: int) -> Memory:
+def at(note: Memory, year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> Memory:
     """The note as if it had been saved then."""
-    Memory.everything.filter(pk=note.pk).update(created_at=datetime(*moment, tzinfo=UTC))
+    Memory.everything.filter(pk=note.pk).update(
+        created_at=datetime(year, month, day, hour, minute, tzinfo=UTC)
+    )
     return note
 
 

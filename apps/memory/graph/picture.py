@@ -121,13 +121,26 @@ def _dots(graph: Graph, points: list[tuple[float, float]], canvas: Canvas, chose
         label = short(text)
         bold = 1.15 if chosen and place == 0 else 1.0
         width = len(label) * LETTER * bold
-        found, box = _beside(points[place], radii[place], width, canvas, taken, place)
+        (label_x, label_y, anchor), box = _beside(points[place], radii[place], width, canvas, taken, place)
         if box:
             taken.append(box)
+        x, y = points[place]
         dots.append(
-            Dot(graph.notes[place], place, *points[place], radii[place], label, *found, box is not None,
-                chosen and place == 0, text)
-        )  # fmt: skip
+            Dot(
+                note=graph.notes[place],
+                place=place,
+                x=x,
+                y=y,
+                radius=radii[place],
+                label=label,
+                label_x=label_x,
+                label_y=label_y,
+                anchor=anchor,
+                shown=box is not None,
+                chosen=chosen and place == 0,
+                text=text,
+            )
+        )
     return sorted(dots, key=lambda dot: dot.place)
 
 

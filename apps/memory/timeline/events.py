@@ -120,4 +120,5 @@ def _on(day: date) -> Q:
 
 def _columns(rows: QuerySet[Any], note: str, action: Any, actor: str, number: Any) -> QuerySet[Any]:
     named = rows.order_by().annotate(note=F(note), on=F("created_at"), did=action, by=F(actor), number=number)
-    return named.values_list("note", "on", "did", "by", "number")
+    listed: QuerySet[Any] = named.values_list("note", "on", "did", "by", "number")
+    return listed

@@ -33,7 +33,7 @@ def timeline(request: SignedInRequest) -> HttpResponse:
         "month": month,
         "chart": {"height": HEIGHT, "step": STEP},
         "page": page,
-        "days": by_day(told(user_id, page.object_list)),
+        "days": by_day(told(user_id, list(page))),
         "asked": _asked(filters),
         "empty": not month.total and not Memory.objects.with_deleted(user_id).exists(),
     }
