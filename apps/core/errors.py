@@ -60,6 +60,10 @@ class TooLarge(IzzyError):
     status = 413
 
 
+REFUSALS = (InvalidInput, Conflict, TooLarge)
+"""What a page can answer beside the form or row that it was about."""
+
+
 class Throttled(IzzyError):
     default_code = "throttled"
     default_message = "Too many requests. Try again in a moment."

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
-from apps.core.errors import IzzyError, NotFound
+from apps.core.errors import REFUSALS, NotFound
 from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.addressing import addressed
@@ -55,9 +55,7 @@ def edit(request: SignedInRequest, memory_id: str) -> HttpResponse:
     if form.is_valid():
         try:
             services.memory_update(user_id=request.user.pk, memory_id=key, **form.changes())
-        except NotFound:
-            raise
-        except IzzyError as error:
+        except REFUSALS as error:
             form.add_failure(error)
         else:
             return _changed(request, selectors.memory_get(request.user.pk, key))
@@ -88,9 +86,7 @@ def restore(request: SignedInRequest, memory_id: str) -> HttpResponse:
     key = parse_id(memory_id)
     try:
         services.memory_restore(user_id=request.user.pk, memory_id=key)
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         return _history(request, selectors.memory_get(request.user.pk, key), error.message)
     return _changed(request, selectors.memory_get(request.user.pk, key))
 
@@ -113,9 +109,7 @@ def undo(request: SignedInRequest, memory_id: str) -> HttpResponse:
     number = int(version) if version.isdecimal() and len(version) < 9 else 0
     try:
         services.memory_undo(user_id=request.user.pk, memory_id=key, version=number)
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         return _history(request, selectors.memory_get(request.user.pk, key), error.message)
     return _changed(request, selectors.memory_get(request.user.pk, key))
 

@@ -9,7 +9,7 @@ from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
-from apps.core.errors import IzzyError, NotFound
+from apps.core.errors import REFUSALS, IzzyError
 from apps.core.ids import parse_id
 from apps.memory.forms import FileForm
 from apps.memory.history.versions import steps_of
@@ -69,9 +69,7 @@ def edit(request: SignedInRequest, file_id: str) -> HttpResponse:
     if form.is_valid():
         try:
             changed = services.file_update(user_id=request.user.pk, file_id=file.pk, **form.changes())
-        except NotFound:
-            raise
-        except IzzyError as error:
+        except REFUSALS as error:
             form.add_failure(error)
         else:
             return _changed(request, changed, opened=True)
@@ -96,9 +94,7 @@ def restore(request: SignedInRequest, file_id: str) -> HttpResponse:
     key = parse_id(file_id)
     try:
         file = past.file_restore(user_id=request.user.pk, file_id=key)
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         file = file_get(request.user.pk, key)
         return render(
             request, "memory/files/_deleted.html", {"file": file, "problem": error.message}, status=422
@@ -122,9 +118,7 @@ def undo(request: SignedInRequest, file_id: str) -> HttpResponse:
     number = int(version) if version.isdecimal() and len(version) < 9 else 0
     try:
         changed = past.file_undo(user_id=request.user.pk, file_id=file.pk, version=number)
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         return _history(request, file, error.message)
     return _changed(request, changed, opened=True)
 

@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts.access import SignedInRequest
-from apps.core.errors import IzzyError, NotFound
+from apps.core.errors import REFUSALS, NotFound
 from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.models import Memory
@@ -35,9 +35,7 @@ def merge(request: SignedInRequest) -> HttpResponse:
             from_ids=[key for key in ids if key != into],
             content=content,
         )
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         return _form(request, notes, content, error.message, status=422)
     return redirect("memory:list")
 

@@ -1,7 +1,7 @@
 """The pages of a purge: what it will touch, the question, the receipt."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from functools import partial
 from uuid import UUID
 
 from django.core.paginator import Paginator
@@ -32,22 +32,9 @@ PAGE_SIZE = 30
 @own_note
 def note(request: SignedInRequest, memory_id: str) -> HttpResponse:
     """What purging a note means, with the messages and notes that say the same; a POST does it."""
-    key = parse_id(memory_id)
-    problem = ""
-    if request.method == "POST":
-        try:
-            receipt = memory_purge(
-                user_id=request.user.pk,
-                memory_id=key,
-                redact=_ticked(request.POST, "redact"),
-                also=_ticked(request.POST, "also"),
-            )
-        except Conflict as error:
-            problem = error.message
-        else:
-            return redirect("memory:receipt", receipt_id=receipt.pk)
-    preview = memory_purge_preview(request.user.pk, key)
-    return _ask(request, preview, reverse("memory:list"), problem)
+    key, chosen = parse_id(memory_id), {name: _ticked(request.POST, name) for name in ("redact", "also")}
+    purge = partial(memory_purge, memory_id=key, **chosen)
+    return _answer(request, purge, partial(memory_purge_preview, memory_id=key), reverse("memory:list"))
 
 
 @require_http_methods(["GET", "POST"])
@@ -55,15 +42,21 @@ def note(request: SignedInRequest, memory_id: str) -> HttpResponse:
 def file(request: SignedInRequest, file_id: str) -> HttpResponse:
     """The same for a file."""
     key = parse_id(file_id)
+    purge = partial(file_purge, file_id=key, redact=_ticked(request.POST, "redact"))
+    return _answer(request, purge, partial(file_purge_preview, file_id=key), reverse("memory:files"))
+
+
+def _answer(
+    request: SignedInRequest, purge: Callable[..., PurgeReceipt], preview: Callable[..., Preview], back: str
+) -> HttpResponse:
     problem = ""
     if request.method == "POST":
         try:
-            receipt = file_purge(user_id=request.user.pk, file_id=key, redact=_ticked(request.POST, "redact"))
+            return redirect("memory:receipt", receipt_id=purge(user_id=request.user.pk).pk)
         except Conflict as error:
             problem = error.message
-        else:
-            return redirect("memory:receipt", receipt_id=receipt.pk)
-    return _ask(request, file_purge_preview(request.user.pk, key), reverse("memory:files"), problem)
+    context = {"preview": preview(request.user.pk), "back": back, "problem": problem, "nav": "memory"}
+    return render(request, "memory/purge/ask.html", context, status=409 if problem else 200)
 
 
 def _ticked(data: QueryDict, name: str) -> list[UUID]:
@@ -71,11 +64,6 @@ def _ticked(data: QueryDict, name: str) -> list[UUID]:
     limit = MAX_ALSO if name == "also" else MAX_REDACTED
     values: Collection[str] = data.getlist(name)[:limit]
     return list(dict.fromkeys(parse_id(value) for value in values))
-
-
-def _ask(request: SignedInRequest, preview: Preview, back: str, problem: str) -> HttpResponse:
-    context: dict[str, Any] = {"preview": preview, "back": back, "problem": problem, "nav": "memory"}
-    return render(request, "memory/purge/ask.html", context, status=409 if problem else 200)
 
 
 @require_GET

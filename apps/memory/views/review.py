@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
-from apps.core.errors import IzzyError, NotFound
+from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.addressing import addressed
@@ -67,9 +67,7 @@ def accept(request: SignedInRequest, memory_id: str) -> HttpResponse:
         note = review.review_accept(
             user_id=request.user.pk, memory_id=key, content=None if text is None else _clean(text)
         )
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         return _failed(request, key, error, form="edit" if text is not None else "", text=text)
     return _decided(request, note, "Accepted." if note.pk == key else "Accepted: the note is changed.")
 
@@ -89,9 +87,7 @@ def merge(request: SignedInRequest, memory_id: str) -> HttpResponse:
             into_id=parse_id(request.POST.get("into", "")),
             content=_clean(text),
         )
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         return _failed(request, key, error, form="merge", text=text)
     return _decided(request, note, "Merged into the other note.")
 
@@ -103,9 +99,7 @@ def reject(request: SignedInRequest, memory_id: str) -> HttpResponse:
     key = parse_id(memory_id)
     try:
         note = review.review_reject(user_id=request.user.pk, memory_id=key)
-    except NotFound:
-        raise
-    except IzzyError as error:
+    except REFUSALS as error:
         return _failed(request, key, error)
     return _decided(request, note, "Rejected. It can be brought back for 30 days.", undo=True)
 
