@@ -49,6 +49,8 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     shot(page, "build-running")
     expect(card.locator(".build-title")).to_have_text("dice_roller is ready", timeout=60_000)
     expect(page.get_by_text("dice_roller is ready.", exact=False).last).to_be_visible()
+    use = card.get_by_role("button", name="Use it for what I asked")
+    expect(use).to_be_visible()
     shot(page, "build-done")
 
     chat.say("roll 3d6")
@@ -56,6 +58,7 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
         re.compile(r"3d6: \d \+ \d \+ \d = \d+"), timeout=60_000
     )
     expect(page.locator(".tool").last).to_contain_text(re.compile("dice.roller", re.IGNORECASE))
+    expect(use).to_have_count(0)
     shot(page, "rolled")
 
     own_server.kill()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import transaction
@@ -11,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.builder.models import Build, Kind, MessageType, State
+from apps.builder.models import Build, Follower, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
 from apps.builder.services.ending import build_end
 from apps.builder.services.queue import message_add
@@ -42,6 +43,7 @@ def failed_run(capability: Capability) -> Execution:
     return Execution.objects.create(
         user_id=capability.user_id, capability=capability, version=1, state="failed", error_code="raised",
         error_message="Traceback: ZeroDivisionError", input={"count": 3, "sides": 0},
+        conversation_id=uuid4(), turn_id=uuid4(), tool_call_id=uuid4(),
     )  # fmt: skip
 
 
@@ -98,9 +100,13 @@ def test_a_change_and_a_repair_start_from_the_tools_page(
     run = failed_run(dice)
     form = client.get("/builds/new/?capability=dice_roller&execution=last").content.decode()
     assert "ZeroDivisionError" in form
+    of_call = client.get(f"/builds/new/?capability=dice_roller&call={run.tool_call_id}").content.decode()
+    assert f'name="execution" value="{run.pk}"' in of_call
     client.post("/builds/new/", {"capability": "dice_roller", "execution": str(run.pk)})
     repair = Build.objects.for_user(alice).exclude(pk=change.pk).get()
     assert (repair.kind, repair.execution_id) == (Kind.REPAIR, run.pk)
+    told = Follower.objects.for_user(alice).get(build=repair)
+    assert (told.conversation_id, told.turn_id) == (run.conversation_id, run.turn_id)
 
 
 def test_where_nothing_can_be_built_the_page_says_what_to_do(
