@@ -1,6 +1,5 @@
 """A real server, a real Chromium, and a watch on its console: any error or refused inline script fails the test."""
 
-import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import (
     Browser,
@@ -25,7 +23,6 @@ from tests.browser.server import Server
 CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
 PASSWORD = "correct horse battery"
 OWNER = "alice"
-NUMBERS = itertools.count(1)
 PATIENCE = 30_000
 """Milliseconds: a busy machine is slow, and nothing here measures time."""
 
@@ -43,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
+            item.add_marker(pytest.mark.long)
 
 
 @dataclass
@@ -113,54 +110,10 @@ def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
         context.close()
 
 
-def set_up(server: Server) -> StorageState:
-    """Makes the first account over HTTP and gives its session."""
-    with httpx.Client(
-        base_url=server.url, headers={"Referer": server.url}, timeout=PATIENCE / 1000
-    ) as client:
-        token = server.setup_link.split("#")[1]
-        post(client, "/setup/", {"token": token, "username": OWNER, "password": PASSWORD})
-        return session_of(client, server)
-
-
-def add_user(server: Server, owner: StorageState, name: str) -> StorageState:
-    """The superuser adds a user, who signs in."""
-    cookies = {cookie["name"]: cookie["value"] for cookie in owner["cookies"]}
-    with httpx.Client(
-        base_url=server.url, cookies=cookies, headers={"Referer": server.url}, timeout=PATIENCE / 1000
-    ) as client:
-        answer = post(client, "/settings/users/", {"username": name})
-        password = re.search(r'<code id="secret">([^<]+)</code>', answer.text)
-        assert password is not None, answer.text
-    with httpx.Client(
-        base_url=server.url, headers={"Referer": server.url}, timeout=PATIENCE / 1000
-    ) as client:
-        post(client, "/sign-in/", {"username": name, "password": password[1]})
-        return session_of(client, server)
-
-
-def post(client: httpx.Client, path: str, data: dict[str, str]) -> httpx.Response:
-    """Sends a form as a browser would: with the token that came with the page."""
-    token = re.search(
-        r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get(path, follow_redirects=True).text
-    )
-    assert token is not None
-    answer = client.post(path, data=data | {"csrfmiddlewaretoken": token[1]}, follow_redirects=False)
-    assert answer.status_code in {200, 302}, answer.text
-    return answer
-
-
-def session_of(client: httpx.Client, server: Server) -> StorageState:
-    cookies = [
-        {"name": cookie.name, "value": cookie.value or "", "url": server.url} for cookie in client.cookies.jar
-    ]
-    return {"cookies": cookies, "origins": []}  # type: ignore[typeddict-item]
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One offline server for all tests that do not break it."""
-    server = Server(tmp_path_factory.mktemp("izzy"))
+    server = Server.prepared(tmp_path_factory.mktemp("izzy"))
     server.start()
     yield server
     server.stop()
@@ -168,10 +121,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def owner(server: Server) -> StorageState:
-    return set_up(server)
+    return server.owner
 
 
 @pytest.fixture
-def someone(server: Server, owner: StorageState) -> StorageState:
+def someone(server: Server) -> StorageState:
     """A user of this test's own, with no memories and no conversations."""
-    return add_user(server, owner, f"user{next(NUMBERS)}")
+    return server.someone()

@@ -1,5 +1,7 @@
 """The real thing: `manage.py serve` with a data directory of its own, started, killed and started again."""
 
+import itertools
+import json
 import os
 import re
 import signal
@@ -10,6 +12,10 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from playwright.sync_api import StorageState
+
+from tests.peers.prepared import LET_IN, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0
@@ -30,6 +36,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+MORE = f"""{LET_IN}
+import json
+from apps.accounts.models import Preferences, User
+made = [User.objects.create_user("user" + str(number)) for number in range({{first}}, {{first}} + 25)]
+Preferences.objects.bulk_create(Preferences(user=user) for user in made)
+print("MADE", json.dumps([let_in(user) for user in made]))
+"""
+NUMBERS = itertools.count(1, 25)
+
+
 @dataclass
 class Server:
     """`environment` is added to a clean one: no keys, no engines, no throttling."""
@@ -39,6 +55,30 @@ class Server:
     port: int = field(default_factory=free_port)
     output: list[str] = field(default_factory=list)
     _process: subprocess.Popen[str] | None = None
+    _people: list[str] = field(default_factory=list)
+
+    @classmethod
+    def prepared(cls, data_dir: Path, environment: dict[str, str] | None = None) -> "Server":
+        """One whose first account, alice, has been made."""
+        prepared().copy(data_dir)
+        return cls(data_dir, environment or {})
+
+    @property
+    def owner(self) -> StorageState:
+        """The browser of alice, of a server made by `prepared`."""
+        return self._signed_in(prepared().session)
+
+    def someone(self) -> StorageState:
+        """The browser of a new user, with no memories and no conversations. They are made by the dozen, as starting a
+        command takes longer than making users."""
+        if not self._people:
+            said = self.manage("shell", "-v", "0", "-c", MORE.format(first=next(NUMBERS)))
+            made = next(line for line in said.splitlines() if line.startswith("MADE "))
+            self._people = json.loads(made.removeprefix("MADE "))
+        return self._signed_in(self._people.pop())
+
+    def _signed_in(self, session: str) -> StorageState:
+        return {"cookies": [{"name": "izzy_session", "value": session, "url": self.url}], "origins": []}  # type: ignore[typeddict-item]
 
     @property
     def url(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.chat import Chat
-from tests.browser.conftest import PHONE, Watch, set_up
+from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
 from tests.browser.test_conversation import RECONNECTING, rest
 from tests.builder.scripts import DICE, SCHEMA, Cast, last_result, register, write
@@ -21,7 +21,7 @@ SHOTS = os.environ.get("SCREENSHOTS", "")
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Server]:
     """A server that a test may kill."""
-    server = Server(tmp_path / "data")
+    server = Server.prepared(tmp_path / "data")
     server.start()
     yield server
     server.stop()
@@ -33,12 +33,11 @@ def shot(page: Page, name: str) -> None:
         page.screenshot(path=f"{SHOTS}/{name}.png", full_page=True)
 
 
-@pytest.mark.timeout(600)
 def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     own_server: Server, open_page: Callable[..., Page], watch: Watch
 ) -> None:
     watch.allowed += RECONNECTING
-    page = open_page(own_server.url, state=set_up(own_server))
+    page = open_page(own_server.url, state=own_server.owner)
     chat = Chat(page)
 
     chat.say("build me a dice roller")
@@ -86,7 +85,6 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     assert rest(page, "GET", "/capabilities/dice_roller/")["success_rate"] == 1.0
 
 
-@pytest.mark.timeout(600)
 def test_a_secret_is_asked_for_on_the_card_and_entered_where_secrets_are(
     tmp_path: Path, open_page: Callable[..., Page], watch: Watch
 ) -> None:
@@ -100,10 +98,10 @@ def test_a_secret_is_asked_for_on_the_card_and_entered_where_secrets_are(
     )
     with AnthropicServer.in_thread(fallback=cast) as model:
         environment = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "key-for-tests"}
-        server = Server(tmp_path / "data", environment=environment)
+        server = Server.prepared(tmp_path / "data", environment)
         server.start()
         try:
-            page = open_page(server.url, state=set_up(server))
+            page = open_page(server.url, state=server.owner)
             Chat(page).say("I need to roll dice with my key")
             card = page.locator(".build").first
             missing = card.get_by_role("link", name="not stored yet: add it")
@@ -129,7 +127,6 @@ def test_a_secret_is_asked_for_on_the_card_and_entered_where_secrets_are(
     assert "a-key-of-my-own" not in str([call.json for call in model.requests])
 
 
-@pytest.mark.timeout(600)
 def test_questions_hosts_and_cancelling_on_the_card(
     tmp_path: Path, open_page: Callable[..., Page], watch: Watch
 ) -> None:
@@ -150,10 +147,10 @@ def test_questions_hosts_and_cancelling_on_the_card(
     )  # fmt: skip
     with AnthropicServer.in_thread(fallback=cast) as model:
         environment = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "key-for-tests"}
-        server = Server(tmp_path / "data", environment=environment)
+        server = Server.prepared(tmp_path / "data", environment)
         server.start()
         try:
-            page = open_page(server.url, state=set_up(server))
+            page = open_page(server.url, state=server.owner)
             chat = Chat(page)
             chat.say("I need to roll dice")
             card = page.locator(".build").first

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
-from tests.browser.conftest import OWNER, PASSWORD, Watch, set_up
+from tests.browser.conftest import OWNER, PASSWORD, Watch
 from tests.browser.server import Server
 
 REST = """async ([method, path, body]) => {
@@ -37,14 +37,22 @@ def note_ids(page: Page, query: str) -> list[str]:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Server]:
-    """A server that a test may kill."""
+    """A server that was never started before, and that a test may kill."""
     server = Server(tmp_path / "data")
     server.start()
     yield server
     server.stop()
 
 
-@pytest.mark.timeout(600)
+@pytest.fixture
+def prepared_server(tmp_path: Path) -> Iterator[Server]:
+    """One with its first account, to be killed as well."""
+    server = Server.prepared(tmp_path / "data")
+    server.start()
+    yield server
+    server.stop()
+
+
 def test_from_the_link_on_the_console_to_a_forgotten_allergy(
     own_server: Server, open_page: Callable[..., Page], watch: Watch
 ) -> None:
@@ -111,19 +119,18 @@ def restart(server: Server, page: Page) -> None:
     expect(page.locator("#banner-lost")).to_be_hidden()
 
 
-@pytest.mark.timeout(300)
 def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(
-    own_server: Server, open_page: Callable[..., Page], watch: Watch
+    prepared_server: Server, open_page: Callable[..., Page], watch: Watch
 ) -> None:
     watch.allowed += RECONNECTING
-    page = open_page(own_server.url, state=set_up(own_server))
+    page = open_page(prepared_server.url, state=prepared_server.owner)
     chat = Chat(page)
     chat.say("remember that my bike is red")
-    own_server.kill()
+    prepared_server.kill()
     expect(page.locator("#banner-lost")).to_be_visible()
     waiting = chat.send("remember that my car is blue")
     expect(waiting).to_have_attribute("data-state", "sending")
-    own_server.start()
+    prepared_server.start()
     chat.wait_for(waiting, "done")
     contents = " ".join(note["content"] for note in rest(page, "GET", "/memories/")["results"])
     assert "bike" in contents

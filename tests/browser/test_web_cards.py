@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
-from tests.browser.conftest import set_up
 from tests.browser.recorded import Recording
 from tests.browser.server import Server
 from tests.browser.test_recorded_events import Stage, stage  # noqa: F401  a fixture
@@ -34,7 +33,7 @@ def web_server(
         "SEARXNG_URL": web.url(""),
         "IZZY_PRIVATE_HOSTS": f"garden.test:{web.port}=127.0.0.1",
     }
-    server = Server(tmp_path_factory.mktemp("with-web"), settings)
+    server = Server.prepared(tmp_path_factory.mktemp("with-web"), settings)
     server.start()
     yield server
     server.stop()
@@ -42,7 +41,7 @@ def web_server(
 
 @pytest.fixture(scope="module")
 def web_owner(web_server: Server) -> StorageState:
-    return set_up(web_server)
+    return web_server.owner
 
 
 @pytest.fixture

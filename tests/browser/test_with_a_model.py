@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
-from tests.browser.conftest import add_user, set_up
 from tests.browser.server import Server
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, text, tool
 
@@ -46,7 +45,7 @@ def model(peer: AnthropicServer) -> Model:
 
 @pytest.fixture(scope="module")
 def model_server(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Server]:
-    server = Server(
+    server = Server.prepared(
         tmp_path_factory.mktemp("with-model"),
         {"ANTHROPIC_BASE_URL": peer.url, "ANTHROPIC_API_KEY": "test-key"},
     )
@@ -57,7 +56,7 @@ def model_server(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer
 
 @pytest.fixture(scope="module")
 def model_owner(model_server: Server) -> StorageState:
-    return set_up(model_server)
+    return model_server.owner
 
 
 @pytest.fixture
@@ -223,11 +222,11 @@ def test_markup_from_model_and_tools_is_inert(chat: Chat, model: Model) -> None:
 
 
 def test_another_user_of_the_same_server_sees_nothing_of_it(
-    chat: Chat, model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]
+    chat: Chat, model: Model, model_server: Server, open_page: Callable[..., Page]
 ) -> None:
     model.add(reply(text("A secret answer.")))
     chat.say("my secret")
-    bob = add_user(model_server, model_owner, "bob")
+    bob = model_server.someone()
     page = open_page(model_server.url, state=bob)
     expect(page.get_by_text("Your conversations will be listed here.")).to_be_visible()
     assert page.request.get(chat.page.url).status == 404

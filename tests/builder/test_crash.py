@@ -19,6 +19,8 @@ from tests.peers.anthropic_server import AnthropicServer, reply
 from tests.peers.site import Site
 from tests.waiting import PATIENCE, eventually
 
+pytestmark = pytest.mark.long
+
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 TRIED = code("import main; print(main.run({'count': 2, 'sides': 6}))")
 MARK = f"marked_by_the_crash_test_{os.getpid()}"
@@ -91,7 +93,6 @@ def sandboxes() -> set[int]:
     return found
 
 
-@pytest.mark.timeout(1200)
 def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(site: Site, model: AnthropicServer) -> None:
     sleeping = code(
         f"import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(3000)', '{MARK}'])"
@@ -131,7 +132,6 @@ def state(client: httpx.Client, build: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.timeout(1200)
 def test_ten_builds_at_once_finish_and_chat_goes_on(site: Site, model: AnthropicServer) -> None:
     """How quickly chat answers meanwhile is measured by `manage.py benchmark builds`."""
     model.fallback = builder_or_chat

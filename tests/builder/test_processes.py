@@ -18,6 +18,8 @@ from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.site import Site
 from tests.waiting import PATIENCE, eventually
 
+pytestmark = pytest.mark.long
+
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 
 
@@ -68,7 +70,6 @@ class Stream:
         raise AssertionError([event["payload"] for event in self.seen])
 
 
-@pytest.mark.timeout(900)
 def test_what_is_said_in_one_process_is_heard_in_the_others(
     site: Site, model: AnthropicServer, redis_url: str
 ) -> None:

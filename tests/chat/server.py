@@ -16,14 +16,9 @@ from typing import Any
 
 import httpx
 
+from tests.peers.prepared import prepared
+
 ROOT = Path(__file__).parent.parent.parent
-PREPARE = """
-from apps.accounts.models import Preferences, User
-from apps.accounts.services import token_create
-user = User.objects.create_user("alice", password="correct horse battery")
-Preferences.objects.create(user=user)
-print("token", token_create(user=user, name="test", scopes=["read", "write"])[1])
-"""
 
 
 class Server:
@@ -46,18 +41,14 @@ class Server:
         self.processes: list[subprocess.Popen[bytes]] = []
         self.port = 0
         self.ports: list[int] = []
-        self.token = ""
+        self.token = prepared().token
         if not folder.joinpath("izzy.sqlite3").exists():
-            self._manage("migrate", "-v0")
-            output = self._manage("shell", "-v0", "-c", PREPARE)
-            self.token = next(line.split()[1] for line in output.splitlines() if line.startswith("token "))
+            prepared().copy(folder)
 
     def copy(self, folder: Path) -> "Server":
         """Another server over a copy of this one's data."""
         shutil.copytree(self.folder, folder)
-        other = Server(folder, self.environment["ANTHROPIC_BASE_URL"])
-        other.token = self.token
-        return other
+        return Server(folder, self.environment["ANTHROPIC_BASE_URL"])
 
     def start(self) -> "Server":
         """One more web process over the same data; the newest one is spoken to."""
@@ -135,7 +126,7 @@ class Server:
             assert response.status_code == 200, response.read()
             yield events(response)
 
-    def _manage(self, *arguments: str) -> str:
+    def manage(self, *arguments: str) -> str:
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(
             command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False

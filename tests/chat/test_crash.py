@@ -10,6 +10,8 @@ from tests.chat.server import Server
 from tests.peers.anthropic_server import AnthropicServer, echo, reply, tool
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def peer() -> Iterator[AnthropicServer]:

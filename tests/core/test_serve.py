@@ -17,7 +17,7 @@ from django.conf import settings
 from tests.peers.ports import free_port
 from tests.waiting import PATIENCE, eventually
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.long
 
 
 def alive(pid: int) -> bool:

@@ -21,6 +21,8 @@ INGEST = """
 import json
 from apps.accounts.models import User
 from apps.chat.services import messages_ingest
+
+pytestmark = pytest.mark.long
 messages_ingest(user_id=User.objects.get().pk, session="walks", messages=json.load(open({file!r})))
 """
 
@@ -80,7 +82,7 @@ def prepared(peer: AnthropicServer, tmp_path_factory: pytest.TempPathFactory) ->
         for one in forty_messages()
     ]
     file.write_text(json.dumps(messages))
-    server._manage("shell", "-v0", "-c", INGEST.format(file=str(file)))
+    server.manage("shell", "-v0", "-c", INGEST.format(file=str(file)))
     return server
 
 

@@ -15,6 +15,8 @@ import pytest
 from tests.chat.server import ROOT, Server
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
 
+pytestmark = pytest.mark.long
+
 WORD = "xylographicwalrus"
 FORMER = "quokkamarzipan"
 KEPT = "The cat is called Mia."
@@ -244,5 +246,5 @@ def test_nothing_is_left_of_a_deleted_account(server: Server) -> None:
         "from apps.accounts.models import User\nfrom apps.accounts.services import user_delete\n"
         "user_delete(user=User.objects.get())"
     )
-    server._manage("shell", "-v0", "-c", script)
+    server.manage("shell", "-v0", "-c", script)
     eventually(lambda: traces(server.folder, word) == {}, lambda: traces(server.folder, word))

@@ -5,11 +5,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 from django.conf import settings
 
+from tests.peers.prepared import prepared
 from tests.peers.redis_server import free_port
 
 PATIENCE = 120
@@ -19,13 +19,11 @@ class Site:
     def __init__(self, folder: Path, *, processes: int = 1, **environment: str) -> None:
         self.environment = os.environ | {
             "DJANGO_SETTINGS_MODULE": "izzysite.settings",
-            "DJANGO_SUPERUSER_PASSWORD": "correct horse battery",
             "IZZY_DATA_DIR": str(folder),
             **environment,
         }
-        self.manage("migrate", "-v0")
-        self.manage("createsuperuser", "--noinput", "--username", "alice", "--email", "")
-        self.token = self.manage("createtoken", "alice").strip()
+        prepared().copy(folder)
+        self.token = prepared().token
         self.log = folder / "log"
         self.ports = [free_port() for _ in range(processes)]
         self.processes = [self._web(port) for port in self.ports]
@@ -39,11 +37,6 @@ class Site:
     @property
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"}
-
-    def manage(self, *arguments: str) -> str:
-        options: dict[str, Any] = {"cwd": settings.BASE_DIR, "env": self.environment}
-        command = [sys.executable, "manage.py", *arguments]
-        return str(subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout)
 
     def client(self, port: int = 0) -> httpx.Client:
         return httpx.Client(

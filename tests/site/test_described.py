@@ -16,7 +16,7 @@ from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.chat.models import Message
 from tests.site.belongings import TOOL, Belongings, make_belongings
-from tests.site.routes import Route, all_routes
+from tests.site.routes import Route, all_routes, groups
 from tests.site.test_two_users import parameters
 
 pytestmark = pytest.mark.django_db
@@ -143,15 +143,17 @@ def hers(alice: User) -> Belongings:
     return made
 
 
-@pytest.mark.parametrize("route", readable(), ids=str)
+@pytest.mark.parametrize("routes", groups(readable()))
 def test_what_is_read_is_as_described(
-    route: Route, hers: Belongings, sign_in: Callable[[User], Client]
+    routes: list[Route], hers: Belongings, sign_in: Callable[[User], Client]
 ) -> None:
     ids = parameters(hers)
-    values = {name: ids[name][0] for name in route.parameters}
-    response = sign_in(hers.owner).get(route.url(values))
-    assert response.status_code == 200, response.content
-    check_answer(route.path, "GET", 200, response.json())
+    values = {name: those[0] for name, those in ids.items()}
+    client = sign_in(hers.owner)
+    for route in routes:
+        response = client.get(route.url(values))
+        assert response.status_code == 200, (route, response.content)
+        check_answer(route.path, "GET", 200, response.json())
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call[0]} {call[1]}")

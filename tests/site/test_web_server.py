@@ -12,7 +12,7 @@ from benchmarks._websocket import WebSocket
 from tests.peers.site import Site
 from tests.waiting import PATIENCE
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.long
 
 NOTES = "/api/v1/memories/"
 
