@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
-from apps.memory.graph.layout import positions
+from apps.memory.graph.layout import fitted, positions
 from apps.memory.graph.picture import WIDE, pictures
 from apps.memory.graph.selectors import MAX_NOTES, graph_of
 from apps.memory.models import Memory, MemoryEdge
@@ -176,6 +176,6 @@ def test_circles_stay_apart_and_labels_inside_and_off_each_other(alice: User, sp
 
 def test_the_same_notes_always_stand_at_the_same_places() -> None:
     links = [(0, place) for place in range(1, 12)]
-    first = positions(12, links, aspect=1.6, pinned=True)
-    assert first.tolist() == positions(12, links, aspect=1.6, pinned=True).tolist()
+    first = fitted(positions(12, links, pinned=True), 1.6)
+    assert first.tolist() == fitted(positions(12, links, pinned=True), 1.6).tolist()
     assert ((first[0] - 0.5) ** 2).sum() < 0.02, "what was chosen stands near the middle"

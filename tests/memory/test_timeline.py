@@ -84,6 +84,7 @@ def test_what_took_a_notes_place_is_told(alice: User, browser: Client, note: Mak
     page = shown(browser, "?what=replaced")
     assert events(page) == ["Replaced"]
     assert re.search(r"Instead</span>\s*Lives in Lisbon", page)
+    assert "Changed:" not in page, "that it holds no longer is what being replaced means"
 
 
 def test_a_deleted_note_is_told_of_as_long_as_it_can_be_brought_back(

@@ -18,10 +18,10 @@ GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 Points = NDArray[np.float64]
 
 
-def positions(count: int, links: Sequence[tuple[int, int]], *, aspect: float, pinned: bool) -> Points:
-    """Places in the unit square, (count, 2); `aspect` is the width of the picture by its height.
+def positions(count: int, links: Sequence[tuple[int, int]], *, pinned: bool) -> Points:
+    """Places on no particular scale, (count, 2); with `pinned` the others gather round the first.
 
-    With `pinned` the others gather round the first. O(STEPS · count²) in time: 48 notes take about 10 ms.
+    O(STEPS · count²) in time: 48 notes take some 30 ms.
     """
     if count == 0:
         return np.zeros((0, 2))
@@ -35,7 +35,7 @@ def positions(count: int, links: Sequence[tuple[int, int]], *, aspect: float, pi
         places += moved / length * np.minimum(length, warmth)
         if pinned:
             places -= places[0]
-    return _fitted(places, aspect)
+    return places
 
 
 def _spiral(count: int) -> Points:
@@ -60,8 +60,9 @@ def _forces(places: Points, pull: Points, ideal: float) -> Points:
     return forces
 
 
-def _fitted(places: Points, aspect: float) -> Points:
-    """Turned so that it is as wide as the picture is, then stretched until it fills it; a few notes fill less of it."""
+def fitted(places: Points, aspect: float) -> Points:
+    """In the unit square, turned so that it is as wide as the picture is (`aspect`: its width by its height), then stretched until
+    it fills it; a few notes fill less of it."""
     filled = min(1.0, 0.3 + 0.07 * len(places))
     centred = places - places.mean(axis=0)
     if len(places) > 2:
@@ -69,5 +70,5 @@ def _fitted(places: Points, aspect: float) -> Points:
         centred = centred @ (axes[:, ::-1] if aspect >= 1 else axes)
     low, high = centred.min(axis=0), centred.max(axis=0)
     spread = np.maximum(high - low, 1e-6)
-    fitted: Points = np.where(high - low < 1e-6, 0.5, (centred - low) / spread)
-    return (fitted - 0.5) * filled + 0.5
+    filling: Points = np.where(high - low < 1e-6, 0.5, (centred - low) / spread)
+    return (filling - 0.5) * filled + 0.5

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from apps.memory.addressing import addressed
 from apps.memory.models import Memory
 
-from .layout import positions
+from .layout import Points, fitted, positions
 from .relations import Words
 from .selectors import Graph
 
@@ -74,7 +74,10 @@ class Picture:
 def pictures(graph: Graph, *, chosen: bool) -> list[Picture]:
     """The same graph for a wide and for a narrow page; `chosen`: its first note is the one that was asked for."""
     count = len(graph.notes)
-    return [_picture(graph, canvas.for_notes(count), chosen) for canvas in (WIDE, TALL)] if count else []
+    if not count:
+        return []
+    places = positions(count, [(link.source, link.target) for link in graph.links], pinned=chosen)
+    return [_picture(graph, canvas.for_notes(count), places, chosen) for canvas in (WIDE, TALL)]
 
 
 def short(text: str, chars: int = LABEL_CHARS) -> str:
@@ -87,16 +90,11 @@ def short(text: str, chars: int = LABEL_CHARS) -> str:
     return (cut[:at] if at > chars // 2 else cut).rstrip(" ,;:.") + "…"
 
 
-def _picture(graph: Graph, canvas: Canvas, chosen: bool) -> Picture:
-    places = positions(
-        len(graph.notes),
-        [(link.source, link.target) for link in graph.links],
-        aspect=canvas.width / canvas.height,
-        pinned=chosen,
-    )
+def _picture(graph: Graph, canvas: Canvas, places: Points, chosen: bool) -> Picture:
     room = (canvas.width - 2 * canvas.side, canvas.height - 2 * canvas.top)
     points = [
-        (round(canvas.side + x * room[0], 1), round(canvas.top + y * room[1], 1)) for x, y in places.tolist()
+        (round(canvas.side + x * room[0], 1), round(canvas.top + y * room[1], 1))
+        for x, y in fitted(places, canvas.width / canvas.height).tolist()
     ]
     return Picture(canvas, tuple(_dots(graph, points, canvas, chosen)), tuple(_lines(graph, points)))
 

@@ -104,7 +104,7 @@ def _told(event: Event, note: Memory, states: dict[tuple[UUID, int], MemoryRevis
         note=note,
         text=addressed(text),
         diff=tuple(text_diff(addressed(before.content), addressed(text))) if differs else (),
-        fields=_changed(before.state, state),
+        fields=() if replaced else _changed(before.state, state),
         replaced_by=addressed(replaced.content) if replaced and not differs else "",
     )
 
