@@ -34,7 +34,8 @@ def secret_set(*, name: str, value: str, user_id: UUID | None = None) -> None:
         _rows(name, user_id).delete()
         return
     ciphertext = _fernet().encrypt(value.encode()).decode()
-    Secret.objects.update_or_create(user_id=user_id, name=name, defaults={"ciphertext": ciphertext})
+    new = {"user_id": user_id, "name": name, "ciphertext": ciphertext}
+    _rows(name, user_id).update_or_create(defaults={"ciphertext": ciphertext}, create_defaults=new)
 
 
 def secret_get(name: str, *, user_id: UUID | None = None) -> str:
