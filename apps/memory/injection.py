@@ -25,6 +25,8 @@ BUDGET_TOKENS = 500
 STANDING_TOKENS = 200
 STANDING_NOTES = 20
 NOTE_TOKENS = 150
+LINE_TOKENS = 20
+"""No line of the block has fewer: the id alone has more."""
 THRESHOLD = 0.45
 RECENT_TEXTS = 3
 CANDIDATES = 40
@@ -142,7 +144,7 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
             continue
         score = final_score(hit.relevance, note.importance, now - note.updated_at)
         if score > THRESHOLD:
-            text = note.content if estimate_tokens(note.content) <= NOTE_TOKENS else hit.text
+            text = note.content if _fits(note.content, NOTE_TOKENS) else hit.text
             found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score, hit.relevance))
     return found
 
@@ -165,17 +167,17 @@ def compose(items: Sequence[SurfacedNote], first: Sequence[SurfacedNote] = ()) -
     return _packed(chain(first, _diverse(sorted(items, key=lambda item: -item.score))))
 
 
-def _diverse(items: list[SurfacedNote]) -> Iterator[SurfacedNote]:
+def _diverse(items: Sequence[SurfacedNote]) -> Iterator[SurfacedNote]:
     """The items, best and newest in content first; what repeats one already given is left out."""
-    words = {item.id: frozenset(_WORD.findall(item.text.casefold())) for item in items}
-    repeated = dict.fromkeys(words, 0.0)
-    pool = list(items)
+    words = [frozenset(_WORD.findall(item.text.casefold())) for item in items]
+    repeated = [0.0] * len(items)
+    pool = list(range(len(items)))
     while pool:
-        best = max(pool, key=lambda item: item.score * (1 - repeated[item.id] / 2))
-        yield best
-        for item in pool:
-            repeated[item.id] = max(repeated[item.id], _overlap(words[item.id], words[best.id]))
-        pool = [item for item in pool if item is not best and repeated[item.id] < SAME]
+        best = max(pool, key=lambda place: items[place].score * (1 - repeated[place] / 2))
+        yield items[best]
+        for place in pool:
+            repeated[place] = max(repeated[place], _overlap(words[place], words[best]))
+        pool = [place for place in pool if place != best and repeated[place] < SAME]
 
 
 def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
@@ -184,15 +186,18 @@ def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
 
 def _packed(items: Iterable[SurfacedNote]) -> Surfaced:
     """As many of the items as the budget holds; one that does not fit leaves room for a shorter one."""
-    text = HEADER
+    lines, tokens = [HEADER], estimate_tokens(HEADER)
     taken: list[SurfacedNote] = []
     for item in items:
-        longer = f"{text}\n{_line(item)}"
-        if estimate_tokens(longer) <= BUDGET_TOKENS:
-            text, taken = longer, [*taken, item]
-    if not taken:
-        return Surfaced()
-    return Surfaced(text, estimate_tokens(text), tuple(taken))
+        if tokens + LINE_TOKENS > BUDGET_TOKENS:
+            break
+        line = _line(item)
+        cost = estimate_tokens(f"\n{line}")
+        if tokens + cost <= BUDGET_TOKENS:
+            tokens += cost
+            lines.append(line)
+            taken.append(item)
+    return Surfaced("\n".join(lines), tokens, tuple(taken)) if taken else Surfaced()
 
 
 def _line(item: SurfacedNote) -> str:
@@ -202,14 +207,19 @@ def _line(item: SurfacedNote) -> str:
     return f"- [{note.note_id}, {note.updated_at:%Y-%m-%d}{mark}] {' '.join(item.text.split())}"
 
 
+def _fits(text: str, limit: int) -> bool:
+    """Whether a text has at most so many estimated tokens; none has more of them than bytes."""
+    return len(text.encode()) <= limit or estimate_tokens(text) <= limit
+
+
 def _shortened(text: str, limit: int) -> str:
     """`text`, cut between words where possible to at most about `limit` estimated tokens."""
-    if estimate_tokens(text) <= limit:
+    if _fits(text, limit):
         return text
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        if estimate_tokens(f"{text[:middle]}…") <= limit:
+        if _fits(f"{text[:middle]}…", limit):
             low = middle
         else:
             high = middle - 1

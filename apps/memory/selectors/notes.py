@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F, FloatField, Q, QuerySet, Value
+from django.db.models import F, FloatField, QuerySet, Value
 from django.db.models.functions import Cast, Greatest
 
 from apps.core.errors import NotFound
@@ -48,8 +48,14 @@ def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
     """The user's active notes of the category STANDING that hold now, most important and newest first; none that repeats
     what others said."""
     notes = Memory.objects.for_user(user_id).filter(category=STANDING, status=Status.ACTIVE)
-    held = notes.filter(Q(valid_from=None) | Q(valid_from__lte=now), Q(valid_to=None) | Q(valid_to__gt=now))
-    return list(held.exclude(trust=Trust.UNTRUSTED).order_by("-importance", "-created_at", "-pk")[:limit])
+    held = [
+        note
+        for note in notes.order_by("-importance", "-created_at", "-pk")
+        if note.trust != Trust.UNTRUSTED
+        and (note.valid_from is None or note.valid_from <= now)
+        and (note.valid_to is None or note.valid_to > now)
+    ]
+    return held[:limit]
 
 
 def memories_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, Memory]:
