@@ -32,8 +32,9 @@ PAGE_SIZE = 30
 @own_note
 def note(request: SignedInRequest, memory_id: str) -> HttpResponse:
     """What purging a note means, with the messages and notes that say the same; a POST does it."""
-    key, chosen = parse_id(memory_id), {name: _ticked(request.POST, name) for name in ("redact", "also")}
-    purge = partial(memory_purge, memory_id=key, **chosen)
+    key = parse_id(memory_id)
+    redact, also = _ticked(request.POST, "redact"), _ticked(request.POST, "also")
+    purge = partial(memory_purge, memory_id=key, redact=redact, also=also)
     return _answer(request, purge, partial(memory_purge_preview, memory_id=key), reverse("memory:list"))
 
 
