@@ -71,9 +71,11 @@ def space_build(
     goes on where it stopped. `progress(done, total)` is called after each batch. Raises EmbedderDown (also for
     an unknown embedder), Conflict where another switch came first.
     """
-    embedder_for(name)
-    space = _space_to_build(name)
+    embedder = embedder_for(name)
     total = Passage.objects.count()
+    if not total:  # where there is something, the first batch tells that it does not answer
+        embedder.embed_query("anybody")
+    space = _space_to_build(name)
     done = Passage.objects.filter(id__lte=space.built_to).count()
     progress(done, total)
     while True:

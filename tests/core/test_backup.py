@@ -92,3 +92,11 @@ def test_without_a_database_there_is_nothing_to_copy(data: Path, tmp_path: Path)
     (data / "izzy.sqlite3").unlink()
     with pytest.raises(CommandError, match="There is no database"):
         call_command("backup", str(tmp_path / "copy"))
+
+
+def test_an_empty_database_is_no_backup(data: Path, tmp_path: Path) -> None:
+    (data / "izzy.sqlite3").unlink()
+    (data / "izzy.sqlite3").touch()
+    with pytest.raises(CommandError, match="the database is empty"):
+        call_command("backup", str(tmp_path / "copy"))
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -157,3 +157,12 @@ def test_vectors_in_use_are_not_cleared(notes: User) -> None:
 def test_an_empty_index_can_be_reindexed(db: None, ollama: OllamaPeer) -> None:
     assert "Search now uses" in reindex("--embedder", "static")
     assert embedding.passages_embed_pending() == 0
+
+
+def test_an_embedder_that_does_not_answer_is_told_also_where_nothing_is_stored(
+    db: None, ollama: OllamaPeer
+) -> None:
+    ollama.mode = "broken"
+    with pytest.raises(CommandError):
+        reindex()
+    assert not EmbeddingSpace.objects.filter(name="ollama:nomic-embed-text").exists()

@@ -74,6 +74,10 @@ def copy_database(source: Path, target: Path) -> None:
         closing(sqlite3.connect(target)) as copy,
     ):
         original.backup(copy)
+        if copy.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+            raise sqlite3.DatabaseError(
+                "the database is empty, Izzy was never started with it; see IZZY_DATA_DIR"
+            )
         # One file, without a log beside it.
         copy.execute("PRAGMA journal_mode=DELETE")
         (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
