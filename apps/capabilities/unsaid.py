@@ -23,7 +23,11 @@ MOST_DIGITS, DIGITS_OF_NUMBER, DIGITS_IN_TEXT = 14, 7, 4
 an account, a telephone or a birthday."""
 MOST_LETTERS, LETTERS_AT_ONCE = 6, 3
 """Of short codes such as EUR, together and in one."""
+MOST_FILLERS = 12
+"""Function words and those of the calendar, where the user did not use them."""
 CLOSE_BY = timedelta(days=400)
+DESCRIBED_CHARS = 40
+"""Of a value that stands in the description of a property; shorter ones than a code are taken for codes."""
 
 _CALENDAR = frozenset(
     split_words(
@@ -54,7 +58,7 @@ def unsaid(
     was given before.
     """
     listed = {canonical_json(leaf) for value in [*known, *_listed(schema)] for leaf in _leaves(value, ())}
-    inspection = _Inspection(_Said.of(said), listed, today)
+    inspection = _Inspection(_Said.of(said), listed, _descriptions(schema), today)
     pieces = map(inspection.piece, _leaves(args, _property_names(schema)))
     return next(filter(None, pieces), "")
 
@@ -79,7 +83,7 @@ class _Said:
         return cls(text, language, runs, frozenset(words), frozenset(stems(words, language)), plain)
 
     def has(self, word: str) -> bool:
-        return word in self.words or word in self.plain or stems([word], self.language)[0] in self.stems
+        return word in self.words or stems([word], self.language)[0] in self.stems
 
 
 @dataclass(slots=True)
@@ -88,16 +92,26 @@ class _Inspection:
 
     said: _Said
     listed: Collection[str]
+    described: str
     today: date
     values: int = 0
     digits: int = 0
     letters: int = 0
+    fillers: int = 0
 
     def piece(self, value: Any) -> str:
         """The piece of a value (no list, no object) by which it says too much, or ""."""
-        if value is None or isinstance(value, bool) or canonical_json(value) in self.listed:
+        if value is None or isinstance(value, bool) or self._is_listed(value):
             return self._chosen(str(value))
         return self._text(value) if isinstance(value, str) else self._digits(str(value), DIGITS_OF_NUMBER)
+
+    def _is_listed(self, value: Any) -> bool:
+        """Whether the version itself names this value, or its schema does in words ("one of relevance, published_at")."""
+        if canonical_json(value) in self.listed:
+            return True
+        if not isinstance(value, str) or not LETTERS_AT_ONCE < len(value) <= DESCRIBED_CHARS:
+            return False
+        return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", self.described) is not None
 
     def _chosen(self, shown: str) -> str:
         self.values += 1
@@ -133,8 +147,14 @@ class _Inspection:
         return _BETWEEN.fullmatch(gap) is not None or gap in self.said.text
 
     def _word(self, run: str) -> str:
-        if all(map(self.said.has, split_words(run))):
-            return "" if _is_plainly_written(run) or run in self.said.exact else run
+        if not _is_plainly_written(run) and run not in self.said.exact:
+            return run
+        words = split_words(run)
+        if all(map(self.said.has, words)):
+            return ""
+        if len(run) > 1 and self.said.plain.issuperset(words):
+            self.fillers += 1
+            return run if self.fillers > MOST_FILLERS else ""
         if run.isascii() and len(run) <= LETTERS_AT_ONCE:
             self.letters += len(run)
             return run if self.letters > MOST_LETTERS else ""
@@ -163,6 +183,11 @@ def _listed(schema: dict[str, Any]) -> list[Any]:
     lists = (node.get(name) for node in nodes_of(schema) for name in ("enum", "examples"))
     single = (node[name] for node in nodes_of(schema) for name in ("const", "default") if name in node)
     return [*(item for values in lists if isinstance(values, list) for item in values), *single]
+
+
+def _descriptions(schema: dict[str, Any]) -> str:
+    texts = (node.get("description") for node in nodes_of(schema))
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _property_names(schema: dict[str, Any]) -> frozenset[str]:
