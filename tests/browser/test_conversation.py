@@ -286,6 +286,24 @@ def test_going_back_in_the_browser_goes_back_to_the_conversation_before(
     page.go_back()
     expect(page).to_have_url(first)
     expect(page.locator(".bubble")).to_have_text("remember that the key is under the pot")
+    listeners = listeners_of(page)
+    for _ in range(3):
+        page.go_forward()
+        expect(page.locator(".bubble")).to_have_count(0)
+        page.go_back()
+        expect(page.locator(".bubble")).to_have_text("remember that the key is under the pot")
+    assert listeners_of(page) <= listeners, "conversations that were left stay in memory"
+
+
+def listeners_of(page: Page) -> float:
+    """How many listeners live, of elements that are on the page and of those that something still holds."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+    for _ in range(2):
+        devtools.send("HeapProfiler.collectGarbage")
+    metrics = devtools.send("Performance.getMetrics")["metrics"]
+    devtools.detach()
+    return next(float(metric["value"]) for metric in metrics if metric["name"] == "JSEventListeners")
 
 
 def test_retry_and_edit_replace_what_was_said(

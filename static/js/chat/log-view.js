@@ -26,7 +26,7 @@ export class LogView {
   }
 
   /** Draws the turn at the next frame; many deltas become one change of the page. */
-  draw(state, turn, busy) {
+  draw(state, turn) {
     this.#dirty.add(turn.key);
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -37,7 +37,7 @@ export class LogView {
       this.#dirty.clear();
       for (const key of keys) {
         const found = state.turns.find((item) => item.key === key);
-        if (found) this.#views.get(key)?.update(found === lastTurn(state), busy());
+        if (found) this.#views.get(key)?.update(found === lastTurn(state));
       }
     };
     // A hidden tab gets no animation frames: a timer makes sure that it is drawn as well.
@@ -46,7 +46,7 @@ export class LogView {
   }
 
   /** Adds, removes and orders turns, then draws each. */
-  drawAll(state, busy = false) {
+  drawAll(state) {
     const keys = new Set(state.turns.map((turn) => turn.key));
     for (const [key, view] of this.#views) {
       if (keys.has(key) && view.turn === state.turns.find((turn) => turn.key === key)) continue;
@@ -60,10 +60,15 @@ export class LogView {
         this.#views.set(turn.key, view);
       }
       if (this.container.children[index] !== view.element) this.container.insertBefore(view.element, this.container.children[index] ?? null);
-      view.update(turn === lastTurn(state), busy);
+      view.update(turn === lastTurn(state));
     });
     this.empty.hidden = state.turns.length > 0;
     this.container.hidden = state.turns.length === 0;
+  }
+
+  /** While Izzy answers nothing can be edited or tried again: the style sheet hides the buttons, of however many turns. */
+  setBusy(busy) {
+    this.container.toggleAttribute("data-busy", busy);
   }
 
   resetAsks() {

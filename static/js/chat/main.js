@@ -87,7 +87,7 @@ export class ChatPage {
     addOptimistic(this.state, { clientId: frame.client_id, text, at: new Date().toISOString(), replaces });
     this.outbox.add(frame);
     this.socket.send(frame);
-    this.log.drawAll(this.state, this.#isBusy());
+    this.log.drawAll(this.state);
     this.#afterChange();
     this.scroll.toEnd();
   }
@@ -150,7 +150,7 @@ export class ChatPage {
       if (state !== this.state) return;
       prependEarlier(state, page.results);
       this.around.showEarlier(page.next !== null);
-      this.scroll.holding(() => this.log.drawAll(state, this.#isBusy()));
+      this.scroll.holding(() => this.log.drawAll(state));
     } catch (error) {
       toastError(error);
     }
@@ -161,7 +161,7 @@ export class ChatPage {
     if (sent) {
       dropOptimistic(this.state, sent.client_id);
       if (sent.text) this.composer.giveBack(sent.text);
-      this.log.drawAll(this.state, this.#isBusy());
+      this.log.drawAll(this.state);
     }
     if (frame.code === "not_found" && this.wanted) {
       this.wanted = null;
@@ -179,8 +179,8 @@ export class ChatPage {
     if (frame.conversation !== this.state.conversation) return;
     const turn = apply(this.state, frame);
     if (!turn) return;
-    if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn, () => this.#isBusy());
-    else this.log.drawAll(this.state, this.#isBusy());
+    if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn);
+    else this.log.drawAll(this.state);
     this.announcer.onFrame(frame, this.log.viewOf(turn));
     if (!KEEPS_BUSY.has(frame.type)) this.#afterChange();
   }
@@ -210,6 +210,7 @@ export class ChatPage {
   #afterChange() {
     const unconfirmed = this.state.conversation === null && this.state.turns.length > 0;
     this.composer.setBusy(this.#isBusy());
+    this.log.setBusy(this.#isBusy());
     this.composer.setReady(this.socket.status !== "refused" && !unconfirmed);
     this.around.showMemory(this.state);
     this.scroll.keep();

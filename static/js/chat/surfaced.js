@@ -3,6 +3,10 @@ import { h, icon } from "../core/dom.js";
 import { MemoryCard } from "./memory-card.js";
 
 const wide = window.matchMedia("(min-width: 87.5rem)");
+// One listener for all: one of each list's own would keep the lists of every conversation that was ever opened.
+wide.addEventListener("change", () => {
+  for (const box of document.querySelectorAll(".surfaced-box")) box.open = wide.matches && "newest" in box.dataset;
+});
 
 /** On a wide page the list hangs in the margin, where a longer one would cover its neighbours: one is open at a time. */
 export class SurfacedView {
@@ -14,9 +18,6 @@ export class SurfacedView {
     this.list = h("ul", { class: "surfaced-list" });
     this.details = h("details", { class: "surfaced-box" }, h("summary", {}, icon("memory"), this.count, h("span", { class: "tool-chevron" }, icon("down"))), this.list);
     this.details.addEventListener("toggle", () => this.#closeOthers());
-    wide.addEventListener("change", () => {
-      this.details.open = wide.matches && this.#last;
-    });
     this.element = h("aside", { class: "surfaced", "aria-label": "Memories used for this answer", hidden: true }, this.details);
   }
 
@@ -24,6 +25,7 @@ export class SurfacedView {
   update(items, isLast) {
     if (isLast !== this.#last) {
       this.#last = isLast;
+      this.details.toggleAttribute("data-newest", isLast);
       this.details.open = isLast && wide.matches;
     }
     const signature = items.map((item) => item.id ?? item.note_id).join();

@@ -30,16 +30,16 @@ export class TurnView {
   }
 
   /** isLast: only the newest turn can be tried again. */
-  update(isLast, busy) {
+  update(isLast) {
     const { turn } = this;
     this.element.dataset.state = turn.state;
     if (turn.id) this.element.dataset.id = turn.id;
     this.#updateSummary();
-    this.#updateUser(busy);
+    this.#updateUser();
     this.surfaced.update(turn.memories, isLast);
     this.#updateFlow();
     this.#updateStatus();
-    this.#updateFoot(isLast, busy);
+    this.#updateFoot(isLast);
   }
 
   /** The server refused a decision or an answer: let it be given again. */
@@ -64,15 +64,15 @@ export class TurnView {
     this.summed.replaceChildren(...(summary ? [summedUp(summary)] : []));
   }
 
-  #updateUser(busy) {
+  #updateUser() {
     const { turn } = this;
     this.user.hidden = turn.user === null;
     if (turn.user === null) return;
-    const signature = [turn.user.text, turn.user.id, turn.user.at, turn.state === "sending", busy].join("\u0000");
+    const signature = [turn.user.text, turn.user.id, turn.user.at, turn.state === "sending"].join("\u0000");
     if (this.user.signature === signature) return;
     this.user.signature = signature;
     const copy = iconButton("copy", "Copy message", () => copyFrom(copy, turn.user.text));
-    const edit = turn.user.id && !busy ? iconButton("edit", "Edit and send again", () => this.actions.edit(turn), { dataset: { edit: "" } }) : null;
+    const edit = turn.user.id ? iconButton("edit", "Edit and send again", () => this.actions.edit(turn), { dataset: { edit: "" } }) : null;
     const time = turn.user.at ? h("time", { datetime: turn.user.at, title: fullTime(turn.user.at) }, clockTime(turn.user.at)) : null;
     const bubble = h("div", { class: "bubble" }, turn.user.text);
     const speaker = turn.user.speaker ? h("p", { class: "speaker" }, turn.user.speaker) : null;
@@ -113,12 +113,12 @@ export class TurnView {
     this.status.replaceChildren(...(content ? [content] : []));
   }
 
-  #updateFoot(isLast, busy) {
+  #updateFoot(isLast) {
     const { turn } = this;
-    const signature = [turn.state, isLast, busy, turn.error?.message, turn.notice?.message, turn.usage?.output_tokens].join("|");
+    const signature = [turn.state, isLast, turn.error?.message, turn.notice?.message, turn.usage?.output_tokens].join("|");
     if (signature === this.#foot) return;
     this.#foot = signature;
-    this.foot.replaceChildren(...this.#outcome(), ...(ENDED.has(turn.state) ? [this.#actions(isLast && !busy)] : []));
+    this.foot.replaceChildren(...this.#outcome(), ...(ENDED.has(turn.state) ? [this.#actions(isLast)] : []));
   }
 
   #outcome() {
