@@ -1,10 +1,12 @@
 """The cast of every test: alice, who owns what is looked at; bob, who works beside her; charlie, a stranger to both; and
 the instance's admin. Each signed in where a test asks for a client."""
 
-from collections.abc import Callable, Iterator
+import faulthandler
+from collections.abc import Callable, Generator, Iterator
 from unittest.mock import patch
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from django.test import Client, TransactionTestCase
 
 from apps.accounts.models import Preferences, User
@@ -13,12 +15,25 @@ from tests.database import empty_tables
 from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
 
 PASSWORD = "correct horse battery"
+TEARDOWN_SECONDS = 120
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long begins first, so that in the end no worker waits for another's longest test."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """After a failure nothing limits a test any more, as somebody may be looking at it in a debugger. One that hangs then
+    ends its process, which pytest-xdist replaces, and is named."""
+    said = item.config.stash[fault_handler_stderr_fd_key]
+    faulthandler.dump_traceback_later(TEARDOWN_SECONDS, exit=True, file=said)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session", autouse=True)
