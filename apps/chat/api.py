@@ -23,6 +23,7 @@ from apps.chat.serializers import (
     IngestInput,
     IngestOutput,
     MessageOutput,
+    RenameInput,
     conversation_json,
 )
 from apps.chat.views_base import UserView
@@ -88,7 +89,7 @@ class ConversationView(UserView):
         return Response(conversation_json(found, counts.get(found.id, 0)) | {"summary": found.summary})
 
     @extend_schema(
-        operation_id="conversations_rename", request=ConversationInput, responses=ConversationDetailOutput
+        operation_id="conversations_rename", request=RenameInput, responses=ConversationDetailOutput
     )
     def patch(self, request: Request, conversation_id: str) -> Response:
         """Rename a conversation."""

@@ -90,6 +90,10 @@ class ConversationInput(serializers.Serializer[Any]):
     use_memory = serializers.BooleanField(required=False)
 
 
+class RenameInput(serializers.Serializer[Any]):
+    title = serializers.CharField(max_length=200)
+
+
 class ConversationOutput(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     title = serializers.CharField()

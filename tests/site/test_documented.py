@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands
 
+from apps.chat import consumers
 from apps.core.management.commands.benchmark import benchmark_names
 
 ROOT = Path(settings.BASE_DIR)
@@ -76,6 +77,14 @@ def test_our_commands_are_in_the_readme() -> None:
 def test_every_benchmark_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     assert [name for name in benchmark_names() if f"`{name}`" not in text] == []
+
+
+def test_every_frame_and_closing_code_of_the_websocket_is_documented() -> None:
+    text = (ROOT / "docs" / "programs.md").read_text()
+    codes = [value for name, value in vars(consumers).items() if name.startswith("CLOSE_")]
+    wanted = [*(f'type: "{name}"' for name in consumers.HANDLERS), *map(str, codes)]
+    assert len(codes) >= 3
+    assert [name for name in wanted if name not in text] == []
 
 
 def test_files_that_documents_link_to_exist() -> None:
