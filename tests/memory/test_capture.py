@@ -83,6 +83,20 @@ async def test_what_changes_supersedes_what_was(alice: User, peer: AnthropicServ
     assert [(edge.source_id, edge.target_id) for edge in edges] == [(new.pk, old.pk)]
 
 
+async def test_what_ends_a_note_without_naming_it_is_read_beside_it(
+    alice: User, peer: AnthropicServer
+) -> None:
+    peer.fallback = CaptureModel(
+        Rule("blue Skoda", "The user drives a blue Skoda."),
+        Rule("red Golf", "The user drives a red Golf.", replaces="Skoda"),
+    )
+    await captured(alice, said("I drive a blue Skoda."))
+    await captured(
+        alice, said("I sold the old one: we have a red Golf now.", said_at=MORNING + timedelta(days=2))
+    )
+    assert await notes(alice) == ["The user drives a red Golf."]
+
+
 async def test_what_the_user_says_again_weighs_more(alice: User, peer: AnthropicServer) -> None:
     peer.fallback = CaptureModel(*RULES)
     await captured(alice, *forty_messages())

@@ -20,7 +20,6 @@ from .sameness import Told, told
 SHOWN_NOTES = 12
 SEGMENTS_ASKED = 6
 QUERY_CHARS = 2000
-LEAST_RELEVANCE = 0.2
 CANDIDATES = 6
 PAST_NOTES = 300
 """The newest notes that are not active any more, or not yet, which an item is compared with."""
@@ -36,7 +35,10 @@ class Nearby:
 
 
 def notes_for(user_id: UUID, segments: Sequence[Segment], shown: Sequence[UUID] = ()) -> list[Memory]:
-    """The active notes that a window is most likely about, those that its conversation was shown first."""
+    """The active notes that a window is most likely about, those that its conversation was shown first.
+
+    However far away the nearest are: "we have a red Golf now" is what ends "drives a blue Skoda".
+    """
     fresh = [segment for segment in segments if not segment.seen]
     own = sorted(fresh, key=lambda segment: segment.trust != Trust.USER)
     scores: dict[UUID, float] = {}
@@ -48,9 +50,7 @@ def notes_for(user_id: UUID, segments: Sequence[Segment], shown: Sequence[UUID] 
         scores[hit.source_id] = max(scores.get(hit.source_id, 0.0), hit.relevance)
     for note_id in shown:
         scores[note_id] = max(scores.get(note_id, 0.0), 1.0)
-    best = sorted(
-        (note for note in scores if scores[note] >= LEAST_RELEVANCE), key=lambda note: -scores[note]
-    )
+    best = sorted(scores, key=lambda note: -scores[note])
     notes = memories_by_id(user_id, best)
     active = [notes[key] for key in best if key in notes and notes[key].status == Status.ACTIVE]
     return active[:SHOWN_NOTES]
