@@ -206,3 +206,22 @@ async def test_a_module_that_is_written_anew_is_imported_anew(
     assert "2d6: " in last_result(model.messages[2])["content"]
     assert "two dice: " in last_result(model.messages[4])["content"]
     assert (await built(build)).state == State.DONE
+
+
+async def test_what_was_asked_for_without_an_input_gets_one_and_a_file_may_come_from_a_command(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    build = await in_db(lambda: wish(alice, input_schema={"type": "object", "properties": {}}))
+    by_command = reply(
+        tool("run_command", {"command": f"cat > main.py <<'END'\n{DICE}\nEND\npython -m py_compile main.py"})
+    )
+    model.add(by_command, register(), register(input_schema=SCHEMA))
+
+    await pool.idle()
+
+    assert "Design one from the description" in model.messages[0]["messages"][0]["content"][0]["text"]
+    refused = last_result(model.messages[2])
+    assert refused["is_error"]
+    assert "example 1 gives count, sides" in refused["content"]
+    done = await built(build)
+    assert (done.state, done.capability.input_schema) == (State.DONE, SCHEMA), done.reason

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -160,5 +161,4 @@ class Bench:
 
 def is_install(command: str) -> bool:
     """Whether a command only installs packages, so that it can be repeated in a new sandbox."""
-    words = command.split()
-    return words[:2] == ["pip", "install"] or words[:4] == ["python", "-m", "pip", "install"]
+    return re.match(r"\s*(?:python3? -m )?pip3? install ", command) is not None

@@ -1,5 +1,6 @@
 """The tools with which the builder writes and tries code."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,8 @@ class Making:
 
     async def run_command(self, context: ToolContext, args: dict[str, Any]) -> str:
         command = args["command"]
-        packages = command.partition("pip install")[2].strip()[:100]
+        found = re.search(r"pip3? install (.+)", command)
+        packages = found[1].strip()[:100] if found else ""
         words, stage = (
             (f"Installing {packages}", "installing") if packages else ("Running a command", "testing")
         )

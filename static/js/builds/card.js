@@ -9,6 +9,17 @@ import { isLate, isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, ti
 
 const FALLBACK_SECONDS = 5;
 
+// Who comes back from the page of secrets, or from another tab, finds the cards as things are. One listener for all: one of
+// each card's own would keep the cards of every conversation that was ever opened.
+const cards = new WeakMap();
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  for (const element of document.querySelectorAll(".build")) {
+    const card = cards.get(element);
+    if (card && mayChange(card.state)) card.refresh();
+  }
+});
+
 export class BuildCard {
   #messages = new Map();
   #build = null;
@@ -48,8 +59,7 @@ export class BuildCard {
     this.element.classList.add("build-unknown");
     this.#draw();
     this.refresh();
-    // Who comes back from the page of secrets, or from another tab, finds the card as things are.
-    document.addEventListener("visibilitychange", () => !document.hidden && this.element.isConnected && mayChange(this.state) && this.refresh());
+    cards.set(this.element, this);
   }
 
   get state() {
@@ -96,7 +106,7 @@ export class BuildCard {
   /** Without an event for a while the rows are asked: the card never stands still while the build goes on. */
   #watch() {
     clearTimeout(this.#timer);
-    if (this.#isMoving() && !this.gone) this.#timer = setTimeout(() => (this.element.isConnected ? this.refresh() : this.#watch()), FALLBACK_SECONDS * 1000);
+    if (this.#isMoving() && !this.gone) this.#timer = setTimeout(() => this.element.isConnected && this.refresh(), FALLBACK_SECONDS * 1000);
   }
 
   #isMoving() {

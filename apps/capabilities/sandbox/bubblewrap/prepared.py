@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import secrets
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 from apps.capabilities.sandbox.store import store_folder
 
 from .identity import Identity, sandbox_identity
-from .inside import PIP_SHIM
+from .inside import PIP_SHIM, PYTHON_SHIM
 from .interpreter import Interpreter, find_interpreter
 from .seccomp import build_filter
 from .syscalls import MACHINES
@@ -107,7 +108,8 @@ def _certificates() -> Path | None:
 def _inside(identity: Identity, interpreter: Interpreter) -> tuple[Path, str]:
     """The folder bound into every sandbox, under the hash of what made it."""
     sources = {file.stem: file.read_text() for file in sorted(SOURCES.glob("*.py"))}
-    made_of = json.dumps([sources, ETC, COMPILE, PIP_SHIM, str(interpreter.path), _stamp(interpreter.path)])
+    shims = [PIP_SHIM, PYTHON_SHIM, str(interpreter.path)]
+    made_of = json.dumps([sources, ETC, COMPILE, *shims, _stamp(interpreter.path)])
     folder = store_folder(identity) / "inside" / hashlib.sha256(made_of.encode()).hexdigest()[:20]
     abi = folder / "abi"
     if not abi.is_file():
@@ -129,6 +131,9 @@ def _make_inside(folder: Path, sources: dict[str, str], identity: Identity, inte
         _write(part / "izzy" / "inside" / f"{name}.pyc", base64.b64decode(code))
     for name in ("pip", "pip3"):
         _write(part / "izzy" / "bin" / name, f"#!{interpreter.path} -IS\n{PIP_SHIM}".encode(), 0o755)
+    for name in ("python", "python3"):
+        shim = PYTHON_SHIM.format(python=shlex.quote(str(interpreter.path)))
+        _write(part / "izzy" / "bin" / name, shim.encode(), 0o755)
     _write(part / "abi", abi.encode())
     for place in (part, *(found for found in part.rglob("*") if found.is_dir())):
         place.chmod(0o755)

@@ -24,3 +24,10 @@ text = answer.read().decode("utf-8", "replace").strip()
 print(text, file=sys.stdout if answer.status == 200 else sys.stderr)
 sys.exit(answer.status != 200)
 '''
+
+PYTHON_SHIM = """\
+#!/bin/sh
+# python and python3 are the one Python of the sandbox, and "-m pip" is the pip that is there.
+if [ "$1 $2" = "-m pip" ]; then shift 2; exec pip "$@"; fi
+exec {python} "$@"
+"""
