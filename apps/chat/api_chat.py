@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -137,11 +138,8 @@ class AnswerView(TurnView):
         conversation = conversation_get(self.user_id, conversation_id)
         calls = ToolCall.objects.owned_by(self.user_id).filter(conversation_id=conversation.id)
         if call_id is None:
-            call = calls.filter(state=ToolCall.State.WAITING, waits_for=kind, decision="").first()
-            if call is None:
-                raise Conflict("Nothing waits for this.", code="not_waiting")
-        else:
-            call = calls.filter(id=parse_id(call_id)).first()
+            return _only_one(calls.filter(waits_for=kind)), conversation.stored_seq
+        call = calls.filter(id=parse_id(call_id)).first()
         if call is None:
             raise NotFound("There is no tool call with this id in this conversation.")
         return call, conversation.stored_seq
@@ -168,6 +166,16 @@ class AnswerView(TurnView):
         frame = {key: value for key, value in whole.data.items() if key not in {"state", "memories"}}
         content = server_sent({"type": "response", "seq": seq, **frame})
         return HttpResponse(content, content_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+
+
+def _only_one(calls: QuerySet[ToolCall]) -> ToolCall:
+    """The call that waits, where no other does: nobody answers for one what was meant for another."""
+    waiting = list(calls.filter(state=ToolCall.State.WAITING, decision="")[:2])
+    if not waiting:
+        raise Conflict("Nothing waits for this.", code="not_waiting")
+    if len(waiting) > 1:
+        raise Conflict("Several calls wait. Say by its id which one is meant.", code="several_waiting")
+    return waiting[0]
 
 
 class ApproveView(AnswerView):

@@ -31,19 +31,18 @@ class RetryInput(serializers.Serializer[Any]):
     )
 
 
+WHICH_CALL = "The tool call. Where it is missing the only one that waits; 409 where several do."
+
+
 class AnswerInput(serializers.Serializer[Any]):
     text = serializers.CharField(help_text="At most 20,000 characters.")
-    id = serializers.UUIDField(
-        required=False, help_text="The tool call; the one that waits where it is missing."
-    )
+    id = serializers.UUIDField(required=False, help_text=WHICH_CALL)
     stream = serializers.BooleanField(default=False)
 
 
 class ApproveInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(["allow", "decline"])
-    id = serializers.UUIDField(
-        required=False, help_text="The tool call; the one that waits where it is missing."
-    )
+    id = serializers.UUIDField(required=False, help_text=WHICH_CALL)
     stream = serializers.BooleanField(default=False)
 
 

@@ -119,6 +119,8 @@ async def test_of_several_questions_the_next_is_told_when_one_is_answered(
     place = await conversation(alice)
     asked = (await program.post("chat/", {"message": "Choose", "conversation": place})).json()
     assert asked["pending_question"]["text"] == "Which?"
+    unclear = await program.post(f"conversations/{place}/answer/", {"text": "red"})
+    assert (unclear.status_code, unclear.json()["code"]) == (409, "several_waiting")
     body = {"id": asked["pending_question"]["id"], "text": "red", "stream": stream}
     response = await program.post(f"conversations/{place}/answer/", body)
     if stream:
