@@ -22,7 +22,8 @@ extra:
 	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers or fast"; exit 1; }
 	@$(PYTHON) scripts/setup.py --extra "$(NAME)"
 
-## test: all tests; what needs Chromium or Redis is skipped where they are missing
+## test: all tests, several at a time (ARGS="tests/chat -s": some, one at a time); what needs Chromium or Redis is skipped where they are missing
+test: ARGS ?= -n auto --maxprocesses 6
 test:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@$(PYTHON) scripts/setup.py --tests
