@@ -170,11 +170,14 @@ class AnswerView(TurnView):
 
 def _only_one(calls: QuerySet[ToolCall]) -> ToolCall:
     """The call that waits, where no other does: nobody answers for one what was meant for another."""
-    waiting = list(calls.filter(state=ToolCall.State.WAITING, decision="")[:2])
+    waiting = list(calls.filter(state=ToolCall.State.WAITING, decision="").order_by("round", "position"))
     if not waiting:
         raise Conflict("Nothing waits for this.", code="not_waiting")
     if len(waiting) > 1:
-        raise Conflict("Several calls wait. Say by its id which one is meant.", code="several_waiting")
+        ids = [str(call.id) for call in waiting]
+        raise Conflict(
+            "Several calls wait. Say by its id which one is meant.", code="several_waiting", ids=ids
+        )
     return waiting[0]
 
 

@@ -121,6 +121,10 @@ async def test_of_several_questions_the_next_is_told_when_one_is_answered(
     assert asked["pending_question"]["text"] == "Which?"
     unclear = await program.post(f"conversations/{place}/answer/", {"text": "red"})
     assert (unclear.status_code, unclear.json()["code"]) == (409, "several_waiting")
+    assert (unclear.json()["extra"]["ids"][0], len(unclear.json()["extra"]["ids"])) == (
+        asked["pending_question"]["id"],
+        2,
+    )
     body = {"id": asked["pending_question"]["id"], "text": "red", "stream": stream}
     response = await program.post(f"conversations/{place}/answer/", body)
     if stream:
