@@ -111,7 +111,8 @@ class _Inspection:
             return True
         if not isinstance(value, str) or not LETTERS_AT_ONCE < len(value) <= DESCRIBED_CHARS:
             return False
-        return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", self.described) is not None
+        whole = rf"(?<!\w){re.escape(value)}(?!\w)"
+        return value in self.described and re.search(whole, self.described) is not None
 
     def _chosen(self, shown: str) -> str:
         self.values += 1
