@@ -104,7 +104,7 @@ async def test_what_it_was_given_before_goes_again_but_not_to_a_new_version(alic
     await in_db(ran)
     assert await reason(alice, "Berta", place=place) is None
     assert await reason(alice, "Berta") is not None
-    change = {"user_id": alice.pk, "capability_id": made.pk, "hosts": ["other.example.org"]}
+    change: dict[str, Any] = {"user_id": alice.pk, "capability_id": made.pk, "hosts": ["other.example.org"]}
     await in_db(lambda: services.capability_update(**change))
     assert "other.example.org" in (await reason(alice, "Berta", place=place) or "")
 

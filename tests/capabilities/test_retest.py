@@ -103,7 +103,7 @@ def test_what_becomes_current_meanwhile_is_not_what_was_tested(
 ) -> None:
     made = make(alice, examples=EXAMPLES[:1])
     first, run_examples = made.current, examples.failures_of
-    change = {
+    change: dict[str, Any] = {
         "user_id": alice.pk,
         "capability_id": made.pk,
         "main": "def run(args):\n    return 'Nothing.'\n",
