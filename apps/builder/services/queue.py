@@ -1,5 +1,6 @@
 """The queue between builder and user: one row for each message, numbered within its build."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,8 @@ def message_add(
     number = row.values_list("messages_count", flat=True).get()
     build.messages_count = number
     Follower.objects.owned_by(build.user_id).filter(build_id=build.pk).update(has_news=True)
-    for conversation_id in conversations_of(build) or [None]:
+    told: Sequence[UUID | None] = conversations_of(build) or [None]
+    for conversation_id in told:
         nudges.nudge(build_id=build.pk, conversation_id=conversation_id)
     return BuilderMessage.objects.create(
         user_id=build.user_id,
