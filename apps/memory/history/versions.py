@@ -15,7 +15,6 @@ from apps.memory.models import (
     MemoryFile,
     MemoryFileRevision,
     MemoryRevision,
-    Origin,
 )
 
 from .diffs import Piece, text_diff
@@ -45,11 +44,6 @@ class Version:
     def action_label(self) -> str:
         """What made it, in a word: Saved, Changed, Merged …"""
         return self.labels[self.action]
-
-    @property
-    def actor_label(self) -> str:
-        """The actor in words: You, Izzy, API …"""
-        return str(Origin(self.actor).label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
