@@ -9,16 +9,16 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from playwright.sync_api import StorageState
 
+from tests.peers.ports import free_port
 from tests.peers.prepared import LET_IN, prepared
+from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 120.0
 ENGINES = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -28,12 +28,6 @@ ENGINES = (
     "OLLAMA_URL",
     "E2B_API_KEY",
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 MORE = f"""{LET_IN}
@@ -87,12 +81,10 @@ class Server:
     @property
     def setup_link(self) -> str:
         """The newest one-time link on the console; it is printed a moment after the address."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if links := re.findall(r"http\S+/setup/#\S+\n", "".join(self.output)):
-                return str(links[-1]).strip()
-            time.sleep(0.02)
-        raise AssertionError("no set-up link was printed:\n" + "".join(self.output))
+        links = eventually(
+            lambda: re.findall(r"http\S+/setup/#\S+\n", "".join(self.output)), lambda: "".join(self.output)
+        )
+        return str(links[-1]).strip()
 
     def start(self) -> None:
         command = [sys.executable, "manage.py", "serve", "--host", "127.0.0.1", "--port", str(self.port)]
@@ -107,7 +99,7 @@ class Server:
         )
         running = threading.Event()
         threading.Thread(target=self._read, args=(self._process, running), daemon=True).start()
-        if not running.wait(START_SECONDS):
+        if not running.wait(PATIENCE):
             raise AssertionError("the server did not start:\n" + "".join(self.output))
 
     def kill(self) -> None:
@@ -120,7 +112,7 @@ class Server:
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=PATIENCE)
 
     def manage(self, *arguments: str) -> str:
         """Runs one management command against the same data."""
@@ -148,10 +140,9 @@ class Server:
 
     def _wait_until_silent(self) -> None:
         """The children die with their parent; the port is free when they have."""
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
+
+        def is_silent() -> bool:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) != 0:
-                    return
-            time.sleep(0.05)
-        raise AssertionError("the killed server still answers")
+                return probe.connect_ex(("127.0.0.1", self.port)) != 0
+
+        eventually(is_silent, lambda: "the killed server still answers")

@@ -4,11 +4,9 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,7 +14,9 @@ from typing import Any
 
 import httpx
 
+from tests.peers.ports import free_port
 from tests.peers.prepared import prepared
+from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -52,9 +52,7 @@ class Server:
 
     def start(self) -> "Server":
         """One more web process over the same data; the newest one is spoken to."""
-        with closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.ports.append(self.port)
         command = [
             sys.executable,
@@ -71,14 +69,14 @@ class Server:
                 command, cwd=ROOT, env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
         self.processes.append(process)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            try:
-                if httpx.get(f"http://127.0.0.1:{self.port}/healthz").status_code == 200:
-                    return self
-            except httpx.TransportError:
-                time.sleep(0.1)
-        raise AssertionError((self.folder / "server.log").read_text())
+        eventually(self._answers, (self.folder / "server.log").read_text)
+        return self
+
+    def _answers(self) -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.port}/healthz", timeout=PATIENCE).status_code == 200
+        except httpx.TransportError:
+            return False
 
     def kill(self) -> None:
         """SIGKILL: nothing gets a chance to tidy up."""
@@ -93,17 +91,17 @@ class Server:
             if process.poll() is None:
                 process.send_signal(number)
         for process in self.processes:
-            process.wait(20)
+            process.wait(PATIENCE)
         self.processes.clear()
         self.ports.clear()
 
     def expire_leases(self) -> None:
         """As if the time of a lease had passed since the kill."""
-        with closing(sqlite3.connect(self.folder / "izzy.sqlite3")) as database, database:
+        with closing(sqlite3.connect(self.folder / "izzy.sqlite3", timeout=PATIENCE)) as database, database:
             database.execute("update chat_conversation set lease_until = '2000-01-01' where runner != ''")
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.folder / "izzy.sqlite3")) as database:
+        with closing(sqlite3.connect(self.folder / "izzy.sqlite3", timeout=PATIENCE)) as database:
             return database.execute(query).fetchall()
 
     @property
@@ -111,7 +109,7 @@ class Server:
         return httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}",
             headers={"authorization": f"Bearer {self.token}"},
-            timeout=20,
+            timeout=PATIENCE,
         )
 
     def get(self, path: str) -> Any:

@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from tests.chat.server import ROOT, Server
 from tests.memory.test_capture import REMEMBERED, RULES, forty_messages
 from tests.peers.anthropic_server import AnthropicServer, Reply
 from tests.peers.capture_model import CaptureModel
+from tests.waiting import PATIENCE, eventually
+
+pytestmark = pytest.mark.long
 
 INGEST = """
 import json
 from apps.accounts.models import User
 from apps.chat.services import messages_ingest
-
-pytestmark = pytest.mark.long
 messages_ingest(user_id=User.objects.get().pk, session="walks", messages=json.load(open({file!r})))
 """
 
@@ -45,7 +45,7 @@ class Worker:
     def end(self, number: int) -> None:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
 
 
 class Stalling:
@@ -91,14 +91,6 @@ def server(prepared: Server, tmp_path: Path) -> Server:
     return prepared.copy(tmp_path / "data")
 
 
-def eventually(check: Callable[[], Any], seconds: float = 30) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.1)
-    return found
-
-
 def all_read(server: Server) -> bool:
     return server.rows("select count(*) from memory_capturewindow where state != 'done'") == [(0,)]
 
@@ -115,7 +107,7 @@ def run_out(server: Server) -> None:
     import sqlite3
     from contextlib import closing
 
-    with closing(sqlite3.connect(server.folder / "izzy.sqlite3")) as database, database:
+    with closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database, database:
         database.execute("update memory_capturelease set until = '2000-01-01'")
 
 
@@ -127,7 +119,7 @@ def test_killed_in_the_middle_of_windows_nothing_is_lost_or_doubled(
         stalling = peer.fallback = Stalling(at)
         worker = Worker(server)
         try:
-            assert stalling.reached.wait(30)
+            assert stalling.reached.wait(PATIENCE)
         finally:
             worker.end(signal.SIGKILL)
         stalling.held[0].release.set()
@@ -153,7 +145,7 @@ def test_an_orderly_end_gives_the_windows_back_at_once(server: Server, peer: Ant
     stalling = peer.fallback = Stalling(2)
     worker = Worker(server)
     try:
-        assert stalling.reached.wait(30)
+        assert stalling.reached.wait(PATIENCE)
         assert server.rows("select holder from memory_capturelease") != [("",)]
     finally:
         worker.end(signal.SIGTERM)

@@ -3,9 +3,8 @@
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ import pytest
 
 from tests.chat.server import ROOT, Server
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.long
 
 WORD = "xylographicwalrus"
 FORMER = "quokkamarzipan"
 KEPT = "The cat is called Mia."
-PATIENCE = 60
 
 
 def forms(word: str) -> list[bytes]:
@@ -41,14 +40,6 @@ def traces(folder: Path, *words: str) -> dict[str, int]:
             if count:
                 counts[file.name] = count
     return counts
-
-
-def eventually(check: Callable[[], Any], what: Callable[[], object]) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while not (found := check()):
-        assert time.monotonic() < deadline, what()
-        time.sleep(0.2)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +90,7 @@ def working(server: Server) -> Iterator[None]:
         yield
     finally:
         worker.terminate()
-        worker.wait(20)
+        worker.wait(PATIENCE)
 
 
 def post(server: Server, path: str, body: dict[str, Any]) -> Any:
@@ -213,7 +204,7 @@ def test_the_sweep_of_deleted_notes_leaves_as_little(server: Server, peer: Anthr
         reply(tool("memory_search", {"query": "shed roses"})), reply("I see."))  # fmt: skip
     with server.http as client:
         assert client.delete(f"/api/v1/memories/{made['id']}/").status_code == 204
-    with closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=30)) as database, database:
+    with closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database, database:
         database.execute("update memory_memory set deleted_at = '2020-01-01' where deleted_at is not null")
     assert traces(server.folder, word)
     with working(server):

@@ -3,16 +3,14 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
 from django.conf import settings
 
+from tests.peers.ports import free_port
 from tests.peers.prepared import prepared
-from tests.peers.redis_server import free_port
-
-PATIENCE = 120
+from tests.waiting import PATIENCE, eventually
 
 
 class Site:
@@ -47,7 +45,7 @@ class Site:
         for process in self.processes:
             process.terminate()
         for process in self.processes:
-            process.wait(30)
+            process.wait(PATIENCE)
 
     def _web(self, port: int) -> subprocess.Popen[bytes]:
         command = [sys.executable, "manage.py", "web", "--port", str(port)]
@@ -57,11 +55,10 @@ class Site:
             )
 
     def _wait_for(self, port: int) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while True:
+        def answers() -> bool:
             try:
-                httpx.get(f"http://127.0.0.1:{port}/healthz")
-                return
+                return bool(httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE))
             except httpx.TransportError:
-                assert time.monotonic() < deadline, self.log.read_text()
-                time.sleep(0.2)
+                return False
+
+        eventually(answers, self.log.read_text)
