@@ -1,7 +1,7 @@
 """What was said, as chat hands it over, and the numbered pieces of it that a window holds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -48,31 +48,13 @@ class Segment:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "message": str(self.message),
-            "role": self.role,
-            "speaker": self.speaker,
-            "trust": str(self.trust),
-            "quoted": self.quoted,
-            "seen": self.seen,
-            "said_at": self.said_at.isoformat(),
-            "tokens": self.tokens,
-            "text": self.text,
-        }
+        plain = {"message": str(self.message), "trust": str(self.trust), "said_at": self.said_at.isoformat()}
+        return asdict(self) | plain
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Segment":
-        return cls(
-            message=UUID(value["message"]),
-            role=value["role"],
-            speaker=value["speaker"],
-            trust=Trust(value["trust"]),
-            quoted=value["quoted"],
-            seen=value["seen"],
-            said_at=datetime.fromisoformat(value["said_at"]),
-            tokens=value["tokens"],
-            text=value["text"],
-        )
+        message, said_at = UUID(value["message"]), datetime.fromisoformat(value["said_at"])
+        return cls(**(value | {"message": message, "trust": Trust(value["trust"]), "said_at": said_at}))
 
 
 def segments_of(said: Said) -> list[Segment]:
