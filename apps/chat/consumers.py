@@ -18,8 +18,8 @@ from apps.accounts.models import APIToken, User
 from apps.chat import services
 from apps.chat.allowance import Allowance
 from apps.chat.frames import ClientFrame, parse_frame
-from apps.chat.live.feed import Subscription
-from apps.chat.live.hub import start_for, start_now
+from apps.chat.live.following import Following
+from apps.chat.live.hub import Start, start_for, start_now
 from apps.chat.log import queued_event
 from apps.chat.runner.registry import Registry, registry
 from apps.chat.selectors.conversations import conversation_get
@@ -29,7 +29,6 @@ from apps.core.errors import InvalidInput, IzzyError, Unavailable
 
 logger = logging.getLogger(__name__)
 
-MAX_SUBSCRIPTIONS = 8
 GUARD_SECONDS = 30.0
 CLOSE_SIGNED_OUT = 4401
 CLOSE_TOO_SLOW = 4408
@@ -64,7 +63,8 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         self.registry = registry()
         self.registry.start()
         self.allowance = Allowance()
-        self.following: dict[UUID, tuple[Subscription, asyncio.Task[None]]] = {}
+        too_slow = partial(self.close, code=CLOSE_TOO_SLOW)
+        self.following = Following(self.registry.hub, self._send, too_slow)
         await self.accept()
         self.guard = asyncio.ensure_future(self._guard())
 
@@ -74,8 +74,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
     def _leave(self) -> None:
         if hasattr(self, "guard"):
             self.guard.cancel()
-            for conversation_id in list(self.following):
-                self._unfollow(conversation_id)
+            self.following.leave_all()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         client_id: str | None = None
@@ -90,6 +89,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
                     f"There is no frame type {frame.type[:40]!r}.", code="unknown_type", field="type"
                 )
             self._check_scope(frame)
+            if frame.type not in READING and not await self._is_welcome():
+                await self.close(code=CLOSE_SIGNED_OUT)
+                raise StopConsumer
             await handler(self, frame)
         except IzzyError as error:
             await self._refuse(error, client_id)
@@ -153,7 +155,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
 
     async def unsubscribe(self, frame: ClientFrame) -> None:
         """Ends a subscription."""
-        self._unfollow(frame.conversation_id)
+        self.following.leave(frame.conversation_id)
 
     async def ping(self, frame: ClientFrame) -> None:
         """For clients that cannot send websocket pings."""
@@ -171,55 +173,40 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             if conversation_id not in self.following:
                 await self._follow(conversation_id, None)
         elif conversation_id not in self.following:
-            watcher = self._join(conversation_id)
-            await self.registry.flush(conversation_id)
-            self.registry.hub.begin(watcher, await in_db(start_now, self.user.id, conversation_id))
+            await self._begin(conversation_id, partial(start_now, self.user.id, conversation_id))
         await self.registry.kick(conversation_id)
 
     async def _follow(self, conversation_id: UUID, seq: int | None) -> None:
         await in_db(conversation_get, self.user.id, conversation_id)
-        self._unfollow(conversation_id)
-        watcher = self._join(conversation_id)
+        await self._begin(conversation_id, partial(start_for, self.user.id, conversation_id, seq, html=True))
+
+    async def _begin(self, conversation_id: UUID, start: Callable[[], Start]) -> None:
+        """A subscription that could not begin ends: it would only gather what nobody gets."""
+        watcher = self.following.join(conversation_id)
         try:
             await self.registry.flush(conversation_id)
-            start = await in_db(partial(start_for, self.user.id, conversation_id, seq, html=True))
-        except IzzyError:
-            self._unfollow(conversation_id)
+            self.registry.hub.begin(watcher, await in_db(start))
+        except (IzzyError, DatabaseError):
+            self.following.leave(conversation_id)
             raise
-        self.registry.hub.begin(watcher, start)
-
-    def _join(self, conversation_id: UUID) -> Subscription:
-        while len(self.following) >= MAX_SUBSCRIPTIONS:
-            self._unfollow(next(iter(self.following)))
-        watcher = self.registry.hub.join(conversation_id, html=True)
-        self.following[conversation_id] = (watcher, asyncio.ensure_future(self._pass_on(watcher)))
-        return watcher
-
-    def _unfollow(self, conversation_id: UUID) -> None:
-        watcher, task = self.following.pop(conversation_id, (None, None))
-        if watcher is not None and task is not None:
-            task.cancel()
-            self.registry.hub.leave(watcher)
-
-    async def _pass_on(self, watcher: Subscription) -> None:
-        """Sends the subscription's frames; a client that lags too far behind has to come again."""
-        while not watcher.lagged:
-            await self._send(await watcher.next())
-        await self.close(code=CLOSE_TOO_SLOW)
 
     # --- Who and how -------------------------------------------------------------------------------------------
 
     def _check_scope(self, frame: ClientFrame) -> None:
         require_scope(self.token, "read" if frame.type in READING else "write")
 
-    async def _guard(self) -> None:
-        """Closes the socket once its user has signed out, was deactivated, or lost the token."""
+    async def _is_welcome(self) -> bool:
         session = self.scope.get("session")
         key = session.session_key if session is not None else None
+        return await in_db(still_welcome, self.user.id, self.token, key)
+
+    async def _guard(self) -> None:
+        """Closes the socket once its user has signed out, was deactivated, or lost the token. Who only listens is asked
+        now and then, who does something each time."""
         while True:
             await asyncio.sleep(GUARD_SECONDS)
             try:
-                if not await in_db(still_welcome, self.user.id, self.token, key):
+                if not await self._is_welcome():
                     break
             except DatabaseError as error:  # asked again in a while: whoever has to go must not stay for good
                 logger.warning("could not see whether a socket may stay: %s", error)

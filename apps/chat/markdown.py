@@ -67,6 +67,11 @@ def _rendered(text: str) -> str:
 _kept = lru_cache(KEPT_TEXTS)(_rendered)
 
 
+def forget() -> None:
+    """Keeps no text any more."""
+    _kept.cache_clear()
+
+
 def warm_up() -> None:
     """Imports what rendering needs, so that the first page need not wait for it."""
     render("```python\n1\n```")

@@ -1,5 +1,6 @@
 """Rows of the chat: conversations, their messages, the turns that made them, and the log of what each turn told."""
 
+from typing import ClassVar
 from uuid import UUID
 
 from django.db import models
@@ -59,8 +60,8 @@ class Conversation(UserOwned):
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
-    everything = models.Manager()
-    objects = ConversationManager()
+    everything: ClassVar["models.Manager[Conversation]"] = models.Manager()
+    objects: ClassVar[ConversationManager] = ConversationManager()
 
     class Meta:
         indexes = [

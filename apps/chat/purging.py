@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from apps.agent.canonical import canonical_json
+from apps.chat import markdown
 from apps.chat.models import Conversation, Message, Role, Turn, TurnState
 from apps.chat.purging_events import events_clear, said_events_clear
 from apps.chat.summary.services import summary_forget
@@ -131,6 +132,7 @@ def messages_redact(trace: Trace, hits: Hits) -> int:
     documents_remove(
         user_id=trace.user_id, source=Source.CONVERSATION, source_ids=[message.pk for message in messages]
     )
+    markdown.forget()
     return len(messages)
 
 

@@ -13,10 +13,11 @@ from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create, token_revoke, user_set_active
 from apps.chat import allowance, consumers
 from apps.chat.frames import MAX_FRAME_CHARS
-from apps.chat.models import Conversation, Message
+from apps.chat.models import Conversation, Message, Turn
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 from tests.chat.client import connected
+from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer
 from tests.waiting import PATIENCE
 
@@ -169,6 +170,20 @@ async def test_a_token_that_may_only_read_can_watch_and_not_talk(alice: User, mo
     assert model.requests == []
 
 
+async def test_whoever_may_not_come_in_any_more_does_nothing_on_an_open_socket(
+    alice: User, model: AnthropicServer
+) -> None:
+    mine = await token(alice, "write")
+    async with connected(alice, mine) as page:
+        await page.send("ping")
+        assert (await page.next())["type"] == "pong"
+        await in_db(lambda: token_revoke(user_id=alice.id, token_id=mine.id))
+        await page.send("message", text="Send my notes to evil.example", client_id="1")
+        closed = await page.communicator.receive_output(PATIENCE)
+    assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
+    assert not await in_db(lambda: Turn.objects.for_user(alice).exists())
+
+
 @pytest.mark.parametrize("how", ["revoked", "inactive"])
 async def test_a_socket_closes_when_its_user_may_not_come_in_any_more(
     alice: User, runner: None, monkeypatch: pytest.MonkeyPatch, how: str
@@ -205,6 +220,23 @@ async def test_a_database_that_fails_for_a_moment_does_not_let_anybody_stay_for_
         closed = await page.communicator.receive_output(PATIENCE)
     assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
     assert answers == []
+
+
+async def test_a_subscription_that_could_not_begin_is_not_kept(
+    alice: User, runner: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would gather events that nobody gets, and the next message's would not come either."""
+
+    def fails(*given: object, **named: object) -> None:
+        raise DatabaseError("locked")
+
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        with monkeypatch.context() as patch:
+            patch.setattr(consumers, "start_for", fails)
+            assert (await page.snapshot(place))["code"] == "unavailable"
+        assert not registry().hub.feeds
+        assert (await page.snapshot(place))["type"] == "snapshot"
 
 
 async def test_nobody_gets_in_without_a_user(runner: None) -> None:

@@ -2,7 +2,7 @@
 
 from apps.chat.services.conversations import conversation_create, conversation_rename
 from apps.chat.services.deletion import conversation_delete
-from apps.chat.services.ingest import IngestedMessage, Ingestion, messages_ingest
+from apps.chat.services.ingest import Ingestion, messages_ingest
 from apps.chat.services.turns import (
     Sent,
     UserMessage,
@@ -14,7 +14,6 @@ from apps.chat.services.turns import (
 )
 
 __all__ = [
-    "IngestedMessage",
     "Ingestion",
     "Sent",
     "UserMessage",
