@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.core.management import get_commands
 
@@ -85,6 +86,14 @@ def test_every_frame_and_closing_code_of_the_websocket_is_documented() -> None:
     wanted = [*(f'type: "{name}"' for name in consumers.HANDLERS), *map(str, codes)]
     assert len(codes) >= 3
     assert [name for name in wanted if name not in text] == []
+
+
+def test_the_table_of_who_owns_what_names_every_row() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for app in apps.get_app_configs():
+        if app.name.startswith("apps."):
+            (rows,) = re.findall(rf"^\| `apps/{app.label}/` \|.*\| (.*) \|$", text, re.MULTILINE)
+            assert sorted(rows.split(", ")) == sorted(model.__name__ for model in app.get_models())
 
 
 def test_files_that_documents_link_to_exist() -> None:
