@@ -88,13 +88,12 @@ def test_reading_counts_for_own_notes_alone(alice: User, bob: User, note: MakeNo
     assert read.updated_at == mine.updated_at
 
 
-def test_what_is_of_use_begins_to_fade_anew_and_what_has_faded_does_not(alice: User, note: MakeNote) -> None:
-    used, unused, faded = note(alice), note(alice, "Other."), note(alice, "Gone.", tier="short_term")
+def test_reading_does_not_slow_the_fading_down(alice: User, note: MakeNote) -> None:
+    used, unused = note(alice), note(alice, "Other.")
     turns(alice, 100)
-    access_record(user_id=alice.pk, memory_ids=[used.pk, faded.pk])
-    turns(alice, 100)
-    present = [memory_get(alice.pk, row.pk).present for row in (used, unused, faded)]
-    assert present == [pytest.approx(0.4), 0.0, 0.0]
+    access_record(user_id=alice.pk, memory_ids=[used.pk])
+    turns(alice, 20)
+    assert [memory_get(alice.pk, row.pk).present for row in (used, unused)] == [pytest.approx(0.3)] * 2
 
 
 def test_writing_priorities_down_changes_none_of_them(alice: User, note: MakeNote) -> None:

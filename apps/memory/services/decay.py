@@ -5,8 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import BigIntegerField, Case, F, Q, Value, When
-from django.db.models.lookups import GreaterThanOrEqual
+from django.db.models import F, Q
 from django.utils import timezone
 
 from apps.memory.models import DecayCycle, Memory, Origin, Status
@@ -30,21 +29,11 @@ def cycle_advance(*, user_id: UUID) -> int:
 
 
 def access_record(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
-    """Note that these notes were returned by a tool or surfaced in a turn (a page that lists them does not count).
-
-    What is of use begins to decay anew, so that only what nobody needs fades. What has faded stays so until it is changed.
-    """
-    if not memory_ids:
-        return
-    cycle = current_cycle(user_id)
-    alive = GreaterThanOrEqual(present_priority(cycle), PRIORITY_FLOOR)
-    Memory.objects.owned_by(user_id).filter(pk__in=memory_ids).update(
-        access_count=F("access_count") + 1,
-        last_accessed=timezone.now(),
-        priority_cycle=Case(
-            When(alive, then=Value(cycle)), default=F("priority_cycle"), output_field=BigIntegerField()
-        ),
-    )
+    """Note that these notes were returned by a tool or surfaced in a turn (a page that lists them does not count)."""
+    if memory_ids:
+        Memory.objects.owned_by(user_id).filter(pk__in=memory_ids).update(
+            access_count=F("access_count") + 1, last_accessed=timezone.now()
+        )
 
 
 def decay_apply(*, user_id: UUID, archive_after: timedelta) -> tuple[int, int]:
