@@ -23,7 +23,7 @@ from tests.browser.server import Server
 CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
 PASSWORD = "correct horse battery"
 OWNER = "alice"
-PATIENCE = 30_000
+PATIENCE = 60_000
 """Milliseconds: a busy machine is slow, and nothing here measures time."""
 
 expect.set_options(timeout=PATIENCE)

@@ -1,8 +1,7 @@
-"""Every page: no console error, nothing refused by the content security policy, nothing wider than a phone."""
+"""The pages: no console error, nothing refused by the content security policy, and what is done on them."""
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, StorageState, expect
@@ -36,23 +35,15 @@ TOO_WIDE = """() => {
 }"""
 
 
-@pytest.mark.parametrize("path", SIGNED_IN)
-def test_a_page_opens_without_a_complaint(
-    path: str, server: Server, owner: StorageState, open_page: Callable[..., Page]
+def test_pages_open_without_a_complaint(
+    server: Server, owner: StorageState, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(server.url + path, state=owner)
-    page.wait_for_load_state("networkidle")
-    assert page.title()
-
-
-@pytest.mark.parametrize("path", SIGNED_IN[:-2])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_a_phone(
-    path: str, scheme: Any, server: Server, owner: StorageState, open_page: Callable[..., Page]
-) -> None:
-    page = open_page(server.url + path, state=owner, color_scheme=scheme, **PHONE)
-    page.wait_for_load_state("networkidle")
-    assert page.evaluate(TOO_WIDE) == 0
+    """Also of what they load later. How every page looks is in test_every_page.py."""
+    page = open_page(server.url, state=owner)
+    for path in SIGNED_IN:
+        page.goto(server.url + path)
+        page.wait_for_load_state("networkidle")
+        assert page.title(), path
 
 
 def test_a_long_conversation_is_not_wider_than_a_phone(
@@ -291,7 +282,8 @@ def test_markup_in_notes_titles_and_names_is_inert(
     chat.say(f"remember that {evil}")
     link = page.locator(".conversation-link")
     expect(link).to_contain_text("<img")
-    page.get_by_role("searchbox", name="Search conversations").fill("<img src=x")
+    with page.expect_response("**/conversations/?q=*"):
+        page.get_by_role("searchbox", name="Search conversations").fill("<img src=x")
     page.reload()
     expect(link).to_contain_text("<img")
     page.goto(f"{server.url}/memory/review/")

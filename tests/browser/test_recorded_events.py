@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, StorageState, WebSocketRoute, expect
 
 from tests.browser.chat import Chat
+from tests.browser.conftest import PATIENCE
 from tests.browser.recorded import Frame, Recording, finished, memory_item, streamed, tool_round
 from tests.browser.server import Server
 
@@ -15,6 +16,19 @@ AT_END = """() => {
   const log = document.getElementById("chat-scroll");
   return log.scrollHeight - log.clientHeight - log.scrollTop < 3;
 }"""
+
+
+AT_REST = """(element) => new Promise((resolve) => {
+  let [last, same] = [null, 0];
+  const look = () => {
+    same = element.scrollTop === last ? same + 1 : 0;
+    last = element.scrollTop;
+    if (same < 10) requestAnimationFrame(look);
+    else resolve(last);
+  };
+  look();
+})"""
+"""Where it stands once it no longer moves: a wheel scrolls by and by."""
 
 
 @dataclass
@@ -39,7 +53,7 @@ class Stage:
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Waits for something that shows outside the page."""
-        for _ in range(300):
+        for _ in range(PATIENCE // 50):
             if holds():
                 return
             self.page.wait_for_timeout(50)
@@ -152,15 +166,18 @@ def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:
 def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
-    given = {"conversation_id": "abc"}
+    given, why = {"conversation_id": "abc"}, "Izzy has read here what others wrote."
     stage.play(
-        record.event("approval_requested", "turn-1", id="c1", name="conversation_delete", input=given),
+        record.event(
+            "approval_requested", "turn-1", id="c1", name="conversation_delete", input=given, reason=why
+        ),
         finished(
             record, "turn-1", "", pending_approval={"id": "c1", "name": "conversation_delete", "input": given}
         ),
     )
     card = stage.page.get_by_role("region", name="Izzy asks for permission")
     expect(card).to_contain_text("Izzy would like to delete a conversation")
+    expect(card).to_contain_text(why)
     card.get_by_role("button", name="Yes, allow").click()
     expect(card.get_by_role("button", name="No")).to_be_disabled()
     stage.until(lambda: stage.sent[-1] == {"type": "approve", "id": "c1", "decision": "allow"})
@@ -243,7 +260,7 @@ def test_the_log_follows_new_text_only_while_the_reader_is_at_its_end(stage: Sta
     stage.page.mouse.wheel(0, -900)
     jump = stage.page.get_by_role("button", name="Jump to latest")
     expect(jump).to_be_visible()
-    before = scroller.evaluate("element => element.scrollTop")
+    before = scroller.evaluate(AT_REST)
     stage.play(record.event("text_delta", "turn-1", text="y"), record.html("turn-1", 1, long))
     stage.page.wait_for_timeout(300)
     assert scroller.evaluate("element => element.scrollTop") == before
