@@ -72,7 +72,7 @@ class Server:
         return self._signed_in(self._people.pop())
 
     def _signed_in(self, session: str) -> StorageState:
-        return {"cookies": [{"name": "izzy_session", "value": session, "url": self.url}], "origins": []}  # type: ignore[typeddict-item]
+        return {"cookies": [{"name": "izzy_session", "value": session, "url": self.url}], "origins": []}  # type: ignore[typeddict-unknown-key]
 
     @property
     def url(self) -> str:
