@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from django.test import Client, TransactionTestCase
+from hypothesis import settings as hypothesis
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
@@ -16,6 +17,9 @@ from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
 
 PASSWORD = "correct horse battery"
 TEARDOWN_SECONDS = 120
+
+# The same examples each time, and none is timed. For others: --hypothesis-profile default.
+hypothesis.load_profile("ci")
 
 
 @pytest.hookimpl(trylast=True)
