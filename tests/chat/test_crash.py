@@ -127,7 +127,7 @@ def test_a_waiting_turn_is_resumed_by_another_process_after_a_kill(
     with server.http as client:
         path = f"/api/v1/conversations/{end['conversation']}/answer/"
         answered = client.post(path, json={"text": "red"}).json()
-    assert (answered["state"], answered["text"]) == ("done", "The red one.")
+    assert (answered.get("state"), answered.get("text")) == ("done", "The red one."), answered
 
 
 def test_a_server_that_is_stopped_in_order_leaves_its_turn_interrupted_at_once(
