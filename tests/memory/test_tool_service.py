@@ -96,10 +96,10 @@ async def test_who_saves_a_correction_is_told_what_it_makes_untrue(alice: User, 
     others = Provenance(trust=Trust.UNTRUSTED)
     await in_db(note, alice, "The user works as a nurse at the old hospital.", provenance=others)
     asked = {"tags": None, "tier": None, "importance": None, "category": None}
-    answer = await tools.save("The user works as a teacher at the city school.", **asked)  # type: ignore[arg-type]
+    answer = await tools.save("The user works as a teacher at the city school.", **asked)
     assert [one["note_id"] for one in answer["similar"]] == [old]
     assert "memory_delete" in answer["message"]
-    assert "similar" not in await tools.save("The cellar key hangs behind the door.", **asked)  # type: ignore[arg-type]
+    assert "similar" not in await tools.save("The cellar key hangs behind the door.", **asked)
 
 
 async def test_a_note_that_denies_another_waits_for_the_users_word(alice: User) -> None:
