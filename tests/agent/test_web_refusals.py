@@ -233,10 +233,10 @@ async def test_deep_nesting_neither_crashes_nor_hangs(web: WebPages, caller: Cal
 
 @pytest.fixture
 def short_lived_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Documents may take one second and 300 MB."""
+    """Documents may take one second and 150 MB, of which reading any takes 100."""
     parent.reader.stop()
     monkeypatch.setattr(parent, "CPU_SECONDS", 1)
-    monkeypatch.setattr(parent, "MEMORY_BYTES", 300_000_000)
+    monkeypatch.setattr(parent, "MEMORY_BYTES", 150_000_000)
     yield
     parent.reader.stop()
 
