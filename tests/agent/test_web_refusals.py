@@ -233,7 +233,7 @@ async def test_deep_nesting_neither_crashes_nor_hangs(web: WebPages, caller: Cal
 
 @pytest.fixture
 def short_lived_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Documents may take one second and 150 MB, of which reading any takes 100."""
+    """Documents may take one second and 150 MB: enough for an ordinary page."""
     parent.reader.stop()
     monkeypatch.setattr(parent, "CPU_SECONDS", 1)
     monkeypatch.setattr(parent, "MEMORY_BYTES", 150_000_000)
