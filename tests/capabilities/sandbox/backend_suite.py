@@ -175,7 +175,7 @@ def run(args):
         told.clear()
         async with opened(backend, progress=listen) as sandbox:
             await sandbox.run_capability({"main.py": main}, {"s": 0})
-        texts = "".join(event["text"] for event in told if event["status"] == "output")
+        texts = "\n".join(event["text"] for event in told if event["status"] == "output")
         assert texts.split() == ["first", "second"]
         statuses = [event["status"] for event in told if event["status"] != "output"]
         assert statuses == ["preparing", "running"]

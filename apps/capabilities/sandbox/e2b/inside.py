@@ -1,8 +1,8 @@
 """Runs in the sandbox, on its own: calls `run(args)` of main.py and answers behind a mark that the tool does not print.
 
 `script` puts in what it shares with the local sandbox. Usage: `python3 inside.py`, with `job.json` beside it: `{mark, args, result_bytes, memory_bytes, cpu_seconds, file_bytes}`.
-The tool runs in a child and answers over a pipe; the parent prints that as the last line of standard output: the mark, then
-JSON in ASCII. The job is deleted before any code of the tool is run.
+The tool runs in a child and answers over a pipe; the parent prints that as the last of standard output: the mark, then JSON
+in ASCII. The job is deleted before any code of the tool is run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
         run_tool(job, writing)
     os.close(writing)
     answer = awaited(reading, pid)
-    write_all(1, b"\n" + mark.encode() + b" " + answer + b"\n")
+    write_all(1, mark.encode() + b" " + answer + b"\n")
 
 
 def awaited(reading: int, pid: int) -> bytes:

@@ -81,7 +81,7 @@ class MarkedStream:
 
     def __init__(self, stream: Stream, mark: str) -> None:
         self.stream = stream
-        self.mark = f"\n{mark} "
+        self.mark = f"{mark} "
         self._held = ""
         self._answer: list[str] | None = None
         self._left = ESCAPED * stream.limits.result_bytes + SLACK
@@ -98,11 +98,11 @@ class MarkedStream:
             self._keep(after)
             await self.stream.take(before)
             return
-        # A mark may come in two pieces: as much as could be its beginning waits for the rest.
-        free = len(self._held) - len(self.mark) + 1
-        if free > 0:
-            await self.stream.take(self._held[:free])
-            self._held = self._held[free:]
+        # A mark may come in pieces: what could be its beginning waits for the rest.
+        waits = _end_that_begins(self._held, self.mark)
+        free, self._held = self._held[: len(self._held) - waits], self._held[len(self._held) - waits :]
+        if free:
+            await self.stream.take(free)
 
     def _keep(self, text: str) -> None:
         if self._answer is None or self._left < 0:
@@ -124,3 +124,9 @@ class MarkedStream:
         except (ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
+
+
+def _end_that_begins(text: str, mark: str) -> int:
+    """How many characters at the end of a text are the beginning of the mark."""
+    sizes = range(min(len(text), len(mark) - 1), 0, -1)
+    return next((size for size in sizes if text.endswith(mark[:size])), 0)
