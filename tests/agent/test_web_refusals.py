@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -232,26 +232,30 @@ async def test_deep_nesting_neither_crashes_nor_hangs(web: WebPages, caller: Cal
 
 
 @pytest.fixture
-def short_lived_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Documents may take one second and 150 MB: enough for an ordinary page."""
-    parent.reader.stop()
-    monkeypatch.setattr(parent, "CPU_SECONDS", 1)
-    monkeypatch.setattr(parent, "MEMORY_BYTES", 150_000_000)
-    yield
+def reader_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int], None]]:
+    """Sets a limit of the reading process: one that is enough for an ordinary page."""
+
+    def limited(name: str, value: int) -> None:
+        parent.reader.stop()
+        monkeypatch.setattr(parent, name, value)
+
+    yield limited
     parent.reader.stop()
 
 
-@pytest.mark.usefixtures("short_lived_reader")
 async def test_a_document_that_takes_too_long_is_given_up_and_the_next_one_read(
-    web: WebPages, caller: Caller
+    web: WebPages, caller: Caller, reader_with: Callable[[str, int], None]
 ) -> None:
+    reader_with("CPU_SECONDS", 1)
     with pytest.raises(ToolFailure, match="could not be read"):
-        await caller.open(web.page("/slow", "<p>a <a href=x>b</a></p>" * 150_000))
+        await caller.open(web.page("/slow", "<p>a <a href=x>b</a></p>" * 900_000))
     assert "Tomatoes" in await caller.open(web.url("/article"))
 
 
-@pytest.mark.usefixtures("short_lived_reader")
-async def test_a_document_that_takes_too_much_memory_is_given_up(web: WebPages, caller: Caller) -> None:
+async def test_a_document_that_takes_too_much_memory_is_given_up(
+    web: WebPages, caller: Caller, reader_with: Callable[[str, int], None]
+) -> None:
+    reader_with("MEMORY_BYTES", 150_000_000)
     # Where the memory ends inside the parser, that takes the document for one that ends there.
     with pytest.raises(ToolFailure, match=r"could not be read|no readable text"):
         await caller.open(web.page("/large", "<a>" + "<i></i>" * 700_000))
