@@ -1,6 +1,7 @@
 """Who gets to the websocket, and that a stranger there sees nothing of others."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.accounts.services import token_create
 from apps.accounts.websocket import is_own_origin
+from apps.chat.models import Conversation
 from apps.core.database import in_db
 from izzysite.asgi import application
 from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
@@ -127,8 +130,16 @@ def frames(hers: Belongings) -> list[dict[str, Any]]:
     ]
 
 
+def run_elsewhere(hers: Belongings) -> None:
+    """So that this process does not go on with what her conversation waits for, in her name, meanwhile."""
+    until = timezone.now() + timedelta(hours=1)
+    conversations = Conversation.objects.for_user(hers.owner).filter(id=hers.conversation)
+    assert conversations.update(runner="elsewhere", lease_until=until)
+
+
 async def test_bob_gets_errors_and_nothing_of_alices_through_the_socket(alice: User, bob: User) -> None:
     hers = await in_db(make_belongings, alice)
+    await in_db(run_elsewhere, hers)
     before = await in_db(rows_of, alice)
     cookie = await sync_to_async(cookie_of)(bob)
     communicator = WebsocketCommunicator(application, "/ws/chat/", headers=[HOST, OWN, cookie])

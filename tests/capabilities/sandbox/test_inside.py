@@ -82,6 +82,6 @@ def test_the_program_for_e2b_needs_nothing_but_itself(
         env={},
     )
     assert ran.stderr == ""
-    answer = json.loads(ran.stdout.partition("\nMARK ")[2])
+    answer = json.loads(ran.stdout.partition("MARK ")[2])
     assert {name: answer[name] for name in expected} == expected
     assert "inside.py" not in answer.get("message", "")
