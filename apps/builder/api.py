@@ -1,19 +1,16 @@
 """REST of builds: `/builds/` and what hangs on one."""
 
-from typing import Any, cast
-from uuid import UUID
+from typing import Any
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from apps.capabilities.serializers import page_of
 from apps.core.errors import InvalidInput
 from apps.core.pagination import Pages
+from apps.core.rest_views import UserView, page_of
 
 from . import services
 from .events import build_stream
@@ -32,16 +29,8 @@ NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_NUMBER = 2**31 - 1
 
 
-class BuilderView(APIView):
-    """What the views share: whose builds, and the limits on writing."""
-
-    @property
-    def throttle_scope(self) -> str | None:
-        return None if (self.request.method or "") in SAFE_METHODS else "write"
-
-    @property
-    def user_id(self) -> UUID:
-        return cast("UUID", self.request.user.pk)
+class BuilderView(UserView):
+    """What the views of builds share."""
 
     def body(self) -> dict[str, Any]:
         if not isinstance(self.request.data, dict):

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from apps.core.errors import InvalidInput
 from apps.core.pagination import Pages
 from apps.core.parsers import StrictJSONParser
+from apps.core.rest_views import page_of
 
 from . import services
 from .api_base import CapabilityView, ZipParser
@@ -25,7 +26,6 @@ from .serializers import (
     CapabilityInput,
     CapabilityOutput,
     VersionInput,
-    page_of,
 )
 
 MAX_QUERY_CHARS = 1_000

@@ -1,15 +1,14 @@
 """What the REST views of capabilities share."""
 
 from collections.abc import Mapping
-from typing import IO, Any, cast
-from uuid import UUID
+from typing import IO, Any
 
 from django.http import HttpResponse
 from rest_framework import status
 from rest_framework.parsers import BaseParser
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
-from rest_framework.views import APIView
+
+from apps.core.rest_views import UserView
 
 from .archives import archive_of
 from .models import Capability, Origin
@@ -28,16 +27,8 @@ class ZipParser(BaseParser):
         return bytes(stream.read())
 
 
-class CapabilityView(APIView):
-    """What the views share: whose capability it is, and the limits on writing."""
-
-    @property
-    def throttle_scope(self) -> str | None:
-        return None if (self.request.method or "") in SAFE_METHODS else "write"
-
-    @property
-    def user_id(self) -> UUID:
-        return cast("UUID", self.request.user.pk)
+class CapabilityView(UserView):
+    """What the views of capabilities share."""
 
     @property
     def origin(self) -> Origin:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput
 from apps.core.pagination import Pages
+from apps.core.rest_views import page_of
 
 from .api_base import CapabilityView, archive_response
 from .execution import capability_execute
@@ -18,7 +19,7 @@ from .inputs import body_of
 from .models import Trigger
 from .output import execution_json, run_json
 from .selectors import executions_of
-from .serializers import ExecutionOutput, RunInput, RunOutput, page_of
+from .serializers import ExecutionOutput, RunInput, RunOutput
 from .services.runs import Place, executions_interrupt
 
 

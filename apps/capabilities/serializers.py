@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
 from .models import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, Execution, Origin, Status, Trigger
@@ -154,14 +153,3 @@ class VersionInput(serializers.Serializer[Any]):
     """Which version is meant."""
 
     version = serializers.IntegerField(min_value=1, required=False)
-
-
-def page_of(name: str, row: serializers.Serializer[Any]) -> serializers.Serializer[Any]:
-    """The shape of a list's page."""
-    fields: dict[str, Any] = {
-        "count": serializers.IntegerField(),
-        "next": serializers.URLField(allow_null=True),
-        "previous": serializers.URLField(allow_null=True),
-        "results": row,
-    }
-    return inline_serializer(name, fields)

@@ -26,12 +26,11 @@ from apps.chat.serializers import (
     RenameInput,
     conversation_json,
 )
-from apps.chat.views_base import UserView
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.core.pagination import Pages
+from apps.core.rest_views import UserView, page_of
 from apps.core.text import clean_text
-from apps.memory.api.serializers import page_of
 
 MAX_QUERY_CHARS = 1000
 MAX_CHANNEL_CHARS = 64

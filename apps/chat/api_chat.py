@@ -21,10 +21,10 @@ from apps.chat.runner.registry import kick_soon
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.serializers import AnswerInput, ApproveInput, ChatInput, RetryInput, StopOutput, TurnOutput
 from apps.chat.services.turns import MAX_MESSAGE_CHARS
-from apps.chat.views_base import UserView
 from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
+from apps.core.rest_views import UserView
 from apps.core.text import clean_text
 
 FAILED_STATUS = {TurnState.FAILED: 502, TurnState.INTERRUPTED: 503}

@@ -19,9 +19,8 @@ def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> N
     found = rows.filter(pk=version_id).first()
     if found is None:
         return
-    capability = capability_locked(
-        user_id, found.capability_id
-    )  # another test of it may end at the same time
+    # Another test of it may end at the same time.
+    capability = capability_locked(user_id, found.capability_id)
     version = rows.get(pk=version_id)
     first = version.is_unproven
     version.tested_at, version.test_failures = (timezone.now() if version.examples else None), failures

@@ -54,9 +54,8 @@ def version_add(
         status, reason = Status.DISABLED, UNTRUSTED
     elif status in {Status.BUILDING, Status.FAILED}:
         status, reason = Status.ACTIVE, ""
-    elif (
-        reason == UNTRUSTED
-    ):  # of a version before: this one the user has written, or looked at in the editor
+    elif reason == UNTRUSTED:
+        # That was said of a version before: this one the user has written, or looked at in the editor.
         reason = ""
     capability_save(capability, status, reason)
     return version

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from apps.chat.decision_log.selectors import decision_log
 from apps.chat.selectors.conversations import conversation_get
-from apps.chat.views_base import UserView
+from apps.core.rest_views import UserView
 
 
 class LogStepOutput(serializers.Serializer[Any]):

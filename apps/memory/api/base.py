@@ -1,14 +1,14 @@
 """What all REST views of the memory share."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.core.pagination import Pages
+from apps.core.rest_views import UserView
 from apps.memory import selectors
 from apps.memory.models import Origin
 from apps.memory.services import Change
@@ -16,7 +16,7 @@ from apps.memory.services import Change
 from .output import memory_json
 
 
-class NotesView(APIView):
+class NotesView(UserView):
     """What the views of notes share: whose notes, who changes them, and the pages of lists."""
 
     scopes: Mapping[str, str] = {}
@@ -27,10 +27,6 @@ class NotesView(APIView):
         method = self.request.method or ""
         reads = method in SAFE_METHODS or self.scopes.get(method) == "read"
         return None if reads else "write"
-
-    @property
-    def user_id(self) -> UUID:
-        return cast("UUID", self.request.user.pk)
 
     @property
     def origin(self) -> Origin:

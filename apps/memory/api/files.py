@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from apps.accounts.api_auth import require_scope
 from apps.accounts.models import APIToken, Scope
 from apps.core.ids import parse_id
+from apps.core.rest_views import page_of
 from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
 from apps.memory.files.paths import ROOT, clean_path
 from apps.memory.models import MemoryFile, Origin, Trust
@@ -19,7 +20,7 @@ from apps.memory.services import file_history as past
 from .base import NotesView
 from .inputs import body_object, version_given, version_wanted
 from .output import time_json, version_json
-from .serializers import FileVersionOutput, RestoreInput, UndoInput, page_of
+from .serializers import FileVersionOutput, RestoreInput, UndoInput
 
 FIELDS = (
     *("command", "path", "view_range", "file_text", "old_str", "new_str", "insert_line", "insert_text"),

@@ -8,12 +8,13 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput
 from apps.core.ids import parse_id
+from apps.core.rest_views import page_of
 from apps.memory import selectors, services
 
 from .base import NotesView
 from .inputs import body_object, number_in_url
 from .output import edge_json, related_json
-from .serializers import EdgeInput, EdgeOutput, RelatedOutput, page_of
+from .serializers import EdgeInput, EdgeOutput, RelatedOutput
 
 
 @extend_schema(tags=["memories"])

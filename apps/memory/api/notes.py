@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput
 from apps.core.ids import parse_id
+from apps.core.rest_views import page_of
 from apps.memory import selectors, services
 from apps.memory.fields import MemoryChanges, clean_time
 from apps.memory.models import Kind, Memory, Origin, Status, Tier, Trust
@@ -26,7 +27,6 @@ from .serializers import (
     MemoryOutput,
     RestoreInput,
     VersionOutput,
-    page_of,
 )
 
 FIELDS = frozenset(MemoryInput().fields)

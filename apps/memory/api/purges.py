@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.ids import parse_id
+from apps.core.rest_views import page_of
 from apps.memory.models import Purged, PurgeReceipt, PurgeState
 from apps.memory.purge.selectors import file_purge_preview, memory_purge_preview, receipt_get
 from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, Redact, file_purge, memory_purge
@@ -18,7 +19,6 @@ from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, Redact, file_purg
 from .base import NotesView
 from .inputs import body_object
 from .output import preview_json, receipt_json
-from .serializers import page_of
 
 
 @extend_schema_field(

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.ids import parse_id
+from apps.core.rest_views import page_of
 from apps.core.text import clean_text
 from apps.memory import selectors, services
 from apps.memory.history.diffs import Piece
@@ -21,7 +22,7 @@ from apps.memory.services.provenance import MAX_REASON_CHARS
 from .base import NotesView
 from .inputs import body_object, id_list
 from .output import edge_json, memory_json
-from .serializers import EdgeOutput, MemoryOutput, page_of
+from .serializers import EdgeOutput, MemoryOutput
 
 
 class PieceOutput(serializers.Serializer[Any]):

@@ -232,17 +232,6 @@ class ContextOutput(serializers.Serializer[Any]):
     items = ContextItem(many=True)
 
 
-def page_of(name: str, row: serializers.Serializer[Any]) -> serializers.Serializer[Any]:
-    """The shape of a list's page."""
-    fields: dict[str, Any] = {
-        "count": serializers.IntegerField(),
-        "next": serializers.URLField(allow_null=True),
-        "previous": serializers.URLField(allow_null=True),
-        "results": row,
-    }
-    return inline_serializer(name, fields)
-
-
 BULK_INPUT = inline_serializer(
     "MemoryBulkInput",
     {"memories": MemoryInput(many=True, help_text=f"1 to {BULK_LIMIT:,} notes, all or none.")},
