@@ -15,7 +15,7 @@ from apps.accounts.validators import (
     validate_toolsets,
 )
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from apps.core.models import UserOwned, choices_checked
 
 
 class Scope(StrEnum):
@@ -54,6 +54,7 @@ class BuildNetwork(models.TextChoices):
     NEVER = "never", "Never"
 
 
+@choices_checked
 class Preferences(models.Model):
     """How Izzy treats one user. `tool_approval` maps a tool's name to allow, ask or never; an empty `model` or
     `language` leaves the choice to the instance or to detection."""

@@ -2,10 +2,15 @@
 
 from django.db import models
 
+from apps.agent.tools.base import Tier
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from apps.core.models import UserOwned, choices_checked
+
+SERVER_TIER = "server"
+"""Tier of a call that the model's endpoint ran itself; its row is written when it has ended."""
 
 
+@choices_checked
 class ModelCall(UserOwned):
     """One request to a model: the line of the usage ledger.
 
@@ -49,6 +54,7 @@ class ModelCall(UserOwned):
         return f"{self.purpose}: {self.model}"
 
 
+@choices_checked
 class ToolCall(UserOwned):
     """One call of a tool by the model. Input and result are scrubbed of secrets; the result is what the model got.
 
@@ -78,7 +84,9 @@ class ToolCall(UserOwned):
     position = models.PositiveSmallIntegerField()
     tool_use_id = models.CharField(max_length=128, help_text="The model's own id of the call.")
     name = models.CharField(max_length=128)
-    tier = models.CharField(max_length=16, blank=True)
+    tier = models.CharField(
+        max_length=16, choices=[(tier, tier) for tier in [*map(str, Tier), SERVER_TIER]], blank=True
+    )
     input = models.JSONField(default=dict)
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     waits_for = models.CharField(max_length=16, choices=WaitsFor, default=WaitsFor.NOTHING, blank=True)

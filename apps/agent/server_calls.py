@@ -10,7 +10,7 @@ from apps.agent import services
 from apps.agent.client import ServerCall, ServerResult
 from apps.agent.events import Event, ServerToolStart, ToolProgress, ToolResult
 from apps.agent.executor import ToolExecutor
-from apps.agent.models import ToolCall
+from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.outcome import Outcome
 from apps.agent.results import UNTRUSTED, result_text, storable
 from apps.agent.selectors import toolcall_json
@@ -67,7 +67,7 @@ class ServerCalls:
             call=services.NewCall(
                 tool_use_id=result.tool_use_id,
                 name=opened.call.name,
-                tier=services.SERVER_TIER,
+                tier=SERVER_TIER,
                 input=self._shown(opened.call.input),
             ),
             outcome=self._outcome(opened, result.block),

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.agent.models import ModelCall, ToolCall
+from apps.agent.models import SERVER_TIER, ModelCall, ToolCall
 from apps.agent.outcome import Outcome
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
@@ -21,8 +21,6 @@ Reason = Literal["stopped", "interrupted", "failed", "superseded"]
 
 MAX_ANSWER_CHARS = 20_000
 
-SERVER_TIER = "server"
-"""Tier of a call that the model's endpoint ran itself; its row is written when it has ended."""
 SERVER_POSITIONS = 1000
 """Places of such calls in their round, behind those of the calls that are run here."""
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from apps.capabilities.models import Capability
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from apps.core.models import UserOwned, choices_checked
 
 
 class Kind(models.TextChoices):
@@ -29,6 +29,7 @@ OPEN_STATES = (State.QUEUED, State.RUNNING)
 """A build in one of these still goes on; the others are final."""
 
 
+@choices_checked
 class Build(UserOwned):
     """One attempt of the builder at a capability: from the request to a verified version, or to a reason why not.
 
@@ -133,6 +134,7 @@ class MessageType(models.TextChoices):
     ERROR = "error", "Error"
 
 
+@choices_checked
 class BuilderMessage(UserOwned):
     """One message of the queue between builder and user. `number` counts from 1 within its build, in the order in which
     messages became visible. `read` says that the other side has taken it up.
@@ -170,6 +172,7 @@ class BuilderMessage(UserOwned):
         return f"{self.type} {self.number}"
 
 
+@choices_checked
 class DialogueMessage(UserOwned):
     """One message of the builder's talk with its model, as canonical JSON of its content blocks: what a build goes on from
     after a restart. `round` is 0 for the brief."""
@@ -177,7 +180,7 @@ class DialogueMessage(UserOwned):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     build = models.ForeignKey(Build, on_delete=models.CASCADE, related_name="dialogue", db_index=False)
     position = models.PositiveIntegerField()
-    role = models.CharField(max_length=16)
+    role = models.CharField(max_length=16, choices=[("user", "user"), ("assistant", "assistant")])
     blocks = models.TextField()
     round = models.PositiveSmallIntegerField(default=0)
     stop_reason = models.CharField(max_length=32, blank=True, default="")

@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from apps.core.models import UserOwned, choices_checked
 
 MAX_NAME_CHARS = 48
 MAX_DESCRIPTION_CHARS = 1_000
@@ -30,6 +30,7 @@ class Origin(models.TextChoices):
     IMPORT = "import", "an archive"
 
 
+@choices_checked
 class Capability(UserOwned):
     """A tool of one user. Description, schemas and tags are those of its current version.
 
@@ -67,6 +68,7 @@ class Capability(UserOwned):
         return self.name
 
 
+@choices_checked
 class CapabilityVersion(UserOwned):
     """One state of a capability, never changed after it was written: four files and what they may reach.
 
@@ -156,6 +158,7 @@ ENDINGS = {
 """How a failed run ended, in words for people."""
 
 
+@choices_checked
 class Execution(UserOwned):
     """One run. Input, result, logs and error are scrubbed of secrets before they are stored."""
 

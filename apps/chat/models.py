@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.core.ids import uuid7
-from apps.core.models import OwnedManager, UserOwned
+from apps.core.models import OwnedManager, UserOwned, choices_checked
 
 
 class ConversationManager(OwnedManager["Conversation"]):
@@ -92,6 +92,7 @@ OPEN_STATES = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 """A turn in one of these may still change; the others are final."""
 
 
+@choices_checked
 class Turn(UserOwned):
     """One message of the user and everything Izzy does to answer it.
 
@@ -154,6 +155,7 @@ class MessageKind(models.TextChoices):
     NOTICE = "notice", "Notice"
 
 
+@choices_checked
 class Message(UserOwned):
     """One message as the model sees it.
 

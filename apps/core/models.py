@@ -10,6 +10,22 @@ from django.db import models
 M = TypeVar("M", bound=models.Model)
 
 
+def choices_checked(model: type[M]) -> type[M]:
+    """Give each column of `model` that has choices a CHECK constraint, `<table>_<column>_known`, from those choices."""
+    options = model._meta
+    checks = []
+    for field in options.concrete_fields:
+        if field.choices:
+            known = [str(value) for value, _ in field.flatchoices]
+            values = [*known, ""] if field.blank and "" not in known else known
+            condition = models.Q(**{f"{field.name}__in": values})
+            name = f"{options.db_table}_{field.column}_known"
+            checks.append(models.CheckConstraint(condition=condition, name=name))
+    options.constraints = [*options.constraints, *checks]
+    options.original_attrs["constraints"] = options.constraints  # What migrations are made from.
+    return model
+
+
 class _Owner(models.Func):
     """The owner's column as a value that no index finds: SQLite takes a unary plus for that."""
 

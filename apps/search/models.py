@@ -4,9 +4,11 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from apps.core.models import choices_checked
 from apps.search.documents import Source
 
 
+@choices_checked
 class EmbeddingSpace(models.Model):
     """One embedder's vector space. Exactly one is active; at most one more is being built beside it.
 
@@ -64,6 +66,7 @@ class IndexOwner(models.Model):
         return f"owner {self.number}"
 
 
+@choices_checked
 class Passage(models.Model):
     """About 500 tokens of one document. Written by `apps.search.services` alone.
 

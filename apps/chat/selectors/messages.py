@@ -8,9 +8,8 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from apps.agent.models import ToolCall
+from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import toolcalls_of
-from apps.agent.services import SERVER_TIER
 from apps.chat import markdown
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
 

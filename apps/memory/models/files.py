@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import models
 from django.utils import timezone
 
-from apps.core.models import OwnedManager
+from apps.core.models import OwnedManager, choices_checked
 
 from .base import KEEP_DELETED, Owned, Revision
 from .choices import FileAction, Origin, Trust
@@ -33,6 +33,7 @@ class MemoryFileManager(OwnedManager["MemoryFile"]):
         return super().unscoped().exclude(deleted_at=None)
 
 
+@choices_checked
 class MemoryFile(Owned):
     """A text file. Directories have no rows: one exists as long as a file lies in it.
 
@@ -73,6 +74,7 @@ class MemoryFile(Owned):
         return self.path
 
 
+@choices_checked
 class MemoryFileRevision(Revision):
     """A state that a file had."""
 

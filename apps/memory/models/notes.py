@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.core.ids import note_id, uuid7
-from apps.core.models import OwnedManager, UserOwned
+from apps.core.models import OwnedManager, UserOwned, choices_checked
 
 from .base import KEEP_DELETED, Owned, Revision
 from .choices import Action, Kind, Origin, Proposal, Relation, ReviewReason, Status, Tier, Trust
@@ -35,6 +35,7 @@ class MemoryManager(OwnedManager["Memory"]):
         return super().unscoped().filter(status=Status.DELETED)
 
 
+@choices_checked
 class Memory(Owned):
     """A note: one thing Izzy remembers about its user, in natural language.
 
@@ -129,6 +130,7 @@ class Memory(Owned):
         return note_id(self.id)
 
 
+@choices_checked
 class MemoryRevision(Revision):
     """A state that a note had; `state` holds every other field that a user may change."""
 

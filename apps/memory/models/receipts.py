@@ -3,6 +3,8 @@
 from django.db import models
 from django.utils import timezone
 
+from apps.core.models import choices_checked
+
 from .base import Owned
 
 
@@ -19,6 +21,7 @@ class PurgeState(models.TextChoices):
     UNPROVEN = "unproven", "Interrupted before the last look"
 
 
+@choices_checked
 class PurgeReceipt(Owned):
     """One purge. Holds ids and counts alone.
 

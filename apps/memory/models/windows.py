@@ -4,6 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from apps.core.models import choices_checked
+
 from .base import Owned
 
 
@@ -21,6 +23,7 @@ class GateVerdict(models.TextChoices):
     REPEATED = "repeated", "Read before"
 
 
+@choices_checked
 class CaptureWindow(Owned):
     """About 500 tokens of what was said in one conversation.
 
