@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.agent.canonical import canonical_json
+from apps.agent.patterns import MAX_MATCHED_CHARS, pattern_problem
 from apps.core.errors import InvalidInput, TooLarge
-
-from .patterns import MATCHED_CHARS, pattern_problem
 
 MAX_SCHEMA_CHARS = 20_000
 MAX_SCHEMA_DEPTH = 12
 MAX_EXPANDED = 3_000
 MAX_PROPERTIES = 100
+MAX_PATTERNS = 50
 MAX_INPUT_CHARS = 200_000
 MAX_INPUT_DEPTH = 32
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -32,12 +32,15 @@ def clean_schema(value: object, *, field: str = "input_schema") -> dict[str, Any
         message = f"{field} has {size:,} characters; at most {MAX_SCHEMA_CHARS:,} are accepted."
         raise TooLarge(message, field=field, limit=MAX_SCHEMA_CHARS)
     _check_top(value, field)
-    from .validation import schema_problem  # loading jsonschema takes a tenth of a second
+    from apps.agent.schema import UNSUPPORTED, schema_problem  # loading jsonschema takes a tenth of a second
 
     if problem := schema_problem(value):
         raise _wrong(f"is no valid schema: {problem}", field)
     for node in nodes_of(value):
+        if found := [name for name in UNSUPPORTED if name in node]:
+            raise _wrong(f"must not use {found[0]}, which is not supported", field)
         _check_node(node, field)
+    _check_patterns(value, field)
     _check_references(value, field)
     return value
 
@@ -55,11 +58,11 @@ def input_error(schema: dict[str, Any], value: Any) -> str:
         return f"The input is nested more than {MAX_INPUT_DEPTH} levels deep."
     if len(canonical_json(value)) > MAX_INPUT_CHARS:
         return f"The input has more than {MAX_INPUT_CHARS:,} characters."
-    if any(len(name) > MATCHED_CHARS for node in nodes_of(value) for name in node):
-        return f"A name in the input has more than {MATCHED_CHARS} characters."
-    from .validation import value_problem
+    if any(len(name) > MAX_MATCHED_CHARS for node in nodes_of(value) for name in node):
+        return f"A name in the input has more than {MAX_MATCHED_CHARS:,} characters."
+    from apps.agent.schema import schema_error
 
-    return value_problem(schema, value)
+    return schema_error(schema, value)
 
 
 def depth_of(value: Any) -> int:
@@ -112,9 +115,15 @@ def _check_node(node: dict[str, Any], field: str) -> None:
     reference = node.get("$ref")
     if isinstance(reference, str) and not reference.startswith("#/$defs/"):
         raise _wrong('may refer to its own "#/$defs/…" only', field)
-    patterns = [node["pattern"]] if isinstance(node.get("pattern"), str) else []
-    if isinstance(node.get("patternProperties"), dict):
-        patterns += list(node["patternProperties"])
+
+
+def _check_patterns(schema: dict[str, Any], field: str) -> None:
+    patterns = [node["pattern"] for node in nodes_of(schema) if isinstance(node.get("pattern"), str)]
+    for node in nodes_of(schema):
+        if isinstance(node.get("patternProperties"), dict):
+            patterns += node["patternProperties"]
+    if len(set(patterns)) > MAX_PATTERNS:
+        raise _wrong(f"has more than {MAX_PATTERNS} different patterns", field)
     for pattern in patterns:
         if problem := pattern_problem(pattern):
             raise _wrong(f"has the pattern {pattern[:80]!r}, which {problem}", field)

@@ -9,7 +9,8 @@ import pytest
 from django.conf import settings
 
 from apps.accounts.models import User
-from apps.capabilities import services, validation
+from apps.agent import schema as schema_checks
+from apps.capabilities import services
 from apps.capabilities.drafts import clean_main
 from apps.capabilities.files import files_read, files_verified
 from apps.capabilities.models import Capability, CapabilityVersion, Status
@@ -187,10 +188,11 @@ BAD_SCHEMAS: dict[str, Any] = {
     "a reference to nothing": {**OBJECT, "properties": {"a": {"$ref": "#/$defs/b"}}},
     "a reference in a circle": {**OBJECT, "$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}}}, "properties": {"a": {"$ref": "#/$defs/n"}}},
     "a bad pattern": {**OBJECT, "properties": {"a": {"pattern": "("}}},
-    "a pattern without end": {**OBJECT, "properties": {"a": {"pattern": "(a+)+$"}}},
-    "a pattern of many small choices": {**OBJECT, "properties": {"a": {"pattern": "^" + "a?" * 31 + "a" * 31 + "$"}}},
-    "a pattern of a few larger choices": {**OBJECT, "properties": {"a": {"pattern": "^" + "a{0,20}" * 7 + "$"}}},
-    "names with such a pattern": {**OBJECT, "patternProperties": {"^" + "(?:a?){8}" * 4 + "$": {}}},
+    "a pattern that looks ahead": {**OBJECT, "properties": {"a": {"pattern": "(?=a)b"}}},
+    "a pattern that repeats too often": {**OBJECT, "properties": {"a": {"pattern": "a{1001}"}}},
+    "names with such a pattern": {**OBJECT, "patternProperties": {"^(a)\\1$": {}}},
+    "many patterns": {**OBJECT, "properties": {"a": {"anyOf": [{"pattern": f"^{n}$"} for n in range(51)]}}},
+    "more that is not evaluated": {**OBJECT, "unevaluatedProperties": False},
     "references that multiply": {
         **OBJECT,
         "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 4} for n in range(12)} | {"d12": {}},
@@ -229,6 +231,7 @@ def test_schemas_that_are_taken(alice: User) -> None:
             "at": {"type": "string", "pattern": r"^\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?$"},
             "mail": {"type": "string", "pattern": r"[^@\s]+@[^@\s]+\.[^@\s]+"},
             "version": {"type": "string", "pattern": r"^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$"},
+            "initials": {"type": "string", "pattern": "^(?i:ab|AB)*$"},
             "unit": {"enum": ["km", "mi"]},
             "pattern": {"type": "string"},
             "tags": {
@@ -312,21 +315,17 @@ def test_old_versions_go_but_never_the_current_one(alice: User, monkeypatch: pyt
 
 def test_a_long_name_in_an_input_is_matched_with_no_pattern() -> None:
     schema = {"type": "object", "patternProperties": {"^.*.*.*.*x$": {}}}
-    assert "more than 200 characters" in input_error(schema, {"a" * 201: 1})
-    assert "more than 200 characters" in input_error(schema, {"b": [{"a" * 100_000: 1}]})
-    assert input_error(schema, {"a" * 200: 1}) == ""
+    assert "more than 2,000 characters" in input_error(schema, {"a" * 2001: 1})
+    assert "more than 2,000 characters" in input_error(schema, {"b": [{"a" * 100_000: 1}]})
+    assert input_error(schema, {"a" * 2000: 1}) == ""
 
 
 def test_checking_an_input_takes_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(schema_checks, "CHECK_SECONDS", 0.1)
     choices = {"anyOf": [{"const": number} for number in range(900)]}
     schema = {"type": "object", "properties": {"n": {"type": "array", "items": choices}}}
     assert "takes too long" in input_error(schema, {"n": [-1] * 20_000})
     assert input_error(schema, {"n": [0] * 20}) == ""
-    pattern = {"type": "array", "items": {"pattern": "^a*a*a*$"}}
-    assert "takes too long" in input_error(
-        {"type": "object", "properties": {"n": pattern}}, {"n": ["a" * 199 + "b"] * 900}
-    )
 
 
 def test_a_number_beyond_all_measure_is_refused_and_no_accident() -> None:
