@@ -143,7 +143,8 @@ def _block(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
 
 
 def _input(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
-    source = "".join(block.json)
+    # A lone surrogate becomes its escape, which JSON joins again where its other half stood in the next piece.
+    source = "".join(block.json).encode("utf-8", "backslashreplace").decode()
     given = block.start.get("input") or {}
     if cut:
         return {INCOMPLETE_INPUT: source}
@@ -151,7 +152,8 @@ def _input(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
         value = strict_loads(source or json.dumps(given))
     except (ValueError, RecursionError):
         return {INCOMPLETE_INPUT: source}
-    return value if isinstance(value, dict) and not _is_deep(value) else {INCOMPLETE_INPUT: source}
+    usable = isinstance(value, dict) and not _is_deep(value) and storable(value) == value
+    return value if usable else {INCOMPLETE_INPUT: source}
 
 
 def _is_deep(value: Any) -> bool:

@@ -12,7 +12,8 @@ from uuid import UUID
 from apps.agent.server_blocks import readable_text
 
 INCOMPLETE_INPUT = "_incomplete_input"
-"""Key of a tool call's input that was cut off or is no JSON object; its value is the text that came. Never run."""
+"""Key of a tool call's input that was cut off, is no JSON object or cannot be stored; its value is the text that came.
+Never run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

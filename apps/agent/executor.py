@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 CRASHED = "tool_crashed"
 SAID_CHARS = 500
 REASON_CHARS = 400
+UNREADABLE = (
+    "The input was cut off, was not a JSON object, or held characters that cannot be stored (NUL or lone surrogates), so "
+    "nothing was run. Call again with a shorter input, or without these characters."
+)
 MAY_BE_BEHIND = "Izzy has read here what others wrote, and that may be behind this."
 
 APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
@@ -78,8 +82,7 @@ class ToolExecutor:
                 f"There is no tool called {name[:100]}. Use one of those you were given.", "unknown_tool"
             )
         if INCOMPLETE_INPUT in arguments:
-            text = "The input was cut off or was not a JSON object, so nothing was run. Call again with a shorter input."
-            return Outcome(text, "incomplete_input")
+            return Outcome(UNREADABLE, "incomplete_input")
         wrong = schema_error(tool.input_schema, arguments)
         if wrong:
             text = f"The input does not fit. {self.scrubber.text(wrong)} Correct it and call again."

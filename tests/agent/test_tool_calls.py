@@ -260,10 +260,31 @@ async def test_results_of_other_peoples_text_are_marked(alice: User, peer: Anthr
     assert result["content"].startswith("[What follows was written by others.")
 
 
-async def test_characters_that_databases_refuse_are_replaced(alice: User, peer: AnthropicServer) -> None:
-    result = await result_of(alice, peer, answering("a\x00b\ud800c"), input={"q": "\udfff\x00"})
+async def test_characters_that_databases_refuse_are_replaced_in_results(
+    alice: User, peer: AnthropicServer
+) -> None:
+    result = await result_of(alice, peer, answering("a\x00b\ud800c"))
     assert result["content"] == "a\ufffdb\ufffdc"
-    assert (await rows(alice))[0].input == {"q": "\ufffd\ufffd"}
+
+
+@pytest.mark.parametrize(
+    "given", [{"q": "\udfff"}, {"q": "a\x00"}, {"\ud800": 1}, {"q": [{"deep": "\ud83d"}]}], ids=str
+)
+async def test_an_input_that_cannot_be_stored_is_refused_instead_of_changed(
+    given: dict[str, Any], alice: User, peer: AnthropicServer
+) -> None:
+    result = await result_of(alice, peer, answering("done"), input=given)
+    assert result["is_error"]
+    assert "cannot be stored" in result["content"]
+    assert (await rows(alice))[0].error_code == "incomplete_input"
+
+
+async def test_a_character_outside_the_first_plane_is_no_lone_surrogate(
+    alice: User, peer: AnthropicServer
+) -> None:
+    result = await result_of(alice, peer, answering("done"), input={"q": "😀 \ud83d\ude00"})
+    assert result["content"] == "done"
+    assert (await rows(alice))[0].input == {"q": "😀 😀"}
 
 
 async def test_stored_secrets_and_key_shapes_appear_nowhere(

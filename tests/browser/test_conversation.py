@@ -219,6 +219,11 @@ def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brou
     [note] = rest(page, "GET", "/memories/")["results"]
     assert note["content"] == "My locker is number 21."
 
+    known = chat.say("remember that my locker is number 21")
+    assert chat.tools(known) == ["Known already"]
+    assert "I know already" in chat.answer(known)
+    assert len(rest(page, "GET", "/memories/")["results"]) == 1
+
     deleted = chat.tool("Forgot a memory", chat.say("forget my locker"))
     assert rest(page, "GET", "/memories/")["results"] == []
     expect(deleted.locator(".tool-detail")).to_contain_text("number 21")

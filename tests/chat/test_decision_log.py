@@ -175,6 +175,24 @@ async def test_notes_read_written_and_changed_are_named_with_their_text(
     assert turn["duration_ms"] > 0
 
 
+async def test_a_note_that_was_known_already_is_neither_saved_nor_corrected(
+    alice: User, model: AnthropicServer
+) -> None:
+    old = await in_db(lambda: memory_create(user_id=alice.pk, content="Alice likes figs."))
+    place = await conversation(alice)
+    model.add(
+        reply(tool("memory_save", {"content": "Alice likes figs."})),
+        reply(tool("memory_update", {"note_id": old.note_id, "content": "Alice likes figs."})),
+        reply("I know."),
+    )
+    async with connected(alice) as page:
+        await say(page, place, "Alice likes figs.")
+    [turn] = (await (await program_of(alice)).get(f"conversations/{place}/log/")).json()["turns"]
+    assert [note["action"] for note in turn["memories"]] == ["read"]
+    assert all(line.startswith("Known already") for line in turn["outcome"])
+    assert turn["written"]["notes"] == 0
+
+
 async def test_an_unknown_note_is_told_without_ids_and_advice_for_the_model(
     alice: User, model: AnthropicServer
 ) -> None:

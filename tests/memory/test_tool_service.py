@@ -12,7 +12,7 @@ from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, MemoryRevision, Trust
 from apps.memory.selectors import note_history, open_contradictions
 from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_restore, memory_update
-from apps.memory.tools.service import UNKNOWN_NOTE, NoteTools
+from apps.memory.tools.service import UNCHANGED, UNKNOWN_NOTE, NoteTools
 from apps.memory.trust.reading import Reading
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
@@ -111,6 +111,21 @@ async def test_a_note_that_denies_another_waits_for_the_users_word(alice: User) 
     assert (edge.source.note_id, edge.target.note_id) == (new, old)
     await tools.delete(old)
     assert not await in_db(lambda: list(open_contradictions(alice.pk)))
+
+
+async def test_what_is_known_already_is_not_called_saved(alice: User) -> None:
+    tools = NoteTools(user_id=alice.pk)
+    note_id = await save(tools, "The user likes tea.")
+    again = await tools.save(
+        "the user likes Tea", tags=["drinks"], tier=None, importance=None, category=None
+    )
+    same = await tools.update(note_id, " The user likes tea. ")
+    assert (again["status"], again["note_id"], again["text"]) == ("known", note_id, "The user likes tea.")
+    assert again["message"].endswith("Brought up to date: tags.")
+    assert (same["status"], same["message"]) == ("known", UNCHANGED)
+    assert "updated" not in same["message"].lower()
+    changed = await tools.update(note_id, "The user likes green tea.")
+    assert "status" not in changed
 
 
 async def test_words_of_others_change_nothing_in_a_note_that_says_the_same(alice: User) -> None:

@@ -21,14 +21,16 @@ def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
     note = note_text(intent.topic)
     if dialogue.latest is None:
         return use(dialogue, "memory_save", {"content": note})
-    return _to_review(dialogue) or say(_inline("I'll remember", to_you(note)))
+    return _not_written(dialogue) or say(_inline("I'll remember", to_you(note)))
 
 
-def _to_review(dialogue: Dialogue) -> Blocks | None:
-    """What is said of a note that has to be reviewed first; None where it was saved."""
+def _not_written(dialogue: Dialogue) -> Blocks | None:
+    """What is said of a note that has to be reviewed first, or was known already; None where it was written."""
     saved = dialogue.latest.json() if dialogue.latest else None
-    waits = isinstance(saved, dict) and saved.get("status") == "pending"
-    return say(phrases.TO_REVIEW) if waits else None
+    status = saved.get("status") if isinstance(saved, dict) else ""
+    if status == "known":
+        return say(_inline("I know already", to_you(str(saved.get("text")))))
+    return say(phrases.TO_REVIEW) if status == "pending" else None
 
 
 def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
@@ -115,7 +117,7 @@ def _rewrite(dialogue: Dialogue, about: str, changed: Callable[[Note], str]) -> 
     if latest is None:
         return search(dialogue, about)
     if latest.name in ("memory_update", "memory_save"):
-        return _to_review(dialogue) or say(f"Corrected: {to_you(str(latest.input['content']))}")
+        return _not_written(dialogue) or say(f"Corrected: {to_you(str(latest.input['content']))}")
     chosen = _choose(dialogue, about, "Which note shall I change?")
     if isinstance(chosen, Note):
         return use(dialogue, "memory_update", {"note_id": chosen.note_id, "content": changed(chosen)})

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.models import ToolCall
-from apps.chat.decision_log.words import command_of, is_directory, one_line, path_of
+from apps.chat.decision_log.words import command_of, is_directory, is_known, one_line, path_of
 from apps.core.ids import note_id
 from apps.memory.models import Memory, MemoryFile
 
@@ -50,6 +50,8 @@ def touches_of(call: ToolCall) -> list[Touch]:
     action = NOTE_ACTIONS.get(call.name, "read" if call.name in READERS else "")
     if not action:
         return []
+    if is_known(call):
+        action = "read"
     # Ids stand in the results of searches and of writes; a change may name its note in its input alone.
     named = f"{call.input.get('note_id', '')} {call.result}"
     return [Touch(UUID(value), action) for value in dict.fromkeys(_NOTE.findall(named))]

@@ -152,12 +152,18 @@ WRITTEN = {
 NOTE_WRITERS = frozenset({"memory_save", "store_memory", "memory_update"})
 
 
+def is_known(call: ToolCall) -> bool:
+    """Whether the call was to write what a note says already, so that nothing was written."""
+    found = result_json(call.result) if call.name in NOTE_WRITERS else None
+    return isinstance(found, dict) and found.get("status") == "known"
+
+
 def written_text(call: ToolCall) -> str | None:
     """The text that the call wrote into a file or a note; None for one that writes none or failed."""
     if call.is_error or call.state != ToolCall.State.DONE:
         return None
     if call.name in NOTE_WRITERS:
-        text = call.input.get("content")
+        text = None if is_known(call) else call.input.get("content")
     elif call.name == "memory":
         text = _first_text(call.input, WRITTEN.get(command_of(call.input), ()))
     else:

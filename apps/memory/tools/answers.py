@@ -23,15 +23,20 @@ TO_REVIEW = (
 )
 
 
+def shown_text(note: Memory) -> str:
+    """The note's text, cut at 2,000 characters."""
+    text = note.content
+    return text if len(text) <= WHOLE_TEXT_CHARS else f"{text[: WHOLE_TEXT_CHARS - 1]}…"
+
+
 def fragment_json(note: Memory) -> dict[str, Any]:
     """`{note_id, text, tier, tags, priority, created_at}`, and `untrusted: true` where others' words are repeated.
 
     `priority` is the present one, so `note` must come from a selector. A long text is cut at 2,000 characters.
     """
-    text = note.content
     entry: dict[str, Any] = {
         "note_id": note.note_id,
-        "text": text if len(text) <= WHOLE_TEXT_CHARS else f"{text[: WHOLE_TEXT_CHARS - 1]}…",
+        "text": shown_text(note),
         "tier": note.tier,
         "tags": note.tags,
         "priority": round(note.present, 3),
@@ -52,6 +57,11 @@ def waits(note: Memory, what: str) -> dict[str, Any]:
     """What the model is told of a note that the user has to see first."""
     why = WAITING[ReviewReason(note.review_reason)]
     return {"note_id": note.note_id, "status": note.status, "message": TO_REVIEW.format(what=what, why=why)}
+
+
+def known(note: Memory, message: str) -> dict[str, Any]:
+    """The answer to the model where the note says already what it was to say, with the note's own words."""
+    return {"note_id": note.note_id, "status": "known", "message": message, "text": shown_text(note)}
 
 
 def near_json(found: RelatedNote) -> dict[str, Any]:

@@ -14,13 +14,15 @@ from apps.memory.services import Change
 from apps.memory.services.merging import joined_tags
 from apps.memory.trust import least_trust
 
+from .answers import known
+
 LEAST = 0.25
 """Calibrated similarity from which on a note may be what the new one corrects: of everyday corrections ("works as a nurse",
 "works as a teacher") 11 of 14 pairs lie above, of unrelated notes 3 in 100."""
 MOST = 3
 
 SAVED = "Saved."
-KNOWN = "You had this note already; no second one was made."
+KNOWN = "Known already: you had this note, so no second one was made."
 CLOSE = (
     "Saved. Look at the similar notes: what the new one makes untrue, delete with memory_delete, so that only what holds "
     "now remains."
@@ -58,10 +60,12 @@ def said_again(note: Memory, fields: Mapping[str, Any], change: Change) -> dict[
         "tier": Tier.LONG_TERM if fields.get("tier") == Tier.LONG_TERM else note.tier,
     }
     more: Any = {name: value for name, value in wanted.items() if value != getattr(note, name)}
+    message = KNOWN
     if more and change.words != Trust.UNTRUSTED:
         services.memory_update(user_id=note.user_id, memory_id=note.pk, change=change, **more)
+        message = f"{KNOWN} Brought up to date: {', '.join(more)}."
     services.access_record(user_id=note.user_id, memory_ids=[note.pk])
-    return {"note_id": note.note_id, "message": KNOWN}
+    return known(note, message)
 
 
 def saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from apps.memory.trust.reading import Reading
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
-from .answers import fragment_json, near_json, note_json, said_json, waits, with_hint
+from .answers import fragment_json, known, near_json, note_json, said_json, waits, with_hint
 from .saving import notes_near, said_again, saved, says_already
 
 MAX_QUERY_CHARS = 10_000
@@ -40,6 +40,7 @@ FOLLOWED = (Status.ACTIVE, Status.SUPERSEDED)
 UNKNOWN_NOTE = (
     "There is no note with the id {id!r}. Call memory_search to find the note and use the note_id it gives."
 )
+UNCHANGED = "Known already: the note says just that, so nothing was changed."
 
 
 class NoteTools:
@@ -100,7 +101,8 @@ class NoteTools:
     ) -> dict[str, Any]:
         """`{note_id, message}` of the new note, or of the one that says the same already.
 
-        With `status: pending` where it waits for the user's review; else with `similar`, the notes that are about the
+        With `status: known` and the note's `text` where one says the same, `status: pending` where it waits for the user's
+        review; else with `similar`, the notes that are about the
         same, `{note_id, text}` each, where there are any.
         """
         given = {"tags": tags, "tier": tier, "importance": importance, "category": category}
@@ -116,9 +118,9 @@ class NoteTools:
             message_id=self.message_id,
         )
         near = notes_near(self.user_id, content)
-        known = says_already(near, content, provenance.trust)
-        if known is not None:
-            return said_again(known, fields, provenance.change(reason="said again"))
+        same = says_already(near, content, provenance.trust)
+        if same is not None:
+            return said_again(same, fields, provenance.change(reason="said again"))
         note = services.memory_submit(
             user_id=self.user_id,
             content=content,
@@ -129,15 +131,18 @@ class NoteTools:
         return waits(note, "The note") if note.status == Status.PENDING else saved(note, near)
 
     async def update(self, note_id: str, content: str) -> dict[str, Any]:
-        """`{note_id, message}`; the id stays. With `status: pending` where the change waits for the user's review."""
+        """`{note_id, message}`; the id stays. With `status: pending` where the change waits for the user's review,
+        `known` where it changes nothing."""
         return await self._change(self._update, note_id, content)
 
     def _update(self, memory_id: UUID, content: str) -> dict[str, Any]:
         present = memory_get(self.user_id, memory_id)
-        known = [] if present.trust == Trust.UNTRUSTED else [present.content]
+        if clean_content(content) == present.content:
+            return known(present, UNCHANGED)
+        trusted = [] if present.trust == Trust.UNTRUSTED else [present.content]
         change = Change(
             actor=Origin.ASSISTANT,
-            trust=self.reading.trust_of(content, *known),
+            trust=self.reading.trust_of(content, *trusted),
             sensitive=needs_a_look(content, self.reading.said, known=present.content),
             conversation_id=self.conversation_id,
             message_id=self.message_id,

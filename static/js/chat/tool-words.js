@@ -9,14 +9,15 @@ const NOTE_TOOLS = new Set(["memory_save", "memory_update", "memory_delete", "st
 
 const SEARCHES = new Set(["memory_search", "recall_memory", "deep_memory"]);
 
-const WAITS = "Waits for your review";
+/** What came of a note tool that did not do what its name says, by the status of its result. */
+const STATUS_WORDS = { pending: "Waits for your review", known: "Known already" };
 
 const WORDS = {
   memory_search: (call) => [ing(call, "Searching memories", "Searched memories"), call.input.query],
   recall_memory: (call) => [ing(call, "Recalling", "Recalled"), call.input.keywords],
-  memory_save: (call) => [ing(call, "Saving a memory", waits(call) ? WAITS : "Saved a memory"), call.input.content],
-  store_memory: (call) => [ing(call, "Saving a memory", waits(call) ? WAITS : "Saved a memory"), call.input.content],
-  memory_update: (call) => [ing(call, "Correcting a memory", waits(call) ? WAITS : "Corrected a memory"), call.input.content],
+  memory_save: (call) => [ing(call, "Saving a memory", statusWords(call) ?? "Saved a memory"), call.input.content],
+  store_memory: (call) => [ing(call, "Saving a memory", statusWords(call) ?? "Saved a memory"), call.input.content],
+  memory_update: (call) => [ing(call, "Correcting a memory", statusWords(call) ?? "Corrected a memory"), call.input.content],
   memory_delete: (call) => [ing(call, "Forgetting a memory", "Forgot a memory"), ""],
   deep_memory: (call) => [ing(call, "Searching deep memory", "Searched deep memory"), call.input.query],
   link_memories: (call) => [ing(call, "Linking memories", "Linked memories"), call.input.relation],
@@ -122,13 +123,18 @@ export function waits(call) {
   return NOTE_TOOLS.has(call.name) && call.state === "done" && parsed(call.result)?.status === "pending";
 }
 
+function statusWords(call) {
+  return own(STATUS_WORDS, parsed(call.result)?.status);
+}
+
 /** The note a call has written or deleted, so that the reader can correct it or bring it back: {item, gone}. */
 export function noteOf(call) {
   if (!NOTE_TOOLS.has(call.name) || call.state !== "done" || waits(call)) return null;
-  const id = parsed(call.result)?.note_id ?? call.input.note_id;
+  const result = parsed(call.result);
+  const id = result?.note_id ?? call.input.note_id;
   if (!id) return null;
   const gone = call.name === "memory_delete";
-  return { item: { id, text: call.input.content ?? "" }, gone };
+  return { item: { id, text: result?.text ?? call.input.content ?? "" }, gone };
 }
 
 function iconOf(call) {
