@@ -16,6 +16,7 @@ from apps.agent.tools.base import Tier
 from apps.agent.tools.registry import tools_for
 from apps.core.database import in_db
 from apps.memory.models import Memory
+from apps.memory.services import memory_create
 from apps.memory.tools.service import NoteTools
 from tests.agent.turns import Turn, a_tool, answering
 
@@ -125,6 +126,72 @@ async def test_a_value_can_be_changed(talk: Conversation) -> None:
     assert await talk.notes() == ["The user's favourite colour is green."]
     await talk.say("replace green with dark red")
     assert await talk.notes() == ["The user's favourite colour is dark red."]
+
+
+@pytest.mark.parametrize(
+    ("note", "said", "now"),
+    [
+        (
+            "Harbour bridge: the client contact is Tom Weller",
+            "Actually the client contact is Priya",
+            "Harbour bridge: the client contact is Priya.",
+        ),
+        (
+            "Harbour bridge: the client contact is Dr. Weller. The budget is 2M",
+            "Actually the client contact is Priya",
+            "Harbour bridge: the client contact is Priya. The budget is 2M.",
+        ),
+        (
+            "the client contact for the harbour bridge is Tom",
+            "no, the client contact is Priya",
+            "The client contact for the harbour bridge is Priya.",
+        ),
+        (
+            "I am allergic to shellfish and I have a cat",
+            "actually I'm only allergic to prawns",
+            "The user is only allergic to prawns and the user has a cat.",
+        ),
+        (
+            "my favourite colour is blue and my dog is Rex",
+            "change my favourite colour to green",
+            "The user's favourite colour is green and the user's dog is Rex.",
+        ),
+    ],
+)
+async def test_a_correction_changes_the_part_of_a_note_that_it_names(
+    note: str, said: str, now: str, talk: Conversation
+) -> None:
+    await talk.say(f"remember that {note}")
+    await talk.say(said)
+    assert await talk.notes() == [now]
+
+
+async def test_where_it_is_not_sure_which_part_is_meant_the_user_is_asked(talk: Conversation) -> None:
+    await talk.say("remember that I'm allergic to walnuts, peanuts and shellfish")
+    question = await talk.say("actually I'm only allergic to prawns")
+    assert "1. You are only allergic to prawns, peanuts and shellfish." in question
+    assert "2. You are only allergic to prawns." in question
+    assert await talk.notes() == ["The user is allergic to walnuts, peanuts and shellfish."]
+    await talk.answer("2")
+    assert await talk.notes() == ["The user is only allergic to prawns."]
+
+
+async def test_a_note_that_a_correction_would_empty_stays_where_the_user_wants_it(talk: Conversation) -> None:
+    note = "Tom is the client contact for the harbour bridge."
+    await talk.say(f"remember that {note}")
+    await talk.say("actually the client contact is Priya")
+    assert await talk.answer("none") == "Good, I left your notes as they are."
+    assert await talk.notes() == [note]
+    await talk.say("actually the client contact is Priya")
+    await talk.answer("2")
+    assert await talk.notes() == ["The client contact is Priya.", note]
+
+
+async def test_a_note_of_which_only_a_part_was_found_is_not_replaced_by_it(talk: Conversation) -> None:
+    whole = "The client contact is Tom. " + "The bridge has many rivets. " * 100
+    await in_db(memory_create, user_id=talk.user.pk, content=whole)
+    assert "too long" in await talk.say("actually the client contact is Priya")
+    assert await talk.notes() == [whole.strip()]
 
 
 async def test_a_correction_of_nothing_becomes_a_note(talk: Conversation) -> None:

@@ -116,9 +116,7 @@ async def test_a_note_that_denies_another_waits_for_the_users_word(alice: User) 
 async def test_what_is_known_already_is_not_called_saved(alice: User) -> None:
     tools = NoteTools(user_id=alice.pk)
     note_id = await save(tools, "The user likes tea.")
-    again = await tools.save(
-        "the user likes Tea", tags=["drinks"], tier=None, importance=None, category=None
-    )
+    again = await tools.save("the user likes Tea", tags=["drinks"], tier=None, importance=None, category=None)
     same = await tools.update(note_id, " The user likes tea. ")
     assert (again["status"], again["note_id"], again["text"]) == ("known", note_id, "The user likes tea.")
     assert again["message"].endswith("Brought up to date: tags.")

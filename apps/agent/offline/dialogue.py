@@ -49,16 +49,23 @@ class Dialogue:
         for call in reversed(self.done):
             if call.name == "memory_search" and isinstance(found := call.json(), list):
                 return [
-                    Note(item["note_id"], item.get("text", ""), float(item.get("score") or 0))
+                    Note(
+                        item["note_id"],
+                        item.get("text", ""),
+                        float(item.get("score") or 0),
+                        bool(item.get("excerpt")),
+                    )
                     for item in found
                     if isinstance(item, dict) and item.get("note_id")
                 ]
         return []
 
-    def answer(self) -> str:
-        """What the user answered to this turn's question, or ""."""
-        latest = self.latest
-        return latest.result if latest and latest.name == "ask_user" and not latest.is_error else ""
+    def answer(self, question: str) -> str:
+        """What the user answered in this turn to the question that begins so, or ""."""
+        asked = (call for call in self.done if call.name == "ask_user" and not call.is_error)
+        return next(
+            (call.result for call in asked if str(call.input.get("question")).startswith(question)), ""
+        )
 
 
 def read_dialogue(request: dict[str, Any]) -> Dialogue:

@@ -19,6 +19,7 @@ class Note:
     note_id: str
     text: str
     score: float
+    excerpt: bool = False  # a part of a longer text
 
 
 def content_words(text: str) -> list[str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from apps.agent.offline import phrases
+from apps.agent.offline.correcting import corrected
 from apps.agent.offline.dialogue import Dialogue
 from apps.agent.offline.intents import Intent
 from apps.agent.offline.matching import Note, best_matches, sharing
@@ -14,6 +15,7 @@ LISTED = 20
 CERTAIN = 0.45
 POSSIBLE = 0.3
 NEAREST = 3
+WHICH_TEXT = "How shall the note read?"
 UNTRUSTED = " *(from an untrusted source)*"
 
 
@@ -27,10 +29,11 @@ def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
 def _not_written(dialogue: Dialogue) -> Blocks | None:
     """What is said of a note that has to be reviewed first, or was known already; None where it was written."""
     saved = dialogue.latest.json() if dialogue.latest else None
-    status = saved.get("status") if isinstance(saved, dict) else ""
-    if status == "known":
+    if not isinstance(saved, dict):
+        return None
+    if saved.get("status") == "known":
         return say(_inline("I know already", to_you(str(saved.get("text")))))
-    return say(phrases.TO_REVIEW) if status == "pending" else None
+    return say(phrases.TO_REVIEW) if saved.get("status") == "pending" else None
 
 
 def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
@@ -95,59 +98,82 @@ def forget_last(dialogue: Dialogue, intent: Intent) -> Blocks:
 
 
 def correct(dialogue: Dialogue, intent: Intent) -> Blocks:
-    """`actually …`: the best matching note gets the new text; where none fits it becomes a new note."""
-    return _rewrite(dialogue, note_text(intent.topic), lambda _: note_text(intent.topic))
+    """`actually …`: the best matching note changes in the part that is named; where none fits it becomes a new note."""
+    said = note_text(intent.topic)
+    return _rewrite(dialogue, said, said, lambda note: corrected(note.text, said))
 
 
 def change(dialogue: Dialogue, intent: Intent) -> Blocks:
-    """`change X to Y`: Y takes the place of X in the note, or the note becomes "X is Y"."""
-    whole = note_text(f"{intent.topic} is {intent.value}")
+    """`change X to Y`: Y takes the place of X in the note, or it is corrected by "X is Y"."""
+    said = note_text(f"{intent.topic} is {intent.value}")
 
-    def changed(note: Note) -> str:
+    def changed(note: Note) -> tuple[str, list[str]]:
         pattern = re.compile(rf"\b{re.escape(intent.topic)}\b", re.IGNORECASE)
         if not intent.topic.lower().startswith(("my ", "the ")) and pattern.search(note.text):
-            return pattern.sub(lambda _: intent.value, note.text)
-        return whole
+            return pattern.sub(lambda _: intent.value, note.text), []
+        return corrected(note.text, said)
 
-    return _rewrite(dialogue, intent.topic, changed)
+    return _rewrite(dialogue, intent.topic, said, changed)
 
 
-def _rewrite(dialogue: Dialogue, about: str, changed: Callable[[Note], str]) -> Blocks:
+def _rewrite(
+    dialogue: Dialogue, about: str, said: str, changed: Callable[[Note], tuple[str, list[str]]]
+) -> Blocks:
+    """The note that is `about` it gets the text that `changed` is sure of, or the one that the user chooses; `said` is kept
+    by itself where there is no such note."""
     latest = dialogue.latest
     if latest is None:
         return search(dialogue, about)
     if latest.name in ("memory_update", "memory_save"):
         return _not_written(dialogue) or say(f"Corrected: {to_you(str(latest.input['content']))}")
     chosen = _choose(dialogue, about, "Which note shall I change?")
-    if isinstance(chosen, Note):
-        return use(dialogue, "memory_update", {"note_id": chosen.note_id, "content": changed(chosen)})
-    return chosen or use(dialogue, "memory_save", {"content": changed(Note("", about, 0))})
+    if not isinstance(chosen, Note):
+        return chosen or use(dialogue, "memory_save", {"content": said})
+    if chosen.excerpt:
+        return say(phrases.TOO_LONG_TO_CHANGE)
+    text, texts = changed(chosen)
+    if not text:
+        if not (answer := dialogue.answer(WHICH_TEXT)):
+            own = f"Leave it, and remember by itself: {said}"
+            return _ask(dialogue, WHICH_TEXT, [*texts, own]) or say(phrases.UNSURE)
+        place = _numbered(answer, len(texts) + 1)
+        if place == len(texts):
+            return use(dialogue, "memory_save", {"content": said})
+        if place is None or place > len(texts):
+            return say(phrases.NONE_CHOSEN)
+        text = texts[place]
+    return use(dialogue, "memory_update", {"note_id": chosen.note_id, "content": text})
 
 
 def _choose(dialogue: Dialogue, about: str, asked: str) -> Note | Blocks | None:
     """The one note that is meant; else a question to the user (or what follows from its answer); None if there is none."""
     notes = dialogue.notes
     candidates = best_matches(about, notes) or [note for note in notes if note.score >= CERTAIN]
-    if answer := dialogue.answer():
-        return _picked(answer, candidates) or say(phrases.NONE_CHOSEN)
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
+    if answer := dialogue.answer(asked):
+        place = _numbered(answer, len(candidates))
+        meant = best_matches(answer, candidates) if place is None else candidates[place : place + 1]
+        return meant[0] if len(meant) == 1 else say(phrases.NONE_CHOSEN)
+    return _ask(dialogue, asked, [note.text for note in candidates]) or candidates[0]
+
+
+def _ask(dialogue: Dialogue, question: str, options: list[str]) -> Blocks | None:
+    """A question with numbered options; None in a conversation in which nothing can be asked."""
     if "ask_user" not in dialogue.tools:
-        return candidates[0]
-    options = "\n".join(f"{number}. {to_you(note.text)}" for number, note in enumerate(candidates, 1))
-    return [call("ask_user", {"question": f"{asked}\n\n{options}\n\nAnswer with its number, or *none*."})]
+        return None
+    listed = "\n".join(f"{number}. {to_you(option)}" for number, option in enumerate(options, 1))
+    return [call("ask_user", {"question": f"{question}\n\n{listed}\n\nAnswer with its number, or *none*."})]
 
 
-def _picked(answer: str, candidates: list[Note]) -> Note | None:
-    if number := re.search(r"\d+", answer):
-        place = int(number[0])
-        return candidates[place - 1] if 1 <= place <= len(candidates) else None
-    named = {"first": 0, "second": 1, "third": 2, "last": -1}
-    for word, place in named.items():
-        if word in answer.lower().split() and len(candidates) > place:
-            return candidates[place]
-    meant = best_matches(answer, candidates)
-    return meant[0] if len(meant) == 1 else None
+def _numbered(answer: str, count: int) -> int | None:
+    """The place from 0 of the option that an answer names by number or order; `count` for one that there is not, None where it
+    names none."""
+    if number := re.search(r"\d{1,9}", answer):
+        place = int(number[0]) - 1
+        return place if 0 <= place < count else count
+    named = {"first": 0, "second": 1, "third": 2, "last": count - 1}
+    return next((min(place, count) for word, place in named.items() if word in answer.lower().split()), None)
 
 
 def _relevant(notes: list[Note], topic: str) -> list[Note]:

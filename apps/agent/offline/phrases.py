@@ -40,6 +40,10 @@ NOTHING_TO_FORGET = (
     "I do not know which note you mean. Say what it is about, for example *forget my allergy*."
 )
 NONE_CHOSEN = "Good, I left your notes as they are."
+TOO_LONG_TO_CHANGE = "That note is too long for me to change here. You can edit it on the memories page."
+UNSURE = (
+    "I am not sure which part of the note to change. Say *change X to Y*, or edit it on the memories page."
+)
 TO_REVIEW = "I have put that on the *Review* page: it is remembered once you accept it there."
 NO_NOTES = "You have no notes yet. Say *remember that …* and I will save one."
 NO_CAPABILITIES = "You have no capabilities yet. You can write or install one on the capabilities page."

@@ -84,6 +84,8 @@ def note_json(hit: Hit, note: Memory, *, former: str = "", untrusted: bool = Fal
         "source": str(Source.MEMORY),
         "created_at": note.created_at.isoformat(timespec="seconds"),
     }
+    if len(text) > WHOLE_TEXT_CHARS:
+        found["excerpt"] = True
     if note.present < PRIORITY_FLOOR:
         found["faded"] = True
     if untrusted or note.trust == Trust.UNTRUSTED:
