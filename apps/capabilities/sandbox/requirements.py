@@ -3,18 +3,17 @@ options, addresses and paths could install from anywhere."""
 
 import re
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from apps.core.errors import InvalidInput
 
 MAX_BYTES = 10_000
 MAX_LINES = 50
+MAX_LINE_CHARS = 300  # of a line without its comment
 
-NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?"
-VERSION = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*+!_-]{0,60}"
-REQUIREMENT = re.compile(
-    rf"(?P<name>{NAME})\s*(?:\[\s*(?P<extras>{NAME}(?:\s*,\s*{NAME})*)\s*\])?"
-    rf"\s*(?P<versions>\(?\s*{VERSION}(?:\s*,\s*{VERSION})*\s*\)?)?\s*(?:;\s*(?P<marker>[^;#\\]{{1,300}}))?"
-)
-MARKER = re.compile(r"""(?:[A-Za-z0-9_.()<>=!~ ]|"[A-Za-z0-9_. +-]*"|'[A-Za-z0-9_. +-]*')+""")
+QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txt", ".toml", ".py")
 COMMENT = re.compile(r"(?:^|\s)#.*$")
 
@@ -23,33 +22,41 @@ def parse_requirements(text: str) -> list[str]:
     """The requirements in one spelling, sorted, each once. Raises InvalidInput that names the line."""
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _refused(f"requirements.txt may have {MAX_BYTES:,} bytes at most.")
-    found = set()
+    found, lines = set(), 0
     for number, line in enumerate(text.splitlines(), 1):
         wanted = COMMENT.sub("", line.lstrip("\ufeff")).strip()
         if wanted:
             found.add(_requirement(wanted, number))
-    if len(found) > MAX_LINES:
-        raise _refused(f"requirements.txt may name {MAX_LINES} packages at most.")
+            lines += 1
+        if lines > MAX_LINES:
+            raise _refused(f"requirements.txt may name {MAX_LINES} packages at most.")
     return sorted(found)
 
 
 def _requirement(line: str, number: int) -> str:
     if problem := _forbidden(line):
         raise _refused(f"requirements.txt, line {number}: {problem} ({line[:80]!r}).")
-    match = REQUIREMENT.fullmatch(line)
-    marker = match["marker"].strip() if match and match["marker"] else ""
-    if match is None or (marker and not MARKER.fullmatch(marker)):
+    try:
+        requirement = Requirement(line)
+        extras = ",".join(sorted(canonicalize_name(extra) for extra in requirement.extras))
+        versions = str(requirement.specifier)
+        marker = f" ; {requirement.marker}" if requirement.marker else ""
+        spelled = f"{canonicalize_name(requirement.name)}{f'[{extras}]' if extras else ''}{versions}{marker}"
+        # Text of a marker in the other kind of quotes, and === with anything behind it, would be read as something else.
+        is_plain = all(VERSION.fullmatch(each.version) for each in requirement.specifier)
+        if not is_plain or any("'" in text[1:-1] or '"' in text[1:-1] for text in QUOTED.findall(line)):
+            raise InvalidRequirement
+    except (InvalidRequirement, RecursionError) as error:
         message = (
             f"requirements.txt, line {number}: {line[:80]!r} is no requirement. Write NAME or NAME==VERSION."
         )
-        raise _refused(message)
-    name = re.sub(r"[-_.]+", "-", match["name"]).lower()
-    extras = ",".join(sorted(part.strip().lower() for part in (match["extras"] or "").split(",") if part))
-    versions = ",".join(sorted(re.sub(r"[\s()]", "", match["versions"] or "").split(",")))
-    return f"{name}{f'[{extras}]' if extras else ''}{versions}{f' ; {marker}' if marker else ''}"
+        raise _refused(message) from error
+    return spelled
 
 
 def _forbidden(line: str) -> str:
+    if len(line) > MAX_LINE_CHARS:
+        return f"a line has {MAX_LINE_CHARS} characters at most"
     if line.startswith("-"):
         return "options are not allowed, only names of packages"
     if "://" in line or line.lower().startswith(("git+", "file:")):

@@ -15,7 +15,7 @@ my_package~=1.4 ; python_version >= "3.9" and sys_platform == 'linux'
 numpy == 2.*
 """
     assert parse_requirements(text) == [
-        "my-package~=1.4 ; python_version >= \"3.9\" and sys_platform == 'linux'",
+        'my-package~=1.4 ; python_version >= "3.9" and sys_platform == "linux"',
         "numpy==2.*",
         "requests[security,socks]<3,>=2.0",
         "zope-interface",
@@ -50,6 +50,11 @@ def test_nothing_is_nothing() -> None:
         ("a==1;", "no requirement"),
         ("ä", "no requirement"),
         ("a==", "no requirement"),
+        ("a===$(id)", "no requirement"),
+        ("a ; os_name == 'x\" or os_name != \"y'", "no requirement"),
+        ("a ; " + "(" * 290, "no requirement"),
+        ("a" + " " * 700 + "x", "300 characters"),
+        ("a [" + " " * 280 + "x", "no requirement"),
         ("a\x00b", "no requirement"),
     ],
 )
@@ -60,7 +65,7 @@ def test_everything_else_is_refused_with_its_line(line: str, word: str) -> None:
     assert "line 2" in found.value.message
 
 
-@pytest.mark.parametrize("text", ["a\n" * 6000, "\n".join(f"p{n}" for n in range(51))])
+@pytest.mark.parametrize("text", ["a\n" * 6000, "a\n" * 51, "\n".join(f"p{n}" for n in range(51))])
 def test_size_and_number_have_limits(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_requirements(text)
