@@ -68,7 +68,7 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
     words = split_words(query.text)[:MAX_TERMS]
     weights = _add_terms(query, words, rows)
     query.asks_when = not WHEN_WORDS.isdisjoint(words[:3])
-    query.spans = _dates(query.text, words, rows, now)
+    query.spans = _dates(query.text, words, rows, head.language, now)
     trust = rows.living / (rows.living + FEW_NOTES)
     try:
         query.vector = query_vector(head, query.text, QueryWeights(weights, trust)) if words else None
@@ -145,9 +145,12 @@ def _idf(frequency: int, living: int) -> float:
     return math.log(1 + (max(living, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
-def _dates(text: str, words: list[str], rows: UserRows, now: datetime) -> list[Span]:
+def _dates(text: str, words: list[str], rows: UserRows, language: str, now: datetime) -> list[Span]:
     if DATE_WORDS.isdisjoint(words) and not any(sign.isdigit() for sign in text):
         return []
     happened = rows.features["happened"][: rows.size]
     first, last = (datetime.fromtimestamp(float(moment), UTC) for moment in (happened.min(), happened.max()))
-    return named_dates(text, now=now, first=first, last=last)
+    day_first = (
+        language != "en" if language else None
+    )  # of those on offer English alone begins with the month
+    return named_dates(text, now=now, first=first, last=last, day_first=day_first)

@@ -1,18 +1,24 @@
 """Dates in questions."""
 
+import sys
 from datetime import UTC, datetime
 
 import pytest
 
-from apps.search.language.dates import named_dates
+from apps.accounts.models import Preferences, User
+from apps.search.documents import Scope
+from apps.search.language.dates import MAX_SPANS, named_dates
+from apps.search.selectors import search
+
+from .conftest import found, save, say
 
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 FIRST = datetime(2024, 2, 1, tzinfo=UTC)
 
 
-def best(question: str, moment: datetime) -> float:
+def best(question: str, moment: datetime, day_first: bool | None = None) -> float:
     """How much a question's dates say for a moment."""
-    spans = named_dates(question, now=NOW, first=FIRST, last=NOW)
+    spans = named_dates(question, now=NOW, first=FIRST, last=NOW, day_first=day_first)
     stamp = moment.timestamp()
     return max((span.strength for span in spans if span.start <= stamp < span.end), default=0.0)
 
@@ -37,6 +43,17 @@ def best(question: str, moment: datetime) -> float:
         ("2 weeks ago", (2026, 11, 7), (2026, 10, 20)),
         ("what was on monday", (2026, 11, 16), (2026, 11, 17)),
         ("Was haben wir im Mai gemacht?", (2025, 5, 5), (2025, 6, 5)),
+        ("dentist on 19.01.2024?", (2024, 1, 19), (2024, 1, 9)),
+        ("dentist on 1/19/2024", (2024, 1, 19), (2024, 1, 9)),
+        ("dentist on 19/01/2024", (2024, 1, 19), (2024, 1, 9)),
+        ("dentist on 2024-01-19T10:00", (2024, 1, 19), (2024, 1, 9)),
+        ("dentist on 2024/1/19.", (2024, 1, 19), (2024, 1, 9)),
+        ("Zahnarzt am 19.1.24", (2024, 1, 19), (2024, 1, 9)),
+        ("from 01.05.2024-07.05.2024", (2024, 5, 7), (2024, 5, 14)),
+        ("3 May 2024 and 5 June 2025", (2024, 5, 3), (2024, 5, 5)),
+        ("3 May 2024 and 5 June 2025", (2025, 6, 5), (2025, 5, 3)),
+        ("between August 11 and August 15 2025", (2025, 8, 11), (2024, 8, 11)),
+        ("May 3 June 9 2025", (2025, 6, 9), (2025, 6, 3)),
     ],
 )
 def test_a_question_means_this_day_and_not_that(
@@ -48,7 +65,17 @@ def test_a_question_means_this_day_and_not_that(
 
 
 @pytest.mark.parametrize(
-    "question", ["may I come in?", "They march on", "What is 42?", "", "31 February 2025 and 99 May"]
+    "question",
+    [
+        "may I come in?",
+        "They march on",
+        "What is 42?",
+        "",
+        "31 February 2025 and 99 May",
+        "version 31.1.26.4 at 10.31.1.26",
+        "May ² and 5/31/1",
+        f"may {'1' * 5000}",
+    ],
 )
 def test_words_that_only_look_like_dates_do_not_point_to_a_day(question: str) -> None:
     assert best(question, datetime(2026, 1, 31, tzinfo=UTC)) == 0
@@ -65,3 +92,76 @@ def test_december_ends_with_the_year() -> None:
 
 def test_absurd_numbers_do_no_harm() -> None:
     assert named_dates("999 years ago in 9999-99-99 or 1900 May", now=NOW, first=FIRST, last=NOW)
+
+
+def test_an_ambiguous_day_is_read_as_the_language_has_it_and_else_both_ways() -> None:
+    third_of_april, fourth_of_march = datetime(2025, 4, 3, tzinfo=UTC), datetime(2025, 3, 4, tzinfo=UTC)
+    for question in ("on 3/4/2025", "on 03.04.2025", "on 03-04-2025", "on 3.4.25"):
+        assert (best(question, third_of_april), best(question, fourth_of_march)) == (1, 1)
+        assert (best(question, third_of_april, True), best(question, fourth_of_march, True)) == (1, 0)
+        assert (best(question, third_of_april, False), best(question, fourth_of_march, False)) == (0, 1)
+
+
+def test_a_month_without_a_year_stands_for_the_newest_years(alice: User) -> None:
+    spans = named_dates(
+        "on 5 May", now=NOW, first=datetime(1, 1, 1, tzinfo=UTC), last=datetime(9999, 12, 31, tzinfo=UTC)
+    )
+    assert len(spans) == MAX_SPANS
+    assert max(span.start for span in spans) == datetime(2099, 5, 4, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "piece", ["1999 jan 5 ", "jan 5 feb 6 1999 2000 ", "1/2/2003 ", "3 days ago ", "may the of "]
+)
+def test_the_cost_of_dates_grows_with_the_length_of_a_question(piece: str) -> None:
+    few, many = calls(piece * 200), calls(piece * 400)
+    assert many <= 2 * few + 100
+
+
+def calls(question: str) -> int:
+    """How many functions are called for the dates of a question; its spans are bounded."""
+    count = 0
+
+    def note(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(note)
+    try:
+        spans = named_dates(question, now=NOW, first=FIRST, last=NOW)
+    finally:
+        sys.setprofile(None)
+    assert len(spans) <= MAX_SPANS
+    return count
+
+
+def test_a_question_with_many_dates_names_no_more_spans_than_are_looked_at() -> None:
+    question = "".join(f"{year} " for year in range(1900, 2000)) + "".join(
+        f"jan {day} " for day in range(1, 32)
+    )
+    assert len(named_dates(question, now=NOW, first=FIRST, last=NOW)) == MAX_SPANS
+
+
+def test_a_numeric_date_finds_what_was_said_on_that_day(alice: User) -> None:
+    for day in (3, 4, 5, 6):
+        for month in (3, 4, 5, 6):
+            say(
+                alice,
+                ("user", f"Lunch with team number {month}{day}"),
+                start=datetime(2025, month, day, 12, tzinfo=UTC),
+            )
+    assert found(alice, "lunch with the team on 06.04.2025", top_k=1) in (
+        ["Lunch with team number 46"],
+        ["Lunch with team number 64"],
+    )
+    Preferences.objects.update_or_create(user=alice, defaults={"language": "de"})
+    assert found(alice, "lunch with the team on 06.04.2025", top_k=1) == ["Lunch with team number 46"]
+    Preferences.objects.filter(user=alice).update(language="en")
+    assert found(alice, "lunch with the team on 06.04.2025", top_k=1) == ["Lunch with team number 64"]
+
+
+def test_no_time_that_can_be_asked_for_breaks_a_question(alice: User) -> None:
+    save(alice, "The bicycle lock opens with 4711")
+    for moment in (datetime.min, datetime.max):
+        scope = Scope(as_of=moment.replace(tzinfo=UTC))
+        search(alice.pk, "the bicycle lock this week last month last year 3 weeks ago", scope=scope)

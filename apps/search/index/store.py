@@ -23,6 +23,7 @@ class Head:
     dimension: int
     noise: float
     match: float
+    language: str  # what the owner prefers, "" where it is to be detected
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,9 @@ class Batch:
 
 
 _HEAD = (
-    "SELECT o.number, o.change, o.tombstones_from, s.id, s.name, s.slot, s.dimension, s.noise, s.match "
-    "FROM search_indexowner o JOIN search_embeddingspace s ON s.state = 'active' WHERE o.user_id = ?"
+    "SELECT o.number, o.change, o.tombstones_from, s.id, s.name, s.slot, s.dimension, s.noise, s.match, "
+    "COALESCE(p.language, '') FROM search_indexowner o JOIN search_embeddingspace s ON s.state = 'active' "
+    "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id WHERE o.user_id = ?"
 )
 
 

@@ -1,14 +1,18 @@
 """Dates that a question names, as spans of time with how much they say."""
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice, pairwise
 
-EXACT = 1.0
-"""A day; the days beside it count too, since people tell of yesterday."""
+EXACT = 1.0  # a day; the days beside it count too, since people speak of what happened the day before
 MONTH = 0.5
 YEAR = 0.3
 WEEK = 0.7
+MAX_SPANS = 64  # each is a pass over all of the owner's rows
+MAX_YEARS = 60  # of those that a month without a year may stand for
+FIRST_YEAR, LAST_YEAR = 1900, 2099
 
 _MONTH_NAMES = (
     "january januar janvier enero gennaio janeiro januari jan",
@@ -49,11 +53,13 @@ _BEFORE_MONTH = frozenset(
     ]
 )
 _WORD = re.compile(r"\d+|[^\W\d_]+")
-_ISO = re.compile(r"\b(\d{4})-(\d{1,2})(?:-(\d{1,2}))?\b")
-_AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six)\s+(day|week|month|year)s?\s+ago\b")
+_NUMERIC = re.compile(r"(?<!\d)(?<!\d[./])(\d{1,4})([./-])(\d{1,2})(?:\2(\d{1,4}))?(?!\d|\2\d)")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_BETWEEN = frozenset(
+    {"of", "the", "st", "nd", "rd", "th", "de"}
+)  # a month and its day or year: the 3rd of May
 DATE_WORDS = frozenset([*MONTHS, *_WEEKDAYS, "today", "yesterday", "week", "month", "year", "ago"])
 """A question without any of these and without a digit names no date."""
 
@@ -69,117 +75,156 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    years: list[int]
-    months: list[int]
-    days: list[int]
+    """A month in a question; without a year it stands for each of the years in question."""
+
+    month: int
+    day: int | None = None
+    year: int | None = None
 
 
-def named_dates(question: str, *, now: datetime, first: datetime, last: datetime) -> list[Span]:
+def named_dates(
+    question: str, *, now: datetime, first: datetime, last: datetime, day_first: bool | None = None
+) -> list[Span]:
     """The spans a question names; a month without a year stands for each such month from `first` to `last`.
 
-    All times are aware. At most a few hundred spans; none for a question that names no date.
+    `day_first` says whether 3/4/2024 is the third of April; with None it is read either way. All times are aware. At
+    most MAX_SPANS, single days first, and of what has no year the newest. The cost grows with the question's length.
     """
-    text = question.lower()
-    spans = _iso_spans(text) + _relative_spans(text, now)
-    named = _named(text)
-    years = named.years or list(range(first.year, min(last.year, first.year + 60) + 1))
-    if named.months:
-        for year in years:
-            for month in named.months:
-                spans += _month_spans(year, month, named.days)
-    elif named.years:
-        spans += [_span(_start(year, 1), _start(year + 1, 1), YEAR) for year in named.years]
-    return spans
+    named: dict[_Named, None] = {}
+
+    def read(match: re.Match[str]) -> str:
+        dates = _numeric(match, day_first)
+        named.update(dict.fromkeys(dates))
+        return " " if dates else match[0]
+
+    words = _WORD.findall(_NUMERIC.sub(read, question.lower()))
+    named.update(dict.fromkeys(_in_words(words)))
+    years = list(dict.fromkeys(int(word) for word in words if _is_year(word)))
+    newest = min(last.year, LAST_YEAR)
+    meant = years or range(newest, max(first.year, FIRST_YEAR, newest - MAX_YEARS + 1) - 1, -1)
+    spans = chain(
+        _relative_spans(words, now.astimezone(UTC)),
+        (span for year, one in _dated(named, meant) for span in _day_span(year, one)),
+        (_months(year, one.month) for year, one in _dated(named, meant)),
+        (_span(_start(year, 1), _start(year + 1, 1), YEAR) for year in years if not named),
+    )
+    return list(islice(spans, MAX_SPANS))
 
 
-def _named(text: str) -> _Named:
-    words = _WORD.findall(text)
-    years = [int(word) for word in words if len(word) == 4 and word[:2] in {"19", "20"}]
-    months, days = [], []
+def _numeric(match: re.Match[str], day_first: bool | None) -> list[_Named]:
+    """What 19.01.2024, 1/19/24, 2024-01-19 or 2024-01 may stand for; nothing where it is no date."""
+    one, sign, two, three = match.groups()
+    if len(one) == 4:
+        orders = [(one, two, three)]
+    elif three is None or len(three) not in ({4} if sign == "-" else {2, 4}):
+        return []
+    else:
+        year = three if len(three) == 4 else f"{20 if int(three) < 69 else 19}{three}"  # as POSIX reads it
+        orders = [(year, two, one), (year, one, two)]
+        if day_first is not None and max(int(one), int(two)) <= 12:
+            orders = orders[:1] if day_first else orders[1:]
+    return [
+        _Named(int(month), int(day) if day else None, int(year))
+        for year, month, day in orders
+        if _is_year(year) and _day(int(year), int(month), int(day or 1))
+    ]
+
+
+def _in_words(words: Sequence[str]) -> Iterator[_Named]:
+    """The months among the words, each with the day and the year that stand beside it."""
+    free = 0  # from here on no number is the day of a month before
     for place, word in enumerate(words):
         month = MONTHS.get(word)
-        if month is None or (word in _AMBIGUOUS and not _means_month(words, place)):
+        if month is None:
             continue
-        months.append(month)
-        days += [int(near) for near in _around(words, place) if near.isdigit() and 1 <= int(near) <= 31]
-    return _Named(years, months, days)
-
-
-def _around(words: list[str], place: int) -> list[str]:
-    """The word before a month and the one after it, skipping "of", "the" and endings like the "rd" of 23rd."""
-    skipped = {"of", "the", "st", "nd", "rd", "th", "de"}
-    before = [word for word in words[max(0, place - 3) : place] if word not in skipped]
-    after = [word for word in words[place + 1 : place + 3] if word not in skipped]
-    return before[-1:] + after[:1]
-
-
-def _means_month(words: list[str], place: int) -> bool:
-    near = _around(words, place)
-    return any(word.isdigit() for word in near) or words[max(0, place - 1)] in _BEFORE_MONTH
-
-
-def _month_spans(year: int, month: int, days: list[int]) -> list[Span]:
-    whole = _span(_start(year, month), _start(year, month + 1), MONTH)
-    exact = []
-    for day in days:
-        try:
-            middle = datetime(year, month, day, tzinfo=UTC)
-        except ValueError:
-            continue
-        exact.append(_span(middle - timedelta(days=1), middle + timedelta(days=2), EXACT))
-    return [whole, *exact]
-
-
-def _iso_spans(text: str) -> list[Span]:
-    spans: list[Span] = []
-    for year, month, day in _ISO.findall(text):
-        if 1900 <= int(year) < 2200 and 1 <= int(month) <= 12:
-            spans += _month_spans(int(year), int(month), [int(day)] if day else [])
-    return spans
-
-
-def _relative_spans(text: str, now: datetime) -> list[Span]:
-    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    spans: list[Span] = []
-    for phrase, back, length, strength in (
-        ("today", 0, 1, EXACT),
-        ("yesterday", 1, 1, EXACT),
-        ("this week", today.weekday(), 7, WEEK),
-        ("last week", 7 + today.weekday(), 7, WEEK),
-    ):
-        if re.search(rf"\b{phrase}\b", text):
-            begin = today - timedelta(days=back)
-            spans.append(_span(begin, begin + timedelta(days=length), strength))
-    month, year = today.month, today.year
-    if "this month" in text:
-        spans.append(_span(_start(year, month), _start(year, month + 1), MONTH))
-    if "last month" in text:
-        spans.append(_span(_start(year, month - 1), _start(year, month), MONTH))
-    if "last year" in text:
-        spans.append(_span(_start(year - 1, 1), _start(year, 1), YEAR))
-    return spans + _ago_spans(text, today) + _weekday_spans(text, today)
-
-
-def _ago_spans(text: str, today: datetime) -> list[Span]:
-    spans = []
-    for number, unit in _AGO.findall(text):
-        days = (_NUMBERS.get(number) or int(number)) * _UNIT_DAYS[unit]
-        if days < 365 * 60:
-            slack = timedelta(days=_UNIT_DAYS[unit] / 2)
-            middle = today - timedelta(days=days)
-            spans.append(
-                _span(middle - slack, middle + slack + timedelta(days=1), WEEK if unit != "day" else EXACT)
+        free = max(free, place - 3)
+        near = [spot for spot in range(free, min(place + 6, len(words))) if words[spot] not in _BETWEEN]
+        before = [spot for spot in near if spot < place][-1:]
+        after = [spot for spot in near if spot > place][:2]
+        day = next((spot for spot in [*before, *after[:1]] if _is_day(words[spot])), place)
+        beside = [*after[: 2 if day > place else 1], *before]
+        year = next((spot for spot in beside if _is_year(words[spot])), place)
+        alone = day == year == place and words[max(0, place - 1)] not in _BEFORE_MONTH
+        free = max(place, day) + 1
+        if not (alone and word in _AMBIGUOUS):
+            yield _Named(
+                month,
+                int(words[day]) if day != place else None,
+                int(words[year]) if year != place else None,
             )
-    return spans
 
 
-def _weekday_spans(text: str, today: datetime) -> list[Span]:
-    spans = []
+def _is_day(word: str) -> bool:
+    return word.isdecimal() and len(word) <= 2 and 1 <= int(word) <= 31
+
+
+def _is_year(word: str) -> bool:
+    return word.isdecimal() and len(word) == 4 and FIRST_YEAR <= int(word) <= LAST_YEAR
+
+
+def _dated(named: Iterable[_Named], years: Iterable[int]) -> Iterator[tuple[int, _Named]]:
+    """Each named month with its year, or else with each of the years."""
+    named = list(named)
+    yield from ((one.year, one) for one in named if one.year is not None)
+    yield from ((year, one) for year in years for one in named if one.year is None)
+
+
+def _day_span(year: int, named: _Named) -> Iterator[Span]:
+    middle = _day(year, named.month, named.day) if named.day else None
+    if middle:
+        yield _span(middle - timedelta(days=1), middle + timedelta(days=2), EXACT)
+
+
+def _day(year: int, month: int, day: int) -> datetime | None:
+    """None for a day that is in no calendar."""
+    try:
+        return datetime(year, month, day, tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _relative_spans(words: Sequence[str], now: datetime) -> Iterator[Span]:
+    if not FIRST_YEAR <= now.year <= LAST_YEAR:
+        return
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    pairs = frozenset(pairwise(words))
+    month, year = today.month, today.year
+    for named, back, length, strength in (
+        ("today" in words, 0, 1, EXACT),
+        ("yesterday" in words, 1, 1, EXACT),
+        (("this", "week") in pairs, today.weekday(), 7, WEEK),
+        (("last", "week") in pairs, 7 + today.weekday(), 7, WEEK),
+    ):
+        if named:
+            begin = today - timedelta(days=back)
+            yield _span(begin, begin + timedelta(days=length), strength)
+    if ("this", "month") in pairs:
+        yield _months(year, month)
+    if ("last", "month") in pairs:
+        yield _months(year, month - 1)
+    if ("last", "year") in pairs:
+        yield _span(_start(year - 1, 1), _start(year, 1), YEAR)
     for number, name in enumerate(_WEEKDAYS):
-        if re.search(rf"\b(?:last|on) {name}\b", text):
+        if ("last", name) in pairs or ("on", name) in pairs:
             begin = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
-            spans.append(_span(begin, begin + timedelta(days=1), EXACT))
-    return spans
+            yield _span(begin, begin + timedelta(days=1), EXACT)
+    yield from _ago_spans(words, today)
+
+
+def _ago_spans(words: Sequence[str], today: datetime) -> Iterator[Span]:
+    phrases = zip(words, words[1:], words[2:], strict=False)
+    for number, unit in dict.fromkeys((number, unit) for number, unit, ago in phrases if ago == "ago"):
+        length = _UNIT_DAYS.get(unit.removesuffix("s"))
+        count = int(number) if number.isdecimal() and len(number) <= 3 else _NUMBERS.get(number)
+        if length and count is not None and length * count < 365 * MAX_YEARS:
+            slack = timedelta(days=length / 2)
+            middle = today - timedelta(days=length * count)
+            end = middle + slack + timedelta(days=1)
+            yield _span(middle - slack, end, EXACT if length == 1 else WEEK)
+
+
+def _months(year: int, month: int) -> Span:
+    return _span(_start(year, month), _start(year, month + 1), MONTH)
 
 
 def _start(year: int, month: int) -> datetime:
