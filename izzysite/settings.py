@@ -58,8 +58,6 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",
-    "django_tasks",
-    "django_tasks_db",
     "apps.core",
     "apps.accounts",
     "apps.agent",
@@ -105,7 +103,7 @@ TEMPLATES = [
     },
 ]
 
-# --- Database, channels, tasks, cache --------------------------------------------------------------------------
+# --- Database, channels, cache ---------------------------------------------------------------------------------
 
 DATABASES = {
     "default": {
@@ -151,8 +149,6 @@ CACHES = {
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
-TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": []}}
-IZZY_TASK_RESULT_DAYS = env_int("IZZY_TASK_RESULT_DAYS", 7, minimum=1)
 
 # --- Accounts and security -------------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ class CoreConfig(AppConfig):
         register_check("redis", checks.check_redis, essential=True)
         register_check("worker", worker.check_worker)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)
-        register_sweep("task results", worker.prune_task_results, timedelta(hours=6))
         register_sweep("purged from the disk", disk.sweep, timedelta(seconds=15))
         django_tables.register_places()
         register_sweep("sessions", worker.prune_sessions, timedelta(hours=24))

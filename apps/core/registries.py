@@ -79,7 +79,7 @@ words: Registry[Callable[[UUID, UUID], str]] = Registry()
 """name (`turn`) -> fn(user_id, id) -> what the user said there, "" where it is not theirs; for ids that point to the right."""
 
 companions: Registry[Callable[[], "Companion"]] = Registry()
-"""name (`builds`) -> fn() -> what runs in the worker beside its tasks and sweeps, for as long as the worker does."""
+"""name (`builds`) -> fn() -> what runs in the worker beside its sweeps, for as long as the worker does."""
 
 purge_places: Registry["Place"] = Registry()
 """name (`chat.messages`) -> where an app keeps words of notes and files, for verified deletion; see `apps.core.purging`."""

@@ -1,6 +1,6 @@
 """Sweeps: periodic upkeep that the worker runs, registered by the apps in `AppConfig.ready`.
 
-Rows are the truth and tasks only triggers: a sweep finds again whatever a crash left undone.
+Rows are the queue: a sweep finds again whatever a crash left undone.
 """
 
 from collections.abc import Callable

@@ -1,17 +1,17 @@
-"""The background worker: queued tasks in the main thread, sweeps, the heartbeat and builds in others."""
+"""The background worker: sweeps, the heartbeat, builds and what else apps register, each in a thread of its own."""
 
 import logging
 import os
+import signal
+import sys
 import threading
 import time
 from datetime import datetime, timedelta
+from types import FrameType
 
-from django.conf import settings
 from django.core.management import call_command
 from django.db import close_old_connections, connections
 from django.utils import timezone
-from django.utils.crypto import get_random_string
-from django_tasks_db.management.commands.db_worker import Worker as TaskWorker
 
 from apps.core.health import CheckResult
 from apps.core.models import InstanceState
@@ -24,7 +24,6 @@ HEARTBEAT = "worker"
 HEARTBEAT_EVERY = timedelta(seconds=10)
 HEARTBEAT_MISSED = timedelta(seconds=60)
 TICK_SECONDS = 0.5
-TASK_POLL_SECONDS = 0.5
 NICENESS = 10
 """Who waits for an answer in the chat goes before everything that is done in the background, sandboxes of builds included."""
 
@@ -66,27 +65,24 @@ def stand_back() -> None:
 
 
 def run_worker() -> None:
-    """Work until SIGTERM or SIGINT; returns (or exits) only then."""
-    thread = SweepThread()
-    beside: list[Companion] = [thread, *(make() for _, make in companions)]
+    """Work until SIGTERM or SIGINT, then end in order; a second one ends the process at once."""
+    beside: list[Companion] = [SweepThread(), *(make() for _, make in companions)]
     for companion in beside:
         companion.start()
-    tasks = TaskWorker(
-        queue_names=["*"],
-        interval=TASK_POLL_SECONDS,
-        batch=False,
-        backend_name="default",
-        startup_delay=False,
-        max_tasks=None,
-        worker_id=get_random_string(32),
-        excluded_queue_names=[],
-    )
-    tasks.configure_signals()
     try:
-        tasks.run()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _on_signal)
+        while True:
+            signal.pause()
     finally:
         for companion in reversed(beside):
             companion.stop()
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_DFL)
+    sys.exit(0)
 
 
 def beat() -> None:
@@ -109,11 +105,6 @@ def check_worker() -> CheckResult:
             False, f"The background worker was last seen at {beaten:%Y-%m-%d %H:%M} UTC.", hint
         )
     return CheckResult(True, "The background worker is running.")
-
-
-def prune_task_results() -> None:
-    """Sweep: forget the results of tasks that ended IZZY_TASK_RESULT_DAYS ago."""
-    call_command("prune_db_task_results", min_age_days=settings.IZZY_TASK_RESULT_DAYS, verbosity=0)
 
 
 def prune_sessions() -> None:

@@ -36,7 +36,7 @@ EDITABLE = ("content", "tier", "kind", "importance", "tags", "category", "valid_
 _EXCERPT_CHARS = 100
 
 
-class MemoryAdminForm(forms.ModelForm[Memory]):
+class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker alone
     """Checks what the service will check."""
 
     def clean(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,3 +131,31 @@ def test_a_taken_port_is_told_with_what_to_do(tmp_path: Path) -> None:
     assert result.returncode != 0
     assert f"Cannot listen on 127.0.0.1:{port}" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_worker_alone_beats_without_a_queue_beside_its_rows_and_ends_in_order_at_sigterm(
+    tmp_path: Path,
+) -> None:
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+        "IZZY_DATA_DIR": str(tmp_path),
+    }
+
+    def manage(command: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "manage.py", command], cwd=settings.BASE_DIR, env=environment
+        )
+
+    def read(query: str) -> set[str]:
+        with closing(sqlite3.connect(tmp_path / "izzy.sqlite3")) as database:
+            return {name for (name,) in database.execute(query)}
+
+    assert manage("migrate").wait(PATIENCE) == 0
+    worker = manage("worker")
+    try:
+        eventually(lambda: "worker" in read("SELECT key FROM core_instancestate"))
+        assert not {name for name in read("SELECT name FROM sqlite_master") if "task" in name}
+        worker.terminate()
+        assert worker.wait(PATIENCE) == 0
+    finally:
+        worker.kill()

@@ -1,4 +1,4 @@
-"""The builds' event loop as a companion of the worker: a thread beside its tasks and sweeps."""
+"""The builds' event loop as a companion of the worker: a thread beside its sweeps."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ JOIN_SECONDS = 12.0
 
 
 class BuildThread(threading.Thread):
-    """Several builds at once, which mostly wait; captures and other tasks run in the worker's main thread meanwhile."""
+    """Several builds at once, which mostly wait; sweeps go on in a thread of their own meanwhile."""
 
     def __init__(self) -> None:
         super().__init__(name="builds", daemon=True)

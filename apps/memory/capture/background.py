@@ -1,4 +1,4 @@
-"""The worker's reader: a thread with an event loop of its own, woken by a sweep, so that neither tasks nor sweeps wait."""
+"""The worker's reader: a thread with an event loop of its own, woken by a sweep, so that no sweep waits."""
 
 import asyncio
 import atexit

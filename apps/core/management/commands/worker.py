@@ -9,7 +9,7 @@ from apps.core.worker import run_worker, stand_back
 
 
 class Command(BaseCommand):
-    help = "Runs queued tasks and periodic upkeep."
+    help = "Runs builds and periodic upkeep, which finds in the database what waits to be done."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
