@@ -105,6 +105,15 @@ class ModelResponse:
         return [block for block in self.blocks if block["type"] == "tool_use"]
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The call failed in passing and is made again after so many seconds. `message` is a sentence for the user."""
+
+    code: str
+    message: str
+    seconds: float
+
+
 class ModelError(Exception):
     """A call that gave no whole answer. `message` is a sentence for the user that says what to do.
 
@@ -118,7 +127,7 @@ class ModelError(Exception):
         self.retry_after = retry_after
 
 
-ModelEvent: TypeAlias = TextChunk | ServerCall | ServerResult | ModelResponse
+ModelEvent: TypeAlias = TextChunk | ServerCall | ServerResult | Retry | ModelResponse
 
 
 class ModelClient(Protocol):

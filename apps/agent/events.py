@@ -108,6 +108,18 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRetry:
+    """The model's endpoint failed in passing and is asked again. `message` says why, `at` when (ISO 8601, UTC), `seconds`
+    how long that was from the event."""
+
+    type: ClassVar[str] = "model_retry"
+    code: str
+    message: str
+    at: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class TurnResumed:
     """A waiting or interrupted turn goes on."""
 
@@ -183,6 +195,7 @@ Event: TypeAlias = (
     | ToolResult
     | ApprovalRequested
     | Question
+    | ModelRetry
     | TurnResumed
     | Build
     | Html
@@ -201,6 +214,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ToolResult,
     ApprovalRequested,
     Question,
+    ModelRetry,
     TurnResumed,
     Build,
     Html,

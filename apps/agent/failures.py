@@ -47,6 +47,14 @@ KNOWN = {
 }
 """Code and message by status; the message may name `server`, `model`, `status` and what the server `said`."""
 
+PASSING = {
+    "rate_limited": "The model service asks to slow down.",
+    "overloaded": "The model service is overloaded right now.",
+    "model_timeout": "The model server takes long to answer.",
+    "model_unavailable": "The model server does not answer.",
+}
+"""Why a call is made again, by the code of its failure; no other is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -2,10 +2,19 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from apps.agent.client import ModelClient, ModelError, ModelRequest, ModelResponse, ServerCall, ServerResult
-from apps.agent.events import Event, TextDelta, TurnFailed, TurnResumed
+from apps.agent.client import (
+    ModelClient,
+    ModelError,
+    ModelRequest,
+    ModelResponse,
+    Retry,
+    ServerCall,
+    ServerResult,
+)
+from apps.agent.events import Event, ModelRetry, TextDelta, TurnFailed, TurnResumed
 from apps.agent.executor import ToolExecutor
 from apps.agent.rounds import Round, TurnTaken
 from apps.agent.selectors import toolcall_json
@@ -86,6 +95,9 @@ async def _ask_model(
             match event:
                 case ModelResponse():
                     response = event
+                case Retry():
+                    at = datetime.now(UTC) + timedelta(seconds=event.seconds)
+                    yield ModelRetry(event.code, event.message, at.isoformat(), event.seconds)
                 case ServerCall():
                     for told in calls.begin(event):
                         yield told

@@ -5,6 +5,7 @@ Importing that package takes about two seconds, so it is imported at first use, 
 
 import asyncio
 import importlib
+import random
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -17,7 +18,7 @@ from django.conf import settings
 
 from apps.agent import failures
 from apps.agent.blocks import Answer
-from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelResponse, TextChunk
+from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelResponse, Retry, TextChunk
 from apps.agent.endpoint import Endpoint, current_endpoint
 from apps.agent.ledger import CallRecord, modelcall_record
 from apps.agent.parameters import parameters
@@ -27,7 +28,6 @@ from apps.core.database import in_db
 
 if TYPE_CHECKING:
     import anthropic
-    import httpx2
 
 PATIENCE = 20.0
 """Seconds. An endpoint that asks to wait longer before a retry gets none: the user is told instead."""
@@ -101,6 +101,7 @@ class _Call:
     client: "anthropic.AsyncAnthropic"
     answer: Answer = field(default_factory=Answer)
     record: CallRecord = field(init=False)
+    may_repeat: bool = True  # until a stream has begun, or the endpoint has said that it is of no use
 
     def __post_init__(self) -> None:
         self.record = CallRecord(self.request, self.endpoint.kind)
@@ -110,7 +111,7 @@ class _Call:
         try:
             async with aclosing(self._chunks()) as chunks:
                 async for chunk in chunks:
-                    if self.record.first_token_ms is None:
+                    if self.record.first_token_ms is None and not isinstance(chunk, Retry):
                         self.record.first_token_ms = _since(started)
                     yield chunk
         finally:
@@ -123,11 +124,42 @@ class _Call:
         yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, usage, self.answer.model)
 
     async def _chunks(self) -> AsyncGenerator[ModelEvent, None]:
+        """The stream, asked for again where the endpoint fails in passing: here and not in the SDK, which says nothing
+        while it waits."""
+        for attempt in range(MAX_RETRIES + 1):
+            try:
+                async with aclosing(self._attempt()) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+                return
+            except ModelError as error:
+                seconds = self._pause(error, attempt)
+                if seconds is None:
+                    raise
+                again = Retry(error.code, failures.PASSING[error.code], seconds)
+            yield again
+            await asyncio.sleep(again.seconds)
+
+    def _pause(self, error: ModelError, attempt: int) -> float | None:
+        """Seconds until the next attempt: as many as the endpoint asks for, else half a second doubled each time and
+        spread a little; None where there is none."""
+        asked = error.retry_after or 0
+        if (
+            error.code not in failures.PASSING
+            or not self.may_repeat
+            or attempt == MAX_RETRIES
+            or asked > PATIENCE
+        ):
+            return None
+        return asked if asked > 0 else 0.5 * 2**attempt * random.uniform(0.75, 1)
+
+    async def _attempt(self) -> AsyncGenerator[ModelEvent, None]:
         import httpx2
 
         sdk = _sdk()
         try:
             async with await self.client.messages.create(**parameters(self.request, self.endpoint)) as stream:
+                self.may_repeat = False
                 self.record.request_id = stream.response.headers.get("request-id", "")
                 async for event in stream:
                     if text := self._take(event):
@@ -156,6 +188,7 @@ class _Call:
         return failures.stream_cut() if self.answer.started else failures.unreachable(self.endpoint.server)
 
     def _failure(self, error: "anthropic.APIStatusError") -> failures.Failure:
+        self.may_repeat &= error.response.headers.get("x-should-retry") != "false"
         return failures.Failure(
             status=error.status_code,
             type=str(error.type or ""),
@@ -173,7 +206,6 @@ def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
     from apps.agent.offline.transport import OfflineTransport
 
     timeout = httpx2.Timeout(settings.IZZY_MODEL_TIMEOUT, connect=CONNECT_SECONDS)
-    hooks = {"response": [_no_long_waits]}
     if endpoint.is_offline:
         http = httpx2.AsyncClient(transport=OfflineTransport(), timeout=timeout)
         return anthropic.AsyncAnthropic(
@@ -182,16 +214,9 @@ def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
     return anthropic.AsyncAnthropic(
         api_key=endpoint.api_key,
         base_url=endpoint.base_url,
-        http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks),
-        max_retries=MAX_RETRIES,
+        http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
+        max_retries=0,
     )
-
-
-async def _no_long_waits(response: "httpx2.Response") -> None:
-    """Keeps the SDK from sleeping for as long as the endpoint says, which may be hours."""
-    wait = failures.retry_after(response.headers)
-    if response.status_code >= 400 and wait is not None and wait > PATIENCE:
-        response.headers["x-should-retry"] = "false"
 
 
 def _said(error: "anthropic.APIStatusError") -> str:

@@ -4,13 +4,14 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime
 from email.utils import formatdate
 from typing import Any
 
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.events import Response, TurnFailed
+from apps.agent.events import ModelRetry, Response, TurnFailed
 from apps.agent.models import ModelCall
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
@@ -116,6 +117,12 @@ async def test_a_short_429_and_a_529_are_waited_out(alice: User, peer: Anthropic
     await turn.run()
     assert isinstance(turn.events[-1], Response)
     assert len(peer.messages) == 3
+    retries = [event for event in turn.events if isinstance(event, ModelRetry)]
+    assert [(event.code, event.seconds) for event in retries] == [
+        ("rate_limited", 0.01),
+        ("overloaded", 0.01),
+    ]
+    assert datetime.fromisoformat(retries[0].at) < datetime.fromisoformat(retries[1].at)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_message_sent_while_the_server_is_away_goes_out_when_it_is_back(
     prepared_server.kill()
     expect(page.locator("#banner-lost")).to_be_visible()
     waiting = chat.send("remember that my car is blue")
-    expect(waiting).to_have_attribute("data-state", "sending")
+    expect(waiting.get_by_text("Waiting for the connection")).to_be_visible()
     prepared_server.start()
     chat.wait_for(waiting, "done")
     contents = " ".join(note["content"] for note in rest(page, "GET", "/memories/")["results"])
@@ -331,6 +331,31 @@ def test_retry_and_edit_replace_what_was_said(
     chat.wait_for(chat.last, "done")
     page.reload()
     expect(page.locator(".bubble")).to_have_text(["what do you know about apples?"])
+
+
+def test_what_is_being_written_outlives_an_edit_another_conversation_and_a_reload(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page(server.url, state=someone)
+    chat = Chat(page)
+    chat.say("what do you know about plums?")
+    chat.field.fill("half a thought")
+    chat.last.hover()
+    chat.last.get_by_role("button", name="Edit and send again").click()
+    chat.field.fill("what do you know about quinces?")
+    page.locator("#new-chat").click()
+    expect(chat.field).to_have_value("")
+    page.locator(".conversation-link").click()
+    expect(chat.field).to_have_value("what do you know about quinces?")
+    page.reload()
+    expect(page.get_by_text("Sending replaces your message")).to_be_visible()
+    expect(chat.field).to_have_value("what do you know about quinces?")
+    chat.field.press("Enter")
+    expect(page.locator(".bubble")).to_have_text("what do you know about quinces?")
+    expect(chat.field).to_have_value("half a thought")
+    chat.wait_for(chat.last, "done")
+    page.reload()
+    expect(chat.field).to_have_value("half a thought")
 
 
 def test_a_suggestion_sends_its_message(

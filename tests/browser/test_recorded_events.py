@@ -196,23 +196,59 @@ def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
     expect(card).to_have_count(0)
 
 
-def test_a_question_card_sends_the_answer(stage: Stage) -> None:
+def test_what_is_written_while_a_question_is_open_is_its_answer_until_the_server_has_it(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
     stage.play(
         record.event("question", "turn-1", id="c1", text="Which calendar?"),
         finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}),
     )
-    field = stage.page.get_by_role("textbox", name="Which calendar?")
-    field.fill("the family one")
-    field.press("Enter")
-    expect(field).to_be_disabled()
-    stage.until(lambda: stage.sent[-1] == {"type": "answer", "id": "c1", "text": "the family one"})
+    expect(stage.page.get_by_text("Your answer to “Which calendar?”")).to_be_visible()
+    expect(stage.chat.field).to_have_attribute("placeholder", "Your answer")
+    stage.page.keyboard.type("the family one")
+    stage.page.keyboard.press("Enter")
+    expect(stage.chat.last.locator(".tool-answer")).to_have_text("You: the family one")
+    expect(stage.chat.last.locator(".tool-status")).to_have_text("Sending…")
+    expect(stage.page.get_by_text("Your answer to")).to_be_hidden()
+    stage.until(lambda: stage.sent[-1]["type"] == "answer")
+    first = stage.sent[-1]
+    assert (first["id"], first["text"]) == ("c1", "the family one")
+
+    stage.sockets[-1].close()
+    stage.until(lambda: [frame for frame in stage.sent if frame["type"] == "answer"] == [first, first])
+    again = record.event("turn_resumed", "turn-1")
+    stage.play(again, *tool_round(record, "turn-1", "c1", "ask_user", {}, "the family one"))
+    expect(stage.chat.last.locator(".tool-ok")).to_be_visible()
+    stage.sockets[-1].close()
+    stage.until(lambda: len(stage.sockets) == 3 and stage.sent[-1]["type"] == "open")
+    stage.play(finished(record, "turn-1", "", usage={}))
+    stage.chat.wait_for(stage.chat.last, "done")
+    assert [frame for frame in stage.sent if frame["type"] == "answer"] == [first, first]
 
 
-def test_a_refused_message_comes_back_into_the_field(stage: Stage) -> None:
-    stage.chat.send("this will be refused")
+def test_an_answer_that_is_refused_comes_back_and_the_question_is_open_again(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(
+        record.event("question", "turn-1", id="c1", text="Which calendar?"),
+        finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}),
+    )
+    expect(stage.page.get_by_text("Your answer to “Which calendar?”")).to_be_visible()
+    stage.page.keyboard.type("that one")
+    stage.page.keyboard.press("Enter")
+    stage.until(lambda: stage.sent[-1]["type"] == "answer")
+    refused = {"type": "error", "code": "unavailable", "message": "The database did not answer.", "extra": {}}
+    stage.play(refused | {"client_id": stage.sent[-1]["client_id"]})
+    expect(stage.chat.field).to_have_value("that one")
+    expect(stage.page.get_by_text("Your answer to “Which calendar?”")).to_be_visible()
+    expect(stage.page.get_by_role("region", name="Izzy asks a question")).to_be_visible()
+
+
+def test_a_refused_message_comes_back_into_the_field_before_what_was_written_since(stage: Stage) -> None:
+    pending = stage.chat.send("this will be refused")
+    expect(pending.get_by_text("Sending…")).to_be_visible()
     stage.until(lambda: len(stage.sent) > 0)
+    stage.chat.field.fill("and this was next")
     stage.play(
         {
             "type": "error",
@@ -222,7 +258,7 @@ def test_a_refused_message_comes_back_into_the_field(stage: Stage) -> None:
             "client_id": stage.sent[-1]["client_id"],
         }
     )
-    expect(stage.chat.field).to_have_value("this will be refused")
+    expect(stage.chat.field).to_have_value("this will be refused\n\nand this was next")
     expect(stage.chat.turns).to_have_count(0)
     expect(stage.page.locator(".toast")).to_contain_text("Wait for the answer.")
 

@@ -126,11 +126,17 @@ def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: Mode
     turn = chat.send("paint it")
     chat.wait_for(turn, "waiting")
     chat.page.reload()
-    field = chat.page.get_by_role("textbox", name="Red or green?")
-    field.fill("green")
-    chat.page.get_by_role("button", name="Answer", exact=True).click()
+    expect(chat.page.get_by_text("Your answer to “Red or green?”")).to_be_visible()
+    expect(chat.field).to_be_focused()
+    chat.page.keyboard.type("green")
+    chat.page.keyboard.press("Enter")
     chat.wait_for(chat.last, "done")
-    assert chat.answer() == "Green it is."
+    for _ in range(2):
+        assert chat.answer() == "Green it is."
+        expect(chat.last.locator(".tool-answer")).to_have_text("You: green")
+        expect(chat.last.locator(".tool-failed")).to_have_count(0)
+        chat.page.reload()
+        chat.wait_for(chat.last, "done")
     assert "green" in str(model.asked[-1]["messages"][-1])
 
 
@@ -161,8 +167,11 @@ def test_a_new_message_declines_what_was_asked(chat: Chat, model: Model) -> None
     model.add(reply(tool("ask_user", {"question": "Which one?"})), reply(text("Never mind then.")))
     turn = chat.send("choose")
     chat.wait_for(turn, "waiting")
+    chat.page.get_by_role("button", name="Say something else").click()
+    expect(chat.page.get_by_text("Goes on without an answer to “Which one?”")).to_be_visible()
     chat.say("forget it, something else")
-    expect(chat.page.get_by_role("textbox", name="Which one?")).to_have_count(0)
+    expect(chat.page.get_by_role("region", name="Izzy asks a question")).to_have_count(0)
+    expect(chat.page.get_by_text("Goes on without an answer")).to_be_hidden()
     assert chat.answer() == "Never mind then."
 
 

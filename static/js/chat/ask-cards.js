@@ -4,9 +4,9 @@ import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
 import { wishOf } from "./tool-words.js";
 
-/** actions: {decide(id, "allow"|"deny") → bool, answer(id, text) → bool} → {element, reset} */
+/** actions: {decide(id, "allow"|"deny") → bool} → {element, reset} */
 export function askCard(call, actions) {
-  return call.asks === "question" ? questionCard(call, actions) : approvalCard(call, actions);
+  return call.asks === "question" ? questionCard(call) : approvalCard(call, actions);
 }
 
 function approvalCard(call, actions) {
@@ -48,28 +48,9 @@ function permissionList(permission) {
   return h("div", { class: "ask-permission" }, h("ul", {}, asked), h("p", { class: "muted small" }, `Allowed for version ${permission.version}, now and later. `, page, "."));
 }
 
-function questionCard(call, actions) {
-  const id = `answer-${call.id}`;
-  const field = h("textarea", { class: "input", id, rows: "2", maxlength: "20000", placeholder: "Your answer", required: true });
-  const send = h("button", { class: "btn btn-primary" }, "Answer");
-  const setBusy = (busy) => {
-    field.disabled = busy;
-    send.disabled = busy;
-  };
-  const submit = () => {
-    const text = field.value.trim();
-    if (text && actions.answer(call.id, text)) setBusy(true);
-  };
-  const form = h("form", {}, field, h("div", { class: "ask-actions" }, send, h("span", { class: "faint small" }, "Or write a new message to go on without answering.")));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    submit();
-  });
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
-    event.preventDefault();
-    submit();
-  });
-  const label = h("label", { class: "ask-question", for: id }, icon("question"), h("span", {}, call.question));
-  return { element: h("section", { class: "ask", "aria-label": "Izzy asks a question" }, label, form), reset: () => setBusy(false) };
+/** The answer is written where messages are: below. */
+function questionCard(call) {
+  const words = h("p", { class: "ask-question" }, icon("question"), h("span", {}, call.question));
+  const hint = h("p", { class: "muted small" }, "Write your answer below.");
+  return { element: h("section", { class: "ask", "aria-label": "Izzy asks a question" }, words, hint), reset() {} };
 }

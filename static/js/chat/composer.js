@@ -1,22 +1,28 @@
 // The field a message is written in: grows, sends with Enter (never while an input method composes), keeps drafts.
-import { readDraft, writeDraft } from "./drafts.js";
+import { readDraft, readEdit, writeDraft, writeEdit } from "./drafts.js";
+import { shorten } from "./format.js";
 import { startDictation } from "./speech.js";
 
 const LIMIT = 100000;
+const ANSWER_LIMIT = 20000;
 
 export class Composer {
   #conversation = undefined;
   #editing = null;
+  #question = null;
+  #instead = false; // the reader would rather say something else than answer
   #ready = true;
   #busy = false;
 
-  /** handlers: {send(text, replaces) → bool, stop(), editLast()} */
+  /** handlers: {send(text, replaces), answer(id, text), stop(), editLast()} */
   constructor(form, handlers) {
     this.form = form;
     this.field = form.querySelector("textarea");
     this.sendButton = form.querySelector("[data-send]");
     this.stopButton = form.querySelector("[data-stop]");
     this.editBar = form.querySelector("[data-edit-bar]");
+    this.answerBar = form.querySelector("[data-answer-bar]");
+    this.placeholder = this.field.placeholder;
     this.counter = form.querySelector("[data-counter]");
     this.handlers = handlers;
     form.addEventListener("submit", (event) => {
@@ -27,6 +33,7 @@ export class Composer {
     this.field.addEventListener("input", () => this.#changed());
     this.stopButton.addEventListener("click", () => handlers.stop());
     this.editBar.querySelector("[data-edit-cancel]").addEventListener("click", () => this.cancelEdit());
+    this.answerBar.querySelector("button").addEventListener("click", () => this.#answerOrNot());
     this.stopDictation = startDictation(form.querySelector("[data-dictate]"), this.field);
     window.addEventListener("pagehide", () => this.#keepDraft());
   }
@@ -38,9 +45,10 @@ export class Composer {
     const early = this.#conversation === undefined ? this.field.value : "";
     this.#keepDraft();
     this.#conversation = conversation;
-    this.#editing = null;
-    this.editBar.hidden = true;
-    this.#setText(early || readDraft(conversation));
+    if (early) writeDraft(conversation, early);
+    const edit = readEdit(conversation);
+    this.#editing = edit?.id ?? null;
+    this.#setText(edit?.text ?? readDraft(conversation));
     this.form.dataset.ready = "";
   }
 
@@ -62,25 +70,38 @@ export class Composer {
     this.#show();
   }
 
+  /** {id, question} of what Izzy asks: what is written is the answer, unless the reader says otherwise; null for nothing. */
+  setQuestion(question) {
+    if (this.#question?.id === question?.id) return;
+    this.#question = question;
+    this.#instead = false;
+    this.#show();
+  }
+
   startEdit(messageId, text) {
     this.#keepDraft();
     this.#editing = messageId;
-    this.editBar.hidden = false;
     this.#setText(text);
     this.focus();
   }
 
   cancelEdit() {
     if (this.#editing === null) return;
-    this.#editing = null;
-    this.editBar.hidden = true;
-    this.#setText(readDraft(this.#conversation));
+    this.#endEdit();
     this.focus();
   }
 
-  /** Brings back the words of a message that was refused, unless something new is already there. */
-  giveBack(text) {
-    if (this.field.value.trim() === "") this.#setText(text);
+  /** Brings back the words of a message that was refused: an edit as an edit, others before what was written since. */
+  giveBack(text, { conversation = null, replaces = null } = {}) {
+    const draft = (own) => [text, own].filter((part) => part.trim()).join("\n\n");
+    if (conversation !== this.#conversation || this.#editing !== null) {
+      writeDraft(conversation, draft(readDraft(conversation)));
+    } else if (replaces) {
+      this.startEdit(replaces, text);
+    } else {
+      this.#setText(draft(this.field.value));
+      this.#keepDraft();
+    }
   }
 
   focus() {
@@ -88,19 +109,44 @@ export class Composer {
     this.field.setSelectionRange(this.field.value.length, this.field.value.length);
   }
 
-  get isEmpty() {
-    return this.field.value === "";
+  get text() {
+    return this.field.value;
+  }
+
+  get #answers() {
+    return this.#question !== null && this.#editing === null && !this.#instead;
+  }
+
+  get #limit() {
+    return this.#answers ? ANSWER_LIMIT : LIMIT;
   }
 
   #submit() {
     const text = this.field.value.trim();
-    if (!text || !this.#ready || text.length > LIMIT) return;
+    if (!text || !this.#ready || text.length > this.#limit) return;
     this.stopDictation();
-    if (!this.handlers.send(text, this.#editing)) return;
+    const [editing, answered] = [this.#editing, this.#answers ? this.#question : null];
+    if (editing !== null) {
+      this.#endEdit();
+    } else {
+      writeDraft(this.#conversation, "");
+      this.#setText("");
+    }
+    if (answered) this.handlers.answer(answered.id, text);
+    else this.handlers.send(text, editing);
+  }
+
+  /** What was being written before the edit is there again. */
+  #endEdit() {
     this.#editing = null;
-    this.editBar.hidden = true;
-    writeDraft(this.#conversation, "");
-    this.#setText("");
+    writeEdit(this.#conversation, null);
+    this.#setText(readDraft(this.#conversation));
+  }
+
+  #answerOrNot() {
+    this.#instead = !this.#instead;
+    this.#show();
+    this.focus();
   }
 
   #onKey(event) {
@@ -109,7 +155,7 @@ export class Composer {
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       this.#submit();
-    } else if (event.key === "ArrowUp" && this.isEmpty && this.#editing === null) {
+    } else if (event.key === "ArrowUp" && this.text === "" && this.#editing === null) {
       if (this.handlers.editLast()) event.preventDefault();
     } else if (event.key === "Escape" && this.#editing !== null) {
       event.stopPropagation();
@@ -120,7 +166,7 @@ export class Composer {
   #changed() {
     this.#grow();
     this.#show();
-    if (this.#editing === null) writeDraft(this.#conversation, this.field.value);
+    this.#keepDraft();
   }
 
   #setText(text) {
@@ -130,7 +176,9 @@ export class Composer {
   }
 
   #keepDraft() {
-    if (this.#editing === null && this.#conversation !== undefined) writeDraft(this.#conversation, this.field.value);
+    if (this.#conversation === undefined) return;
+    if (this.#editing === null) writeDraft(this.#conversation, this.field.value);
+    else writeEdit(this.#conversation, { id: this.#editing, text: this.field.value });
   }
 
   /** Browsers without field-sizing measure by hand; the style sheet sets the largest height. */
@@ -142,13 +190,25 @@ export class Composer {
 
   #show() {
     const { length } = this.field.value;
-    const tooLong = length > LIMIT;
+    const limit = this.#limit;
+    const tooLong = length > limit;
     const hasText = this.field.value.trim() !== "";
     this.sendButton.disabled = !hasText || tooLong || !this.#ready;
     this.sendButton.hidden = this.#busy && !hasText;
     this.stopButton.hidden = !this.#busy;
-    this.counter.hidden = length < LIMIT * 0.9;
-    this.counter.textContent = `${length.toLocaleString()} of ${LIMIT.toLocaleString()} characters`;
+    this.counter.hidden = length < limit * 0.9;
+    this.counter.textContent = `${length.toLocaleString()} of ${limit.toLocaleString()} characters`;
     this.counter.classList.toggle("error", tooLong);
+    this.editBar.hidden = this.#editing === null;
+    this.#showQuestion();
+  }
+  /** Says what sending does while a question is open. */
+  #showQuestion() {
+    const shown = this.#question !== null && this.#editing === null;
+    const question = shown ? shorten(this.#question.question, 200) : "";
+    this.answerBar.hidden = !shown;
+    this.answerBar.querySelector("span").textContent = this.#answers ? `Your answer to “${question}”` : `Goes on without an answer to “${question}”`;
+    this.answerBar.querySelector("button").textContent = this.#answers ? "Say something else" : "Answer it";
+    this.field.placeholder = this.#answers ? "Your answer" : this.placeholder;
   }
 }

@@ -1,30 +1,37 @@
 // What is typed but not sent, and what is sent but not confirmed, outlives a reload of this tab.
 const DRAFT = "izzy-draft-";
+const EDIT = "izzy-edit-";
 const OUTBOX = "izzy-outbox";
+const unstored = new Map(); // where storage is full or blocked, drafts last as long as the page
 
 function read(key) {
   try {
-    return sessionStorage.getItem(key);
+    return unstored.get(key) ?? sessionStorage.getItem(key);
   } catch {
     return null;
   }
 }
 
 function write(key, value) {
+  unstored.delete(key);
   try {
     if (value) sessionStorage.setItem(key, value);
     else sessionStorage.removeItem(key);
   } catch {
-    // Storage is full or blocked: drafts last as long as the page.
+    unstored.set(key, value);
   }
 }
 
 export const readDraft = (conversation) => read(DRAFT + (conversation ?? "new")) ?? "";
 export const writeDraft = (conversation, text) => write(DRAFT + (conversation ?? "new"), text);
 
-/** Frames of messages the server has not confirmed; sending one twice is safe, its client_id names it. */
+/** The message that is being edited, beside the draft: {id, text}, null for none. */
+export const readEdit = (conversation) => parse(read(EDIT + conversation));
+export const writeEdit = (conversation, edit) => write(EDIT + conversation, edit && JSON.stringify(edit));
+
+/** Frames of messages and answers the server has not confirmed; sending one twice is safe, its client_id names it. */
 export class Outbox {
-  #frames = parseList(read(OUTBOX));
+  #frames = [parse(read(OUTBOX)) ?? []].flat();
 
   get frames() {
     return [...this.#frames];
@@ -42,16 +49,21 @@ export class Outbox {
     return frame;
   }
 
+  /** The answer to that question has reached the server, this one or another tab's. */
+  answered(id) {
+    const frame = this.#frames.find((item) => item.type === "answer" && item.id === id);
+    if (frame) this.remove(frame.client_id);
+  }
+
   #keep() {
     write(OUTBOX, this.#frames.length > 0 ? JSON.stringify(this.#frames) : "");
   }
 }
 
-function parseList(text) {
+function parse(text) {
   try {
-    const list = JSON.parse(text ?? "[]");
-    return Array.isArray(list) ? list : [];
+    return JSON.parse(text ?? "null");
   } catch {
-    return [];
+    return null;
   }
 }

@@ -58,6 +58,11 @@ export function shorten(text, limit = 80) {
   return line.length <= limit ? line : `${line.slice(0, limit - 1)}…`;
 }
 
+/** What stands beside what the server does not have yet. */
+export function sendingText(isConnected) {
+  return isConnected ? "Sending…" : "Waiting for the connection";
+}
+
 export function usageText(usage) {
   if (!usage || !(usage.input_tokens || usage.output_tokens)) return "";
   const read = usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);

@@ -12,7 +12,7 @@ import { fromSnapshot, prependEarlier } from "./snapshot.js";
 import { ChatSocket, socketUrl } from "./socket.js";
 import { noteText } from "./tool-words.js";
 import { Surroundings } from "./surroundings.js";
-import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, lastTurn, wentOn } from "./state.js";
+import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
 const SNAPSHOT_MESSAGES = 200;
@@ -29,6 +29,7 @@ export class ChatPage {
     this.log = new LogView(byId("log"), byId("chat-empty"), this.#logActions());
     this.composer = new Composer(byId("composer"), {
       send: (text, replaces) => this.send(text, replaces),
+      answer: (id, text) => this.answer(id, text),
       stop: () => this.stop(),
       editLast: () => this.#editLast(),
     });
@@ -74,7 +75,16 @@ export class ChatPage {
     else if (!this.around.wantsMemory) frame.use_memory = false;
     if (replaces) frame.replaces = replaces;
     this.#sendFrame(frame, text, replaces);
-    return true;
+  }
+
+  /** The answer to a question; it shows at once, and is kept until the turn goes on. */
+  answer(id, text) {
+    const frame = { type: "answer", id, text, client_id: uuid(), conversation: this.state.conversation };
+    giveAnswer(this.state, id, text);
+    this.outbox.add(frame);
+    this.socket.send(frame);
+    this.log.drawAll(this.state);
+    this.#afterChange();
   }
 
   /** The newest message once more; its old answer goes. */
@@ -102,7 +112,7 @@ export class ChatPage {
       decide: (id, decision) => ask({ type: "approve", id, decision }),
       say: (text) => this.send(text),
       wentOn: (turn, since) => wentOn(this.state, turn, since),
-      answer: (id, text) => ask({ type: "answer", id, text }),
+      isConnected: () => this.socket.status === "open",
       retry: (turn) => this.retry(turn),
       noteText: (id) => noteText(this.state.turns, id),
       edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text),
@@ -122,6 +132,7 @@ export class ChatPage {
       if (target) this.socket.send(target === conversation && seq > 0 ? { type: "open", conversation, seq } : { type: "open", conversation: target });
       for (const frame of this.outbox.frames) this.socket.send(frame);
     }
+    this.log.drawAll(this.state);
     this.#afterChange();
   }
 
@@ -159,13 +170,17 @@ export class ChatPage {
   #onRefusal(frame) {
     const sent = frame.client_id ? this.outbox.remove(frame.client_id) : null;
     if (sent) {
+      const isWanted = sent.type !== "answer" || giveAnswer(this.state, sent.id, null);
       dropOptimistic(this.state, sent.client_id);
-      if (sent.text) this.composer.giveBack(sent.text);
+      if (sent.text && isWanted) this.composer.giveBack(sent.text, sent);
       this.log.drawAll(this.state);
     }
-    if (frame.code === "not_found" && this.wanted) {
+    // The conversation is gone, here or by another tab's doing: what was being written stays.
+    if (frame.code === "not_found" && (this.wanted || frame.conversation === this.state.conversation)) {
+      const { text } = this.composer;
       this.wanted = null;
       this.open(null);
+      if (text) this.composer.giveBack(text);
     }
     this.log.resetAsks();
     this.#afterChange();
@@ -173,6 +188,7 @@ export class ChatPage {
   }
 
   #onEvent(frame) {
+    if (frame.type === "tool_start" || frame.type === "tool_result") this.outbox.answered(frame.id);
     const mine = frame.type === "turn_queued" && frame.client_id ? this.outbox.remove(frame.client_id) : null;
     if (mine && !this.state.conversation && this.state.turns.some((turn) => turn.clientId === frame.client_id)) this.#adopt(frame);
     if (frame.type === "title") this.#onTitle(frame);
@@ -210,17 +226,20 @@ export class ChatPage {
   #afterChange() {
     const unconfirmed = this.state.conversation === null && this.state.turns.length > 0;
     this.composer.setBusy(this.#isBusy());
+    this.composer.setQuestion(openQuestion(this.state));
     this.log.setBusy(this.#isBusy());
     this.composer.setReady(this.socket.status !== "refused" && !unconfirmed);
     this.around.showMemory(this.state);
     this.scroll.keep();
   }
 
-  /** Messages of this conversation that were sent before a reload and are not confirmed yet. */
+  /** Messages and answers of this conversation that were sent before a reload and are not confirmed yet. */
   #addPending() {
     for (const frame of this.outbox.frames) {
       const belongs = (frame.conversation ?? null) === this.state.conversation;
-      if (belongs && frame.text && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
+      if (frame.type === "answer") {
+        if (belongs && !giveAnswer(this.state, frame.id, frame.text)) this.outbox.remove(frame.client_id);
+      } else if (belongs && frame.text && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
         addOptimistic(this.state, { clientId: frame.client_id, text: frame.text, replaces: frame.replaces ?? null });
       }
     }

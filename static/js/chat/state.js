@@ -7,7 +7,7 @@ import { parsed } from "./format.js";
  * @typedef {{type: "text", number: number|null, html: Map<number, string>, tail: string, text: string}} TextSegment
  * @typedef {{type: "tool", id: string, name: string, input: object, result: string, isError: boolean,
  *   state: "running"|"done"|"error"|"asking"|"open", durationMs: number|null, progress: object[],
- *   asks: "question"|"approval"|null, question: string}} ToolSegment
+ *   asks: "question"|"approval"|null, question: string, answer: string|null}} ToolSegment
  */
 
 export function emptyState(conversation = null) {
@@ -39,6 +39,7 @@ export function toolSegment(call) {
     progress: [],
     asks: null,
     question: "",
+    answer: null, // the user's, from sending it on
   };
 }
 
@@ -52,6 +53,20 @@ export function lastTurn(state) {
 
 export function busyTurn(state) {
   return state.turns.find((turn) => turn.state === "running" || turn.state === "queued") ?? null;
+}
+
+/** The first question that is still to be answered; null for none, and where a new message goes on without. */
+export function openQuestion(state) {
+  if (state.turns.some((turn) => turn.state === "sending")) return null;
+  const waiting = state.turns.filter((turn) => turn.state === "waiting").flatMap((turn) => turn.segments);
+  return waiting.find((call) => call.asks === "question" && call.answer === null) ?? null;
+}
+
+/** The answer to a question as the page shows it before the server has it (null: it was refused). Returns whether it is still asked. */
+export function giveAnswer(state, id, text) {
+  const call = state.turns.flatMap((turn) => turn.segments).find((segment) => segment.type === "tool" && segment.id === id && segment.asks === "question");
+  if (call) call.answer = text;
+  return call !== undefined;
 }
 
 /** Whether, after that turn, the user has said something since that time (ISO), or Izzy has gone on by itself. */

@@ -1,6 +1,6 @@
 // A tool call as an expandable card: what it does, live progress, how long it took, input and result.
 import { h, icon } from "../core/dom.js";
-import { duration, pretty, shorten } from "./format.js";
+import { duration, pretty, sendingText, shorten } from "./format.js";
 import { inputRows, section } from "./tool-parts.js";
 import { describeCall, isStep, noteOf, progressText, waits } from "./tool-words.js";
 import { deepParts, deepSteps, isDeep } from "./deep-memory.js";
@@ -32,17 +32,19 @@ export class ToolView {
       this.body,
     );
     this.details.addEventListener("toggle", () => this.details.open && this.#renderBody());
-    this.element = h("div", { class: "tool-box" }, this.details, this.progress);
+    this.answer = h("p", { class: "tool-answer", hidden: true });
+    this.element = h("div", { class: "tool-box" }, this.details, this.progress, this.answer);
   }
 
   /** mended: a build that came of it, such as a repair, follows in the turn. */
   update(call, turnState, mended = false) {
     this.#call = call;
-    const signature = [call.state, turnState, mended, call.progress.length, call.result.length, call.question, JSON.stringify(call.input)].join("|");
+    const signature = [call.state, turnState, mended, call.progress.length, call.result.length, call.question, call.answer, pendingText(call, this.actions), JSON.stringify(call.input)].join("|");
     if (signature === this.#shown) return;
     this.#shown = signature;
     this.#renderHead(call);
     this.#renderProgress(call);
+    this.#renderAnswer(call);
     if (this.details.open) this.#renderBody();
     this.#renderAsk(call, turnState);
     this.#renderRepair(call, mended);
@@ -69,7 +71,14 @@ export class ToolView {
     this.title.textContent = words.title;
     this.detail.textContent = words.detail || shorten(noteOf(call)?.gone ? this.actions.noteText(noteOf(call).item.id) : "");
     this.icon.replaceChildren(icon(words.icon));
-    this.status.replaceChildren(...statusOf(call));
+    this.status.replaceChildren(...statusOf(call, pendingText(call, this.actions)));
+  }
+
+  /** What the user answered to a question. */
+  #renderAnswer(call) {
+    const given = call.answer ?? (call.name === "ask_user" && call.state === "done" ? call.result : "");
+    this.answer.replaceChildren(h("span", { class: "faint" }, "You: "), given);
+    this.answer.hidden = !given;
   }
 
   #renderProgress(call) {
@@ -93,7 +102,7 @@ export class ToolView {
   }
 
   #renderAsk(call, turnState) {
-    const wanted = call.state === "asking" && call.asks !== null && turnState === "waiting";
+    const wanted = call.state === "asking" && call.asks !== null && call.answer === null && turnState === "waiting";
     if (!wanted) {
       this.#ask?.element.remove();
       this.#ask = null;
@@ -138,7 +147,13 @@ function outcome(call) {
   return call.result && !call.isError ? [...progress, section("Result", pretty(call.result))] : progress;
 }
 
-function statusOf(call) {
+/** How far an answer is that the turn has not taken up yet; "" for none. */
+function pendingText(call, { isConnected }) {
+  return call.state === "asking" && call.answer !== null ? sendingText(isConnected()) : "";
+}
+
+function statusOf(call, pending) {
+  if (pending) return [h("span", {}, pending)];
   if (call.state === "running") return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "running")];
   if (call.state === "asking") return [h("span", { class: "badge badge-warn" }, "waits for you")];
   if (call.state === "open") return [h("span", { class: "faint" }, "next")];

@@ -3,7 +3,7 @@ import { h, icon, iconButton } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
 import { readAloudButton } from "./speech.js";
 import { BuildView } from "./build-view.js";
-import { clockTime, fullTime, usageText } from "./format.js";
+import { clockTime, fullTime, sendingText, usageText } from "./format.js";
 import { summedUp } from "./summed-up.js";
 import { SurfacedView } from "./surfaced.js";
 import { TextView } from "./text-view.js";
@@ -15,7 +15,7 @@ export class TurnView {
   #segments = new Map();
   #foot = "";
 
-  /** actions: {decide, answer, say(text), wentOn(turn, since), retry(turn), edit(turn)} */
+  /** actions: {decide, isConnected(), say(text), wentOn(turn, since), retry(turn), edit(turn)} */
   constructor(turn, actions) {
     this.turn = turn;
     this.actions = actions;
@@ -68,7 +68,8 @@ export class TurnView {
     const { turn } = this;
     this.user.hidden = turn.user === null;
     if (turn.user === null) return;
-    const signature = [turn.user.text, turn.user.id, turn.user.at, turn.state === "sending"].join("\u0000");
+    const pending = turn.state === "sending" ? sendingText(this.actions.isConnected()) : "";
+    const signature = [turn.user.text, turn.user.id, turn.user.at, pending].join("\u0000");
     if (this.user.signature === signature) return;
     this.user.signature = signature;
     const copy = iconButton("copy", "Copy message", () => copyFrom(copy, turn.user.text));
@@ -76,7 +77,7 @@ export class TurnView {
     const time = turn.user.at ? h("time", { datetime: turn.user.at, title: fullTime(turn.user.at) }, clockTime(turn.user.at)) : null;
     const bubble = h("div", { class: "bubble" }, turn.user.text);
     const speaker = turn.user.speaker ? h("p", { class: "speaker" }, turn.user.speaker) : null;
-    const sending = turn.state === "sending" ? h("span", { class: "faint" }, "Sending…") : null;
+    const sending = pending ? h("span", { class: "sending" }, pending) : null;
     this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit));
   }
 
