@@ -199,6 +199,77 @@ async def test_shared_memory_over_dev_zero_cannot_be_had(bubblewrap: BubblewrapB
     assert "Error" in await refused_with(bubblewrap, body)
 
 
+async def test_page_tables_count_towards_its_memory(bubblewrap: BubblewrapBackend) -> None:
+    """Reading one byte of each two megabytes touches no memory of its own, but fills a page of tables each."""
+    body = """
+        import mmap, os, time
+        step, pieces = 1 << 21, 1500
+        for _ in range(30):
+            if os.fork() == 0:
+                area = mmap.mmap(-1, step * pieces, flags=mmap.MAP_PRIVATE | 0x4000, prot=mmap.PROT_READ)
+                for piece in range(pieces): area[piece * step]
+                time.sleep(60)
+        time.sleep(60)
+        return ''
+    """
+    outcome = await tried(bubblewrap, body, limits=small(memory_bytes=150_000_000, wall_seconds=60))
+    assert code_of(outcome) == ErrorCode.OUT_OF_MEMORY
+
+
+async def test_memory_cut_into_very_many_pieces_ends_it(bubblewrap: BubblewrapBackend) -> None:
+    """The kernel describes each piece in memory of its own: 40 processes of 32,000 pieces took 235 MB."""
+    body = """
+        import ctypes, mmap, time
+        area = mmap.mmap(-1, 40_000 * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+        protect = ctypes.CDLL(None).mprotect
+        for piece in range(20_000): protect(ctypes.c_void_p(start + piece * 8192), 4096, 1)
+        time.sleep(60)
+        return ''
+    """
+    assert code_of(await tried(bubblewrap, body, limits=small(wall_seconds=60))) == ErrorCode.OUT_OF_MEMORY
+
+
+async def test_it_can_have_no_terminals(bubblewrap: BubblewrapBackend) -> None:
+    assert "Error" in await refused_with(bubblewrap, "import os\nos.openpty()\nreturn ''")
+    assert "Error" in await refused_with(bubblewrap, "open('/dev/ptmx')\nreturn ''")
+
+
+async def test_it_has_the_devices_that_programs_need_and_no_others(bubblewrap: BubblewrapBackend) -> None:
+    body = """
+        import os
+        open('/dev/null', 'w').write('gone')
+        works = open('/dev/zero', 'rb').read(2) == b'\\0\\0' and len(open('/dev/urandom', 'rb').read(2)) == 2
+        return f"{works} {sorted(os.listdir('/dev'))}"
+    """
+    names = ["full", "null", "random", "shm", "urandom", "zero"]
+    assert (await tried(bubblewrap, body)).result == f"True {names}"
+
+
+async def test_the_limits_of_what_serves_it_stay(bubblewrap: BubblewrapBackend) -> None:
+    body = """
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))
+    """
+    assert "PermissionError" in await refused_with(bubblewrap, body)
+
+
+async def test_watches_of_files_are_left_to_the_hosts_programs(bubblewrap: BubblewrapBackend) -> None:
+    """The kernel counts them for each user, and where Izzy runs as an ordinary one that is the user itself."""
+    body = f"{SYSCALL}\ndef run(args): return str(libc.inotify_init1(0))"
+    assert (await run_main(bubblewrap, body)).result == "-1"
+
+
+async def test_its_mount_table_names_no_user_and_no_folder_of_the_data(bubblewrap: BubblewrapBackend) -> None:
+    asked = spec(requirements="six")
+    async with opened(bubblewrap, asked) as sandbox:
+        found = await sandbox.run_code("print(open('/proc/self/mountinfo').read())")
+    assert "/opt/deps" in found.stdout
+    own = [str(settings.IZZY_DATA_DIR), asked.user_id.hex, str(asked.user_id), str(Path.home())]
+    assert not [name for name in own if name in found.stdout]
+
+
 async def test_a_flood_of_socket_buffers_is_ended(bubblewrap: BubblewrapBackend) -> None:
     body = """
         import os, socket, time

@@ -16,6 +16,17 @@ SYSTEM_PACKAGES = "/usr/lib/python3/dist-packages"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 PROXY = "http://127.0.0.1:3128"
 LAYER = "/opt/deps"
+DEVICES = (
+    ("/dev/null", "/dev/null"),
+    (
+        "/dev/full",
+        "/dev/zero",
+    ),  # reads as zeros too, and cannot be mapped as shared memory that nobody counts
+    ("/dev/full", "/dev/full"),
+    ("/dev/random", "/dev/random"),
+    ("/dev/urandom", "/dev/urandom"),
+)
+"""No terminals (`--dev` would give them): the machine has some 4,000 in all."""
 ISOLATION = (
     *(
         "--unshare-user",
@@ -60,8 +71,9 @@ def sandbox_arguments(
         arguments += ["--size", "4096", "--tmpfs", SYSTEM_PACKAGES]
     arguments += ["--ro-bind", str(prepared.inside / "etc"), "/etc"]
     arguments += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
-    # /dev/full reads as zeros like /dev/zero, and cannot be mapped as shared memory that nobody counts.
-    arguments += ["--dev", "/dev", "--dev-bind", "/dev/full", "/dev/zero"]
+    arguments += ["--size", "4096", "--tmpfs", "/dev"]
+    for outside, inside in DEVICES:
+        arguments += ["--dev-bind", outside, inside]
     for place in ("/dev/shm", "/tmp", "/home/user"):  # noqa: S108  of the sandbox, not of the host
         arguments += ["--size", size, "--tmpfs", place]
     arguments += ["--remount-ro", "/dev"]

@@ -1,6 +1,8 @@
-"""Which Python runs tools: Izzy's own, and where the sandbox's user cannot read that one, the system's."""
+"""Which Python runs tools: Izzy's own, or the system's where Izzy's lies in somebody's home, whose name every sandbox could
+read in its mount table, or where the sandbox's user cannot read it."""
 
 import os
+import re
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -10,6 +12,8 @@ from .identity import Identity
 
 SYSTEM_PYTHONS = (Path("/usr/bin/python3"),)
 SYSTEM_PREFIX = Path("/usr")
+OLDEST_MINOR = 11
+HOMES = (Path("/home"), Path("/root"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +28,20 @@ class Interpreter:
 def find_interpreter(identity: Identity) -> Interpreter | None:
     """None where there is no Python that this user can read."""
     own = own_interpreter()
-    if readable(own, identity):
-        return own
-    for path in SYSTEM_PYTHONS:
-        found = Interpreter(path.resolve())
-        if readable(found, identity):
-            return found
-    return None
+    found = [Interpreter(path.resolve()) for path in SYSTEM_PYTHONS]
+    system = [interpreter for interpreter in found if is_recent(interpreter.path)]
+    ordered = [*system, own] if own.prefix and lies_in_a_home(own.prefix) else [own, *system]
+    return next((interpreter for interpreter in ordered if readable(interpreter, identity)), None)
+
+
+def is_recent(path: Path) -> bool:
+    """Whether it is at least as new as the oldest Python that Izzy runs on, by the name of the program."""
+    version = re.fullmatch(r"python3\.(\d+)", path.name)
+    return version is not None and int(version[1]) >= OLDEST_MINOR
+
+
+def lies_in_a_home(folder: Path) -> bool:
+    return any(folder.is_relative_to(home) for home in (*HOMES, Path.home().resolve()))
 
 
 def own_interpreter() -> Interpreter:

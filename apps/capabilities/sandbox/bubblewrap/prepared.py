@@ -90,19 +90,27 @@ def prepare() -> Prepared:
         raise CannotPrepare(message, hint)
     try:
         inside, abi = _inside(identity, interpreter)
+        certificates = _certificates(inside.parent)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         hint = "Look at IZZY_SANDBOX_DIR and IZZY_SANDBOX_UID."
         raise CannotPrepare(f"The sandbox's files could not be made: {error}.", hint) from error
     setpriv = shutil.which("setpriv") or ""
-    return Prepared(
-        bwrap, setpriv, identity, interpreter, build_filter(machine), inside, abi, _certificates()
-    )
+    return Prepared(bwrap, setpriv, identity, interpreter, build_filter(machine), inside, abi, certificates)
 
 
-def _certificates() -> Path | None:
-    """What the server itself trusts, which may be more than the system's list."""
+def _certificates(folder: Path) -> Path | None:
+    """What the server itself trusts, which may be more than the system's list; a copy where that is a file of its own."""
     named = [os.environ.get(name, "") for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
-    return next((Path(name) for name in (*named, *CERTIFICATES) if name and Path(name).is_file()), None)
+    found = next((name for name in (*named, *CERTIFICATES) if name and Path(name).is_file()), None)
+    if found is None or found in CERTIFICATES:
+        return Path(found) if found else None
+    data = Path(found).read_bytes()
+    copy = folder / f"certificates-{hashlib.sha256(data).hexdigest()[:20]}"
+    if not copy.is_file():
+        part = copy.with_name(f".{copy.name}-{secrets.token_hex(4)}")
+        _write(part, data)
+        part.rename(copy)
+    return copy
 
 
 def _inside(identity: Identity, interpreter: Interpreter) -> tuple[Path, str]:

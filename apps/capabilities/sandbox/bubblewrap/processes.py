@@ -2,8 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
+PRIVATE_FIELDS = ("RssAnon:", "VmSwap:", "VmPTE:")
+MAPPINGS_MOST = 16_000
+MAPPING_BYTES = 256  # measured 190 on Linux 6.18
 SOCKET_BYTES = 262_144
 """What a socket is reckoned at: the default limit of its buffers (net.core.wmem_default), rounded up."""
 SOCKETS_FREE = 32
@@ -55,17 +58,25 @@ def parent_of(pid: int) -> int:
 
 
 def private_bytes(pid: int) -> int:
-    """Resident memory that is no file's: what the process itself has touched. Copies shared with a parent count."""
-    fields = _text(f"/proc/{pid}/statm").split()
-    return (int(fields[1]) - int(fields[2])) * PAGE if len(fields) > 2 else 0
+    """Memory that is no file's and that the process has for itself: what it touched, resident or swapped out, and its page
+    tables, which reading alone fills. Copies shared with a parent count."""
+    return _kilobytes(f"/proc/{pid}/status", PRIVATE_FIELDS) * 1024
 
 
 def proportional_bytes(pid: int) -> int:
     """The same with shared pages divided among those who share them; slow, since the kernel walks the page tables."""
-    for line in _text(f"/proc/{pid}/smaps_rollup").splitlines():
-        if line.startswith("Pss_Anon:"):
-            return int(line.split()[1]) * 1024
-    return private_bytes(pid)
+    shared = _kilobytes(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "SwapPss:"))
+    return (shared + _kilobytes(f"/proc/{pid}/status", ("VmPTE:",))) * 1024 if shared else private_bytes(pid)
+
+
+def mappings(pid: int) -> int:
+    """How many pieces its address space has, each of which the kernel describes in memory of its own. Counting ends above
+    `MAPPINGS_MOST`."""
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as file:
+            return sum(1 for _ in islice(file, MAPPINGS_MOST + 1))
+    except OSError:
+        return 0
 
 
 def socket_bytes(pid: int) -> int:
@@ -107,6 +118,10 @@ def inner_pid(pid: int) -> int:
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
     return 0
+
+
+def _kilobytes(path: str, fields: tuple[str, ...]) -> int:
+    return sum(int(line.split()[1]) for line in _text(path).splitlines() if line.startswith(fields))
 
 
 def _listed(path: str) -> list[str]:

@@ -24,8 +24,9 @@ from .niceness import session_stands_back
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
-SESSIONS_EVERY = 20
-"""Looks. A tool may open a session, or give its own its former share again."""
+SLOW_EVERY = 20
+"""Looks between two at what changes slowly or costs more: the share of its sessions, which a tool may take back, and how
+many pieces its memory is cut into."""
 SHARING_FACTOR = 4
 """Above so many times the limit nobody asks which pages are shared."""
 OVERHEAD_PROCESSES = 2
@@ -43,13 +44,17 @@ class Watched:
     niceness: int
     stands_back: bool = False
     looks: int = 0
+    mapping_bytes: int = 0
     init: int = 0
     deadline: float = field(default=float("inf"))
     peak_bytes: int = 0
 
     def look(self, pids: list[int], now: float) -> None:
         """In the watchdog's thread, every `TICK_SECONDS`."""
+        self.looks += 1
         self.keep_back(pids)
+        if self.looks % SLOW_EVERY == 0:
+            self.mapping_bytes = self._mapping_bytes(pids)
         if reason := self.breach(pids, now):
             self.on_breach(reason)
 
@@ -71,17 +76,22 @@ class Watched:
         return None
 
     def keep_back(self, pids: list[int]) -> None:
-        self.looks += 1
-        if not self.stands_back or self.looks % SESSIONS_EVERY == 0:
+        if not self.stands_back or self.looks % SLOW_EVERY == 0:
             self.stands_back = all(session_stands_back(pid, self.niceness) for pid in (self.root, *pids))
 
     def _memory(self, pids: list[int]) -> int:
         limit = self.limits.memory_bytes
-        sockets = processes.socket_bytes(self.init) if self.init else 0
+        beside = self.mapping_bytes + (processes.socket_bytes(self.init) if self.init else 0)
         used = sum(map(processes.private_bytes, pids))
-        if limit < used + sockets and used < SHARING_FACTOR * limit:
+        if limit < used + beside and used < SHARING_FACTOR * limit:
             used = sum(map(processes.proportional_bytes, pids))
-        return used + sockets
+        return used + beside
+
+    def _mapping_bytes(self, pids: list[int]) -> int:
+        counts = [processes.mappings(pid) for pid in pids]
+        if max(counts, default=0) > processes.MAPPINGS_MOST:  # nobody counts further
+            return self.limits.memory_bytes + 1
+        return sum(counts) * processes.MAPPING_BYTES
 
 
 class Watchdog(threading.Thread):

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
+from django.utils.crypto import salted_hmac
+
 from apps.capabilities.sandbox.bubblewrap.prepared import Prepared
 from apps.capabilities.sandbox.store import store_folder
 
@@ -18,7 +20,13 @@ def layer_folder(prepared: Prepared, user_id: UUID, requirements: Sequence[str])
     """Where the layer lies or will lie: one for each user, list of requirements, Python ABI and platform."""
     made_of = "\n".join([prepared.abi, str(prepared.interpreter.path), *requirements])
     key = hashlib.sha256(made_of.encode()).hexdigest()[:32]
-    return store_folder(prepared.identity) / "layers" / user_id.hex / key
+    return _layers_of(user_id, prepared) / key
+
+
+def _layers_of(user_id: UUID, prepared: Prepared) -> Path:
+    return (
+        store_folder(prepared.identity) / "layers" / salted_hmac("izzy.layers", user_id.hex).hexdigest()[:24]
+    )
 
 
 def mark_used(layer: Path) -> bool:
@@ -32,7 +40,7 @@ def mark_used(layer: Path) -> bool:
 
 def layers_forget(user_id: UUID, prepared: Prepared) -> int:
     """Remove all layers of a user; returns how many there were."""
-    folder = store_folder(prepared.identity) / "layers" / user_id.hex
+    folder = _layers_of(user_id, prepared)
     number = sum(place.is_dir() for place in folder.iterdir()) if folder.is_dir() else 0
     shutil.rmtree(folder, ignore_errors=True)
     return number
@@ -66,7 +74,7 @@ def remove_outdated(prepared: Prepared, *, keep: Path, days: float) -> int:
     oldest = time.time() - days * DAY_SECONDS
     removed = 0
     for found in prepared.inside.parent.iterdir():
-        if found in {prepared.inside, keep} or found.stat().st_mtime >= oldest:
+        if found in {prepared.inside, prepared.certificates, keep} or found.stat().st_mtime >= oldest:
             continue
         if found.is_dir():
             shutil.rmtree(found, ignore_errors=True)
