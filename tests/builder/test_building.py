@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from apps.accounts.models import User
+from apps.agent.models import ToolCall
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
 from apps.builder.selectors import messages_after
@@ -10,7 +13,7 @@ from apps.builder.services import build_request
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Status
 from apps.core.database import in_db
-from tests.builder.scripts import DICE, SCHEMA, code, last_result, register, write
+from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, code, last_result, register, write
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
 from tests.waiting import until
 
@@ -55,6 +58,25 @@ async def test_a_capability_is_built_verified_and_runs(
     assert messages[0] == ("progress", "Asked for")
     assert messages[-1] == ("complete", "dice_roller is ready.")
     assert ("progress", "Writing main.py") in messages
+
+
+async def test_no_call_stays_open_where_the_process_stops_right_after_registering(
+    alice: User, model: AnthropicServer, pool: BuildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = await in_db(wish, alice)
+    behind = tool("report_progress", {"text": "Done"})
+    model.add(reply(tool("register_capability", {"examples": EXAMPLES, "files": {"main.py": DICE}}), behind))
+    monkeypatch.setattr("apps.agent.services.toolcall_finish", lambda **_: False)
+
+    await pool.idle()
+
+    rows = await in_db(
+        lambda: list(ToolCall.objects.unscoped().filter(turn_id=build.pk).order_by("position"))
+    )
+    assert [(row.state, row.is_error) for row in rows] == [("done", False), ("done", True)]
+    assert rows[0].result == "Registered dice_roller in version 1. The build is done."
+    assert rows[0].duration_ms > 0
+    assert (await built(build)).state == State.DONE
 
 
 async def test_the_model_gets_its_seven_tools_and_nothing_else(

@@ -28,7 +28,6 @@ from apps.builder.runner.store import (
     DialogueStore,
     NoSandbox,
     OverBudget,
-    Registered,
     dialogue_read,
 )
 from apps.builder.workshop.asking import asking_tools
@@ -96,7 +95,7 @@ class Job:
         shop = self._shop(start)
         try:
             failure = await self._within_time(start, shop)
-        except (Registered, TurnTaken):
+        except TurnTaken:  # it is done, or another process goes on with it
             return
         finally:
             await asyncio.shield(asyncio.ensure_future(shop.bench.close()))
@@ -153,7 +152,7 @@ class Job:
         return await self._rounds(state, executor, store)
 
     async def _rounds(self, state: TurnState, executor: ToolExecutor, store: DialogueStore) -> Failure:
-        """Until something ends it: Registered and the like pass through, a failure is returned."""
+        """Until something ends it: TurnTaken and the like pass through, a failure is returned."""
         nudges = failures = 0
         said = ""
         seen = state.rounds_done

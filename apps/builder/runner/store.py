@@ -15,10 +15,6 @@ from apps.builder.workshop.workshop import Workshop
 from apps.core.database import in_db
 
 
-class Registered(Exception):
-    """The build has succeeded: no further round is needed."""
-
-
 class OverBudget(Exception):
     """The build has used up its tokens."""
 
@@ -40,9 +36,7 @@ class DialogueStore:
         await self.add("assistant", blocks, round, stop_reason)
 
     async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
-        """Raises Registered, NoSandbox, OverBudget."""
-        if self.shop.registered is not None:
-            raise Registered
+        """Raises NoSandbox, OverBudget."""
         await self.add("user", blocks, round)
         if self.shop.bench.unavailable:
             raise NoSandbox(self.shop.bench.unavailable)

@@ -1,5 +1,7 @@
 """How a build ends, in one transaction with its last message and with what its capability becomes."""
 
+from datetime import timedelta
+
 from django.db import transaction
 from django.utils import timezone
 
@@ -14,6 +16,9 @@ from apps.capabilities.models import Capability, CapabilityVersion, Origin, Stat
 from apps.capabilities.services import capability_enable, capability_fail, version_add
 
 MAX_REASON_CHARS = 2_000
+UNTESTED = (
+    " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
+)
 
 
 @transaction.atomic
@@ -24,6 +29,7 @@ def build_end(*, build: Build, state: State, code: str = "", reason: str = "") -
     """
     if not _close(build, state, code=code, reason=reason):
         return False
+    _close_calls(build)
     capability = Capability.objects.for_user(build.user_id).filter(pk=build.capability_id).first()
     if capability is not None and capability.current_id is None:
         capability_fail(user_id=build.user_id, capability_id=capability.pk, reason=build.reason)
@@ -56,6 +62,8 @@ def build_succeed(*, build: Build, draft: Draft, tested: bool = True) -> Capabil
     )
     build.version = version.number
     build.save(update_fields=["version"])
+    _close_calls(build, "register_capability", registered(version, tested=tested))
+    _close_calls(build)
     if build.kind == Kind.NEW and version.capability.status == Status.DISABLED:
         capability_enable(user_id=build.user_id, capability_id=build.capability_id)
     message_add(build=build, type=MessageType.COMPLETE, payload=completion(build, version))
@@ -97,24 +105,28 @@ def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> b
         return False
     for name, value in values.items():
         setattr(build, name, value)
-    _close_calls(build)
     return True
 
 
-def _close_calls(build: Build) -> None:
-    """A tool call that was under way will not be answered any more; the one that registered ends a moment later."""
-    if build.state == State.DONE:
-        return
-    rows = (
-        ToolCall.objects.for_user(build.user_id).filter(turn_id=build.pk).exclude(state=ToolCall.State.DONE)
-    )
-    rows.update(
-        state=ToolCall.State.DONE,
-        is_error=True,
-        error_code=build.state,
-        result="The build ended before this was done.",
-        finished_at=build.ended_at,
-    )
+def _close_calls(build: Build, name: str = "", result: str = "") -> None:
+    """Ends the running call of this name with its result; without a name all that are open, as failed. The process that made
+    them may be stopped before it could: the build is not its own any more."""
+    calls = ToolCall.objects.for_user(build.user_id).filter(turn_id=build.pk)
+    if name:
+        calls = calls.filter(name=name, state=ToolCall.State.RUNNING)
+    for call in calls.exclude(state=ToolCall.State.DONE):
+        took = build.ended_at - call.started_at if build.ended_at and call.started_at else timedelta()
+        call.state, call.finished_at = ToolCall.State.DONE, build.ended_at
+        call.duration_ms = max(0, round(took.total_seconds() * 1000))
+        call.result = result or "The build ended before this was done."
+        call.is_error, call.error_code = not name, "" if name else build.state
+        call.save()
+
+
+def registered(version: CapabilityVersion, *, tested: bool) -> str:
+    """The result of the call that handed it in."""
+    waits = "" if tested else UNTESTED
+    return f"Registered {version.capability.name} in version {version.number}.{waits} The build is done."
 
 
 def _tell(build: Build) -> None:

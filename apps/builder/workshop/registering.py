@@ -8,7 +8,7 @@ from django.conf import settings
 
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.builder.models import Build
-from apps.builder.services.ending import build_succeed
+from apps.builder.services.ending import build_succeed, registered
 from apps.builder.workshop.permitting import allowed_for, is_undecided
 from apps.builder.workshop.verifying import failed_example, load_problem
 from apps.builder.workshop.workshop import Workshop
@@ -31,9 +31,6 @@ NO_FIELDS = (
 )
 NOT_ASKED = (
     "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
-)
-UNTESTED = (
-    " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
 )
 
 DESCRIPTION = (
@@ -72,9 +69,7 @@ class Registering:
         version = await in_db(partial(_succeed, shop, draft, tested))
         if version is None:
             raise ToolFailure("This build has ended.")
-        shop.registered = version
-        waits = "" if tested else UNTESTED
-        return f"Registered {shop.name} in version {version.number}.{waits} The build is done."
+        return registered(version, tested=tested)
 
     async def _tested(self, draft: Draft) -> bool:
         """Whether the examples have passed; False where they cannot be run yet, since the user has not allowed all that the

@@ -9,7 +9,6 @@ from apps.agent.scrub import Scrubber
 from apps.builder.services.running import error_note
 from apps.builder.workshop.bench import Bench
 from apps.builder.workshop.post import Post
-from apps.capabilities.models import CapabilityVersion
 from apps.core.database import in_db
 
 Network: TypeAlias = Literal["ask", "any", "never"]
@@ -27,7 +26,6 @@ class Workshop:
     answer_seconds: float
     bench: Bench
     post: Post
-    registered: CapabilityVersion | None = None
     declined: set[str] = field(default_factory=set)
     unanswered: set[str] = field(default_factory=set)
     declined_secrets: set[str] = field(default_factory=set)
