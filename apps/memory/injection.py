@@ -16,9 +16,9 @@ from apps.search.bearing import bearing
 from apps.search.documents import Hit
 
 from .fields import STANDING
-from .models import Memory, Status, Trust
+from .models import Kind, Memory, Status, Tier, Trust
 from .searching import NOTES
-from .selectors import PRIORITY_FLOOR, memories_by_id, standing_notes
+from .selectors import memories_by_id, standing_notes
 from .services import access_record
 
 BUDGET_TOKENS = 500
@@ -37,6 +37,9 @@ SAME = 0.8
 
 FRESH = timedelta(days=7)
 OLD = timedelta(days=90)
+LASTING = frozenset(
+    {Kind.FACT, Kind.PREFERENCE, Kind.DECISION}
+)  # in long-term notes: an allergy does not age
 
 HEADER = (
     "Notes you saved about the user in earlier conversations, which may matter now "
@@ -69,6 +72,7 @@ class SurfacedNote:
             "tags": self.note.tags,
             "importance": self.note.importance,
             "created_at": self.note.created_at.isoformat(),
+            **({"faded": True} if self.note.faded else {}),
             **({"untrusted": True} if self.note.trust == Trust.UNTRUSTED else {}),
         }
 
@@ -134,15 +138,22 @@ def recency(age: timedelta) -> float:
     return 1.0 - 0.5 * min(max(passed, 0.0), 1.0)
 
 
+def age_of(note: Memory, now: datetime) -> timedelta:
+    """The age that recency counts: since the note was last changed or read; none where it lasts."""
+    if note.tier == Tier.LONG_TERM and note.kind in LASTING:
+        return timedelta()
+    return now - max(note.updated_at, note.last_accessed or note.updated_at)
+
+
 def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[SurfacedNote]:
-    """The hits over the threshold, without the faded. A note's age counts from its last change."""
+    """The hits over the threshold, however far they have faded."""
     notes = memories_by_id(user_id, [hit.source_id for hit in hits])
     found: list[SurfacedNote] = []
     for hit in hits:
         note = notes.get(hit.source_id)
-        if note is None or note.status != Status.ACTIVE or note.present < PRIORITY_FLOOR:
+        if note is None or note.status != Status.ACTIVE:
             continue
-        score = final_score(hit.relevance, note.importance, now - note.updated_at)
+        score = final_score(hit.relevance, note.importance, age_of(note, now))
         if score > THRESHOLD:
             text = note.content if _fits(note.content, NOTE_TOKENS) else hit.text
             found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score, hit.relevance))

@@ -1,10 +1,14 @@
 """What is sent to the model: the beginning never changes, what differs stands in the newest message."""
 
 import json
+from datetime import timedelta
+from io import StringIO
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
@@ -69,6 +73,38 @@ async def test_surfaced_notes_stand_in_the_newest_turn_and_are_shown_once(
     assert "shellfish" in first
     assert "shellfish" not in second
     assert "shellfish" not in json.dumps(model.messages[0]["system"])
+
+
+@pytest.mark.parametrize("tier", ["long_term", "short_term"])
+async def test_an_allergy_is_brought_up_three_years_and_five_hundred_turns_later(
+    alice: User, model: AnthropicServer, tier: str
+) -> None:
+    """Never used, of importance 3, and after `decay`: a short-term one read lately enough not to be archived."""
+    long_ago = timezone.now() - timedelta(days=3 * 365)
+
+    def aged() -> Memory:
+        note = memory_create(
+            user_id=alice.id,
+            content="The user is allergic to shellfish.",
+            kind="fact",
+            importance=3,
+            tier=tier,
+        )
+        for number in range(30):
+            memory_create(user_id=alice.id, content=f"The user read chapter {number} of a book on gardens.")
+        read = None if tier == "long_term" else timezone.now() - timedelta(days=20)
+        Memory.objects.for_user(alice).update(created_at=long_ago, updated_at=long_ago, last_accessed=read)
+        DecayCycle.objects.update_or_create(user=alice, defaults={"cycle": 500})
+        call_command("decay", stdout=StringIO())
+        return Memory.objects.for_user(alice).get(pk=note.pk)
+
+    note = await in_db(aged)
+    assert (note.present, note.status) == (0, "active")
+    async with connected(alice) as page:
+        await exchange(page, await conversation(alice), "Shall I order the shellfish paella tonight?")
+    shown = next(frame for frame in page.seen if frame["type"] == "memory_context")
+    assert [(item["id"], item["faded"]) for item in shown["items"]] == [(str(note.id), True)]
+    assert "allergic to shellfish" in model.messages[0]["messages"][-1]["content"][0]["text"]
 
 
 async def test_without_memory_nothing_is_surfaced(alice: User, model: AnthropicServer) -> None:

@@ -113,23 +113,30 @@ def test_what_faded_and_went_unread_is_archived_and_can_come_back(alice: User, n
     unread = note(alice, "The parking ticket is in the drawer.", tier="short_term")
     read = note(alice, "The meeting is on Monday.", tier="short_term")
     strong = note(alice, "The router is in the hall.")
+    vital = note(alice, "The key is under the mat.", tier="short_term", importance=4)
+    lasting = note(alice, "The cat is called Mia.", priority=0.1)
+    standing = note(alice, "Answers are to be brief.", tier="short_term", category="standing")
     turns(alice, 40)
     access_record(user_id=alice.pk, memory_ids=[read.pk])
     Memory.objects.for_user(alice).update(updated_at=F("updated_at") - timedelta(days=100))
     output = StringIO()
     call_command("decay", stdout=output)
     assert "1 notes archived" in output.getvalue()
-    states = [memory_get(alice.pk, row.pk).status for row in (unread, read, strong)]
-    assert states == ["archived", "active", "active"]
+    states = [memory_get(alice.pk, row.pk).status for row in (unread, read, strong, vital, lasting, standing)]
+    assert states == ["archived", *["active"] * 5]
     assert note_history(alice.pk, unread.pk)[0].reason == "faded and unread"
     assert unread.pk not in found(alice, "parking ticket")
     memory_restore(user_id=alice.pk, memory_id=unread.pk)
     assert found(alice, "parking ticket")[0] == unread.pk
+    assert (
+        decay_apply(user_id=alice.pk, archive_after=timedelta(days=90))[1] == 0
+    )  # brought back is not unread
 
 
 def test_a_note_read_long_ago_is_archived_too(alice: User, note: MakeNote) -> None:
     made = note(alice, tier="short_term")
     turns(alice, 40)
-    Memory.objects.for_user(alice).update(last_accessed=timezone.now() - timedelta(days=100))
+    long_ago = timezone.now() - timedelta(days=100)
+    Memory.objects.for_user(alice).update(last_accessed=long_ago, updated_at=long_ago)
     assert decay_apply(user_id=alice.pk, archive_after=timedelta(days=90))[1] == 1
     assert memory_get(alice.pk, made.pk).status == "archived"

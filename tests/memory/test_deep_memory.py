@@ -17,7 +17,6 @@ from apps.memory.searching import NOTES
 from apps.memory.selectors import memory_recall
 from apps.memory.services import (
     Provenance,
-    cycle_advance,
     edge_create,
     memory_archive,
     memory_create,
@@ -121,19 +120,27 @@ async def test_priority_and_relevance_decide_the_order(alice: User, note: MakeNo
     assert [memory["priority"] for memory in result["memories"]] == [0.9, 0.6, 0.3]
 
 
-async def test_what_faded_waits_or_is_gone_is_left_out(alice: User, bob: User, note: MakeNote) -> None:
+async def test_what_faded_is_found_and_marked(alice: User, note: MakeNote) -> None:
+    for number in range(8):
+        await in_db(note, alice, f"Dinner with guest {number}.")
+    await in_db(
+        note, alice, "The user cannot eat shellfish for dinner.", tags=["dinner", "food"], priority=0.0
+    )
+    memories = (await ask(alice, EAT))["memories"]
+    assert {one["text"]: one.get("faded") for one in memories}["The user cannot eat shellfish for dinner."]
+    assert sum("faded" in one for one in memories) == 1
+
+
+async def test_what_waits_or_is_gone_is_left_out(alice: User, bob: User, note: MakeNote) -> None:
     await in_db(note, bob, "bob's dinner", tags=["dinner"])
     await in_db(note, alice, "pending dinner", tags=["dinner"], status="pending")
     await in_db(note, alice, "dinner of yore", tags=["dinner"], valid_to=timezone.now() - timedelta(days=1))
-    faded = await in_db(note, alice, "faded dinner", tags=["dinner"], tier="short_term")
     gone = await in_db(note, alice, "deleted dinner", tags=["dinner"])
     away = await in_db(note, alice, "archived dinner", tags=["dinner"])
     await in_db(memory_delete, user_id=alice.pk, memory_id=gone.pk)
     await in_db(memory_archive, user_id=alice.pk, memory_id=away.pk)
-    for _ in range(28):
-        await in_db(cycle_advance, user_id=alice.pk)
     kept = await in_db(note, alice, "pasta for dinner", tags=["dinner"])
-    for other in (faded, gone, away):
+    for other in (gone, away):
         await in_db(_edge_past_checks, alice, kept, other)
     assert texts(await ask(alice, EAT)) == ["pasta for dinner"]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from apps.memory.injection import (
     still_shown,
     surface,
 )
-from apps.memory.models import Memory, Trust
+from apps.memory.models import Kind, Memory, Tier, Trust
 from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_delete, memory_update
 from apps.search.documents import Hit, Source
 from tests.memory.conftest import MakeNote
@@ -136,12 +137,9 @@ def test_what_is_brought_up_counts_as_read_and_the_rest_does_not(
     assert counts == {shown.pk: 1, left.pk: 0}
 
 
-def test_faded_archived_and_deleted_notes_stay_away(
+def test_archived_deleted_and_waiting_notes_stay_away(
     alice: User, note: MakeNote, relevance: Relevance
 ) -> None:
-    faded = note(alice, "Faded.", tier="short_term")
-    for _ in range(28):
-        cycle_advance(user_id=alice.pk)
     archived, deleted, pending = (
         note(alice, "Archived."),
         note(alice, "Deleted."),
@@ -149,18 +147,42 @@ def test_faded_archived_and_deleted_notes_stay_away(
     )
     memory_archive(user_id=alice.pk, memory_id=archived.pk)
     memory_delete(user_id=alice.pk, memory_id=deleted.pk)
-    relevance(dict.fromkeys((faded, archived, deleted, pending), 0.9))
+    relevance(dict.fromkeys((archived, deleted, pending), 0.9))
     assert surface(alice.pk, ["anything"]).items == ()
 
 
-def test_a_note_just_above_the_floor_is_still_brought_up(
+def test_a_faded_note_is_brought_up_and_marked(alice: User, note: MakeNote, relevance: Relevance) -> None:
+    made = note(alice, "Faded.", tier="short_term")
+    fresh = note(alice, "Fresh.")
+    for _ in range(100):
+        cycle_advance(user_id=alice.pk)
+    relevance({made: 0.9, fresh: 0.8})
+    items = [item.to_json() for item in surface(alice.pk, ["anything"]).items]
+    assert [(item["text"], item.get("faded")) for item in items] == [("Faded.", True), ("Fresh.", None)]
+
+
+@pytest.mark.parametrize("kind", Kind.values)
+@pytest.mark.parametrize("tier", Tier.values)
+def test_long_term_facts_preferences_and_decisions_do_not_age(
+    alice: User, note: MakeNote, relevance: Relevance, kind: str, tier: str
+) -> None:
+    made = note(alice, kind=kind, tier=tier)
+    relevance({made: 0.6})
+    lasts = tier == "long_term" and kind in {"fact", "preference", "decision"}
+    assert bool(surface(alice.pk, ["food"], now=made.updated_at + days(3 * 365)).items) == lasts
+
+
+def test_age_counts_from_when_a_note_was_last_brought_up(
     alice: User, note: MakeNote, relevance: Relevance
 ) -> None:
-    made = note(alice, "Almost faded.", tier="short_term")
-    for _ in range(27):
-        cycle_advance(user_id=alice.pk)
-    relevance({made: 0.9})
-    assert [item.id for item in surface(alice.pk, ["anything"]).items] == [made.pk]
+    made = note(alice)
+    relevance({made: 0.6})
+    Memory.objects.for_user(alice).update(updated_at=timezone.now() - days(365))
+    assert surface(alice.pk, ["food"]).items == ()
+    Memory.objects.for_user(alice).update(last_accessed=timezone.now() - days(5))
+    assert surface(alice.pk, ["food"]).items != ()
+    Memory.objects.for_user(alice).update(last_accessed=timezone.now() - days(200), updated_at=timezone.now())
+    assert surface(alice.pk, ["food"]).items != ()
 
 
 def test_repetitions_are_left_out(alice: User, note: MakeNote, relevance: Relevance) -> None:

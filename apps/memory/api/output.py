@@ -7,7 +7,7 @@ from apps.core.purging.places import SourceText
 from apps.memory.history.versions import FileVersion, NoteVersion
 from apps.memory.models import Memory, MemoryEdge, PurgeReceipt
 from apps.memory.purge.selectors import Preview, off_disk_at
-from apps.memory.selectors import PRIORITY_FLOOR, RelatedNote
+from apps.memory.selectors import RelatedNote
 
 
 def time_json(moment: datetime | None) -> str | None:
@@ -17,7 +17,6 @@ def time_json(moment: datetime | None) -> str | None:
 
 def memory_json(note: Memory) -> dict[str, Any]:
     """The whole shape of a note; `note` must come from a selector or be newly made, for its present priority."""
-    present = note.present
     return {
         "id": str(note.pk),
         "note_id": note.note_id,
@@ -25,9 +24,9 @@ def memory_json(note: Memory) -> dict[str, Any]:
         "tier": note.tier,
         "kind": note.kind,
         "importance": note.importance,
-        "priority": round(present, 6),
+        "priority": round(note.present, 6),
         "decay_rate": note.decay_rate,
-        "faded": present < PRIORITY_FLOOR,
+        "faded": note.faded,
         "tags": note.tags,
         "category": note.category,
         "status": note.status,

@@ -6,8 +6,7 @@ from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
 from apps.memory.fields import BULK_LIMIT, MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, WRITABLE_STATUS
-from apps.memory.models import Kind, Origin, Status, Tier, Trust
-from apps.memory.selectors import PRIORITY_FLOOR
+from apps.memory.models import PRIORITY_FLOOR, Kind, Origin, Status, Tier, Trust
 from apps.search.documents import Source
 
 
@@ -42,7 +41,9 @@ class MemoryOutput(serializers.Serializer[Any]):
     importance = serializers.IntegerField()
     priority = serializers.FloatField(help_text="What it is now, after decay.")
     decay_rate = serializers.FloatField(help_text="Lost per chat turn.")
-    faded = serializers.BooleanField(help_text=f"Priority below {PRIORITY_FLOOR}: not brought up by itself.")
+    faded = serializers.BooleanField(
+        help_text=f"Priority below {PRIORITY_FLOOR}: recall_memory leaves it out."
+    )
     tags = serializers.ListField(child=serializers.CharField())
     category = serializers.CharField()
     status = serializers.ChoiceField(Status.choices)

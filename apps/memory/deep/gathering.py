@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.memory.models import Memory, Status
 from apps.memory.searching import notes_search
-from apps.memory.selectors import PRIORITY_FLOOR, NoteFilter, memory_matching, related_notes
+from apps.memory.selectors import NoteFilter, memory_matching, related_notes
 from apps.memory.services import access_record
 
 from .angles import Angle
@@ -43,9 +43,10 @@ class Found:
 
 
 def angle_search(user_id: UUID, angle: Angle) -> list[Found]:
-    """The five best notes for one keyword set: by meaning and words, and by the keyword score over tags and content.
+    """The five most relevant notes for one keyword set: by meaning and words, and by the keyword score over tags and
+    content.
 
-    Faded notes are left out, and what neither finds relevant.
+    Faded notes are among them; what neither finds relevant is left out.
     """
     found: dict[UUID, Found] = {}
     for hit, note in notes_search(user_id, " ".join(angle.words), wanted=NoteFilter(), top_k=2 * PER_SEARCH):
@@ -57,7 +58,8 @@ def angle_search(user_id: UUID, angle: Angle) -> list[Found]:
         missed = doubt * TAG_DOUBT**item.tag_hits * CONTENT_DOUBT**item.content_hits
         found[item.note.pk] = Found(item.note, 1 - missed)
     weighed = [replace(one, relevance=one.relevance * angle.weight) for one in found.values()]
-    return _ordered(one for one in weighed if _counts(one))[:PER_SEARCH]
+    relevant = [one for one in weighed if one.relevance >= LEAST_RELEVANCE]
+    return sorted(relevant, key=lambda one: (-one.relevance, -one.rank, str(one.note.pk)))[:PER_SEARCH]
 
 
 def gathered(user_id: UUID, searches: Iterable[Sequence[Found]]) -> list[Found]:
@@ -75,16 +77,12 @@ def _linked(user_id: UUID, start: Found) -> list[Found]:
     near = related_notes(user_id, start.note.pk, depth=1, limit=LINKED_NOTES, statuses=(Status.ACTIVE,))
     handed = start.relevance * LINK_SHARE
     found = [Found(one.note, handed * one.weight, via=start.note.pk) for one in near if _valid(one.note, now)]
-    return [one for one in found if _counts(one)]
+    return [one for one in found if one.relevance >= LEAST_RELEVANCE]
 
 
 def _valid(note: Memory, now: datetime) -> bool:
     begun = note.valid_from is None or note.valid_from <= now
     return begun and (note.valid_to is None or now < note.valid_to)
-
-
-def _counts(found: Found) -> bool:
-    return found.relevance >= LEAST_RELEVANCE and found.note.present >= PRIORITY_FLOOR
 
 
 def _best(found: Iterable[Found]) -> list[Found]:
@@ -94,8 +92,4 @@ def _best(found: Iterable[Found]) -> list[Found]:
         known = best.get(one.note.pk)
         if known is None or one.relevance > known.relevance:
             best[one.note.pk] = one
-    return _ordered(best.values())
-
-
-def _ordered(found: Iterable[Found]) -> list[Found]:
-    return sorted(found, key=lambda one: (-one.rank, -one.relevance, str(one.note.pk)))
+    return sorted(best.values(), key=lambda one: (-one.rank, -one.relevance, str(one.note.pk)))

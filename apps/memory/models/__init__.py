@@ -3,13 +3,14 @@
 from .base import KEEP_DELETED, is_gone
 from .choices import Action, FileAction, Kind, Origin, Proposal, Relation, ReviewReason, Status, Tier, Trust
 from .files import MAX_PATH_CHARS, MemoryFile, MemoryFileRevision
-from .notes import DecayCycle, Memory, MemoryEdge, MemoryManager, MemoryRevision
+from .notes import PRIORITY_FLOOR, DecayCycle, Memory, MemoryEdge, MemoryManager, MemoryRevision
 from .receipts import Purged, PurgeReceipt, PurgeState
 from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
 __all__ = [
     "KEEP_DELETED",
     "MAX_PATH_CHARS",
+    "PRIORITY_FLOOR",
     "Action",
     "CaptureLease",
     "CaptureWindow",

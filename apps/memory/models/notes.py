@@ -14,6 +14,10 @@ from apps.core.models import OwnedManager, UserOwned, choices_checked
 from .base import KEEP_DELETED, Owned, Revision
 from .choices import Action, Kind, Origin, Proposal, Relation, ReviewReason, Status, Tier, Trust
 
+PRIORITY_FLOOR = 0.05
+"""A note whose present priority is below this is faded: `recall_memory` and the keyword score leave it out, everything else
+shows it with a mark."""
+
 
 class MemoryManager(OwnedManager["Memory"]):
     """The notes a user still has; a deleted one is only in what says `with_deleted`."""
@@ -123,6 +127,11 @@ class Memory(Owned):
     def present(self) -> float:
         """The priority by now, on rows that `selectors` read; on others the one last written."""
         return float(vars(self).get("priority_now", self.priority))
+
+    @property
+    def faded(self) -> bool:
+        """Whether the priority by now, see `present`, is below the floor."""
+        return self.present < PRIORITY_FLOOR
 
     @property
     def note_id(self) -> str:

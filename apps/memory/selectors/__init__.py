@@ -4,7 +4,6 @@ from .filters import ORDERINGS, NoteFilter, memories_list
 from .graph import MAX_DEPTH, RelatedNote, links_of, open_contradictions, related_notes
 from .history import note_history, texts_at
 from .notes import (
-    PRIORITY_FLOOR,
     current_cycle,
     memories_by_id,
     memory_get,
@@ -18,7 +17,6 @@ from .stats import memory_stats
 __all__ = [
     "MAX_DEPTH",
     "ORDERINGS",
-    "PRIORITY_FLOOR",
     "NoteFilter",
     "RecallFilter",
     "RelatedNote",

@@ -12,9 +12,6 @@ from apps.memory.database.statements import cycle_read
 from apps.memory.fields import STANDING
 from apps.memory.models import Memory, Status, Trust
 
-PRIORITY_FLOOR = 0.05
-"""A note whose present priority is below this is faded: left out of injection, marked by `memory_search`."""
-
 
 def current_cycle(user_id: UUID) -> int:
     """How many chat turns the user has had."""
@@ -45,9 +42,10 @@ def memory_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
 
 
 def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
-    """The user's active notes of the category STANDING that hold now, most important and newest first; none that repeats
-    what others said."""
+    """The user's active notes of the category STANDING that hold now, most important and newest first, each with
+    `present`; none that repeats what others said."""
     notes = Memory.objects.for_user(user_id).filter(category=STANDING, status=Status.ACTIVE)
+    notes = with_present_priority(user_id, notes)
     held = [
         note
         for note in notes.order_by("-importance", "-created_at", "-pk")

@@ -13,9 +13,9 @@ from apps.core.errors import InvalidInput
 from apps.core.text import clean_text
 from apps.memory.database.folding import fold
 from apps.memory.fields import MAX_TAG_CHARS
-from apps.memory.models import Memory, Status
+from apps.memory.models import PRIORITY_FLOOR, Memory, Status
 
-from .notes import PRIORITY_FLOOR, current_cycle, memories_by_id
+from .notes import current_cycle, memories_by_id
 from .relevant_sql import scored_sql
 
 TAG_WEIGHT = 0.3
@@ -68,8 +68,9 @@ def memory_relevant(
 def memory_matching(
     user_id: UUID, keywords: Sequence[str], *, limit: int = 5, now: datetime | None = None
 ) -> list[RelevantNote]:
-    """As `memory_relevant`, without the notes that match no keyword."""
-    return _ranked(user_id, _Wanted(_clean(keywords), limit, order="score", matching=True), now)
+    """As `memory_relevant`, faded notes included, without the notes that match no keyword."""
+    wanted = _Wanted(_clean(keywords), limit, order="score", matching=True, floor=0.0)
+    return _ranked(user_id, wanted, now)
 
 
 def memory_recall(
@@ -91,6 +92,7 @@ class _Wanted:
     limit: int
     order: str
     matching: bool = False
+    floor: float = PRIORITY_FLOOR
     only: RecallFilter = ANY
 
 
@@ -127,7 +129,7 @@ def _statement(user_id: UUID, wanted: _Wanted, now: datetime) -> tuple[str, dict
         "cycle": current_cycle(user_id),
         "now": connection.ops.adapt_datetimefield_value(now),
         "status": str(Status.ACTIVE),
-        "floor": PRIORITY_FLOOR,
+        "floor": wanted.floor,
         "tag_weight": TAG_WEIGHT,
         "content_weight": CONTENT_WEIGHT,
         "recency_weight": RECENCY_WEIGHT,

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.db.models import Count, Q
 
-from apps.memory.models import Memory, MemoryEdge
+from apps.memory.models import PRIORITY_FLOOR, Memory, MemoryEdge
 
-from .notes import PRIORITY_FLOOR, current_cycle, present_priority
+from .notes import current_cycle, present_priority
 
 
 def memory_stats(user_id: UUID) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from apps.memory.models import DecayCycle, Memory, Origin, Status
-from apps.memory.selectors import PRIORITY_FLOOR, current_cycle, present_priority
+from apps.memory.fields import STANDING
+from apps.memory.models import PRIORITY_FLOOR, DecayCycle, Memory, Origin, Status, Tier
+from apps.memory.selectors import current_cycle, present_priority
 
 from .changes import memory_archive
 from .provenance import Change
 
-ARCHIVED_AT_ONCE = 100
-"""Notes archived in one transaction: other writers need not wait for all."""
+ARCHIVED_AT_ONCE = 100  # in one transaction: other writers need not wait for all
+MAX_IMPORTANCE_ARCHIVED = 3
 
 
 @transaction.atomic
@@ -37,7 +38,8 @@ def access_record(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
 
 
 def decay_apply(*, user_id: UUID, archive_after: timedelta) -> tuple[int, int]:
-    """Write the present priorities of a user's notes and archive what faded and went unread for `archive_after`.
+    """Write the present priorities of a user's notes and archive those that faded and were neither read nor changed for
+    `archive_after`: short-term ones of importance 3 and less, none that stands beside every conversation.
 
     Returns (notes written, notes archived). What is searchable or shown does not change by the writing.
     """
@@ -58,9 +60,16 @@ def _write_present(user_id: UUID) -> int:
 def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
     """Archives the next ARCHIVED_AT_ONCE, locked, so that one that is read or deleted meanwhile is left alone."""
     before = timezone.now() - archive_after
-    unread = Q(last_accessed__lt=before) | Q(last_accessed=None, updated_at__lt=before)
-    faded = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
-    due = faded.filter(unread, priority_now__lt=PRIORITY_FLOOR, status=Status.ACTIVE)
+    unread = Q(last_accessed__lt=before) | Q(last_accessed=None)
+    notes = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
+    due = notes.exclude(category=STANDING).filter(
+        unread,
+        updated_at__lt=before,  # one that was brought back lately has its time before it again
+        priority_now__lt=PRIORITY_FLOOR,
+        status=Status.ACTIVE,
+        tier=Tier.SHORT_TERM,
+        importance__lte=MAX_IMPORTANCE_ARCHIVED,
+    )
     ids = list(due.select_for_update().values_list("pk", flat=True)[:ARCHIVED_AT_ONCE])
     change = Change(actor=Origin.ASSISTANT, reason="faded and unread")
     for memory_id in ids:

@@ -4,7 +4,7 @@ from typing import Any
 
 from apps.core.ids import note_id
 from apps.memory.models import Memory, ReviewReason, Status, Trust
-from apps.memory.selectors import PRIORITY_FLOOR, RelatedNote
+from apps.memory.selectors import RelatedNote
 from apps.search.documents import Hit, Source
 
 WHOLE_TEXT_CHARS = 2000
@@ -30,7 +30,8 @@ def shown_text(note: Memory) -> str:
 
 
 def fragment_json(note: Memory) -> dict[str, Any]:
-    """`{note_id, text, tier, tags, priority, created_at}`, and `untrusted: true` where others' words are repeated.
+    """`{note_id, text, tier, tags, priority, created_at}`, `faded: true` where the priority is below the floor, and
+    `untrusted: true` where others' words are repeated.
 
     `priority` is the present one, so `note` must come from a selector. A long text is cut at 2,000 characters.
     """
@@ -42,6 +43,8 @@ def fragment_json(note: Memory) -> dict[str, Any]:
         "priority": round(note.present, 3),
         "created_at": note.created_at.isoformat(timespec="seconds"),
     }
+    if note.faded:
+        entry["faded"] = True
     if note.trust == Trust.UNTRUSTED:
         entry["untrusted"] = True
     return entry
@@ -86,7 +89,7 @@ def note_json(hit: Hit, note: Memory, *, former: str = "", untrusted: bool = Fal
     }
     if len(text) > WHOLE_TEXT_CHARS:
         found["excerpt"] = True
-    if note.present < PRIORITY_FLOOR:
+    if note.faded:
         found["faded"] = True
     if untrusted or note.trust == Trust.UNTRUSTED:
         found["untrusted"] = True

@@ -63,7 +63,7 @@ CLASSIC_TOOLS = [
         name="recall_memory",
         description=(
             "Recall memories by keywords: those of which a tag or the text contains at least one, in any case and also "
-            "inside words, highest priority first, at most ten. Faded ones (priority below 0.05) are left out. Give "
+            "inside words, highest priority first, at most ten. Faded ones (priority below 0.05) are left out; memory_search finds them. Give "
             "several spellings and synonyms: it matches letters, not meaning. memory_search finds by meaning."
         ),
         input_schema=tool_schema(

@@ -17,7 +17,7 @@ from apps.accounts.access import SignedInRequest
 from apps.memory.models import Memory, Trust
 from apps.memory.quality.breakdown import breakdown, most_used
 from apps.memory.quality.selectors import duplicates, faded, memory_quality, never_retrieved
-from apps.memory.selectors import open_contradictions
+from apps.memory.selectors import open_contradictions, with_present_priority
 
 from .listing import Row
 
@@ -66,7 +66,9 @@ def quality(request: SignedInRequest) -> HttpResponse:
         context["edges"] = open_contradictions(user_id)[:PAGE_SIZE]
     elif shown in LISTS:
         title, notes = LISTS[shown]
-        page = Paginator(notes(user_id), PAGE_SIZE).get_page(request.GET.get("page"))
+        page = Paginator(with_present_priority(user_id, notes(user_id)), PAGE_SIZE).get_page(
+            request.GET.get("page")
+        )
         context |= {"title": title, "page": page, "rows": [Row(note) for note in page]}
     return render(request, "memory/quality/page.html", context)
 
@@ -102,7 +104,7 @@ def figures(user_id: UUID, values: dict[str, Any]) -> list[Figure]:
             "though older than a week",
             f"{here}?show=unused",
         ),
-        Figure(_count(values["faded"]), "Faded", "found by a search alone", f"{here}?show=faded"),
+        Figure(_count(values["faded"]), "Faded", "not used for long", f"{here}?show=faded"),
         Figure(
             _count(values["untrusted"]),
             "Untrusted",

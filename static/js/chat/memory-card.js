@@ -18,7 +18,11 @@ export class MemoryCard {
 
   read(note = null) {
     const tools = h("div", { class: "memory-tools" }, iconButton("edit", "Edit this memory", () => this.edit()), iconButton("trash", "Delete this memory", () => this.remove()));
-    this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), h("div", { class: "memory-foot" }, note ?? h("span"), tools));
+    this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), h("div", { class: "memory-foot" }, note ?? this.#mark(), tools));
+  }
+
+  #mark() {
+    return this.item.faded ? h("span", { class: "badge", title: "Not used for long; it is found and brought up all the same" }, "faded") : h("span");
   }
 
   async edit() {
