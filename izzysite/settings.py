@@ -360,6 +360,7 @@ IZZY_CAPABILITY_LIMIT = env_int("IZZY_CAPABILITY_LIMIT", 2_000, minimum=1)
 IZZY_EXECUTION_DAYS = env_int("IZZY_EXECUTION_DAYS", 30, minimum=1)
 IZZY_ARCHIVE_DAYS = env_int("IZZY_ARCHIVE_DAYS", 90, minimum=1)
 IZZY_CAPTURE_TOKENS = env_int("IZZY_CAPTURE_TOKENS", 200_000, minimum=1000)
+IZZY_CAPTURE_WAIT = env_int("IZZY_CAPTURE_WAIT", 45, minimum=0)
 IZZY_PURGE_VACUUM_MB = env_int("IZZY_PURGE_VACUUM_MB", 50, minimum=0)
 IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 # Those that differ from `apps.search.ranking.WEIGHTS`.

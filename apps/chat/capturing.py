@@ -19,7 +19,7 @@ from apps.agent.selectors import conversation_untrusted
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
 from apps.core.ids import parse_id
 from apps.memory.capture.said import Said
-from apps.memory.capture.services import conversation_tainted, taint_note, windows_add
+from apps.memory.capture.services import conversation_tainted, taint_note, windows_add, windows_hasten
 from apps.memory.models import Trust
 from apps.memory.trust.quotes import quotes_others
 
@@ -36,6 +36,13 @@ SHOWN_AT_MOST = 200
 def turn_capture(turn_id: UUID) -> None:
     """Hands over what was said in the turn."""
     _messages_capture(_locked(_uncaptured().filter(turn_id=turn_id)))
+
+
+def conversation_left(conversation_id: UUID) -> None:
+    """Nobody looks at the conversation any more: what was said in it is read now."""
+    conversation = Conversation.objects.unscoped().filter(id=conversation_id).first()
+    if conversation is not None:
+        windows_hasten(user_id=conversation.user_id, conversation_id=conversation_id)
 
 
 def messages_capture_pending() -> None:

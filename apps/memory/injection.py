@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from django.utils import timezone
@@ -15,6 +15,7 @@ from apps.core.text import estimate_tokens
 from apps.search.bearing import bearing
 from apps.search.documents import Hit
 
+from .capture.unread import SurfacedWords, unread_hits
 from .fields import STANDING
 from .models import Kind, Memory, Status, Tier, Trust
 from .searching import NOTES
@@ -61,6 +62,13 @@ class SurfacedNote:
     def id(self) -> UUID:
         return self.note.pk
 
+    @property
+    def label(self) -> str:
+        """What the block says of it, in brackets before its text."""
+        mark = ", for every conversation" if self.note.category == STANDING else ""
+        mark = ", from an untrusted source" if self.note.trust == Trust.UNTRUSTED else mark
+        return f"{self.note.note_id}, {self.note.updated_at:%Y-%m-%d}{mark}"
+
     def to_json(self) -> dict[str, object]:
         """The entry of a `memory_context` event's `items`."""
         return {
@@ -77,13 +85,16 @@ class SurfacedNote:
         }
 
 
+Item: TypeAlias = SurfacedNote | SurfacedWords
+
+
 @dataclass(frozen=True, slots=True)
 class Surfaced:
     """`text` is the block for the user turn, of at most BUDGET_TOKENS estimated tokens; "" when nothing is relevant."""
 
     text: str = ""
     tokens: int = 0
-    items: tuple[SurfacedNote, ...] = ()
+    items: tuple[Item, ...] = ()
 
 
 def surface(
@@ -91,13 +102,15 @@ def surface(
     recent_texts: Sequence[str],
     *,
     exclude_ids: Collection[UUID] = (),
+    conversation_id: UUID | None = None,
     now: datetime | None = None,
 ) -> Surfaced:
     """The notes worth bringing up before answering; nothing rather than noise.
 
     `recent_texts` are the conversation's newest messages, oldest first; the last three count, those before the newest
     as far as it leans on them. Standing notes come first, whatever it says. `exclude_ids` are the notes that this
-    conversation has been shown. Records the access of what it returns, so call it once per turn, inside `in_db`.
+    conversation has been shown, and the messages: with a `conversation_id` also what the user said in others and nobody has
+    read yet is brought up. Records the access of what it returns, so call it once per turn, inside `in_db`.
     """
     now = now or timezone.now()
     standing = _standing(user_id, exclude_ids, now)
@@ -105,8 +118,14 @@ def surface(
     hits = bearing(
         user_id, recent_texts[-RECENT_TEXTS:], top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE
     )
-    surfaced = compose(_relevant(user_id, hits, now), first=standing)
-    access_record(user_id=user_id, memory_ids=[item.id for item in surfaced.items])
+    items: list[Item] = [*_relevant(user_id, hits, now)]
+    if conversation_id is not None:
+        talk, others = recent_texts[-RECENT_TEXTS:], conversation_id
+        said = unread_hits(user_id, talk, other_than=others, exclude_ids=exclude_ids, least=THRESHOLD)
+        items += [SurfacedWords(hit, _shortened(hit.text, NOTE_TOKENS)) for hit in said]
+    surfaced = compose(items, first=standing)
+    notes = [item.id for item in surfaced.items if isinstance(item, SurfacedNote)]
+    access_record(user_id=user_id, memory_ids=notes)
     return surfaced
 
 
@@ -173,12 +192,12 @@ def _standing(user_id: UUID, exclude_ids: Collection[UUID], now: datetime) -> li
     return found
 
 
-def compose(items: Sequence[SurfacedNote], first: Sequence[SurfacedNote] = ()) -> Surfaced:
+def compose(items: Sequence[Item], first: Sequence[Item] = ()) -> Surfaced:
     """The block for some items and the best of the others, those that add something new first, within the budget."""
     return _packed(chain(first, _diverse(sorted(items, key=lambda item: -item.score))))
 
 
-def _diverse(items: Sequence[SurfacedNote]) -> Iterator[SurfacedNote]:
+def _diverse(items: Sequence[Item]) -> Iterator[Item]:
     """The items, best and newest in content first; what repeats one already given is left out."""
     words = [frozenset(_WORD.findall(item.text.casefold())) for item in items]
     repeated = [0.0] * len(items)
@@ -195,10 +214,10 @@ def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
     return len(words & others) / len(words | others) if words or others else 0.0
 
 
-def _packed(items: Iterable[SurfacedNote]) -> Surfaced:
+def _packed(items: Iterable[Item]) -> Surfaced:
     """As many of the items as the budget holds; one that does not fit leaves room for a shorter one."""
     lines, tokens = [HEADER], estimate_tokens(HEADER)
-    taken: list[SurfacedNote] = []
+    taken: list[Item] = []
     for item in items:
         if tokens + LINE_TOKENS > BUDGET_TOKENS:
             break
@@ -211,11 +230,8 @@ def _packed(items: Iterable[SurfacedNote]) -> Surfaced:
     return Surfaced("\n".join(lines), tokens, tuple(taken)) if taken else Surfaced()
 
 
-def _line(item: SurfacedNote) -> str:
-    note = item.note
-    mark = ", for every conversation" if note.category == STANDING else ""
-    mark = ", from an untrusted source" if note.trust == Trust.UNTRUSTED else mark
-    return f"- [{note.note_id}, {note.updated_at:%Y-%m-%d}{mark}] {' '.join(item.text.split())}"
+def _line(item: Item) -> str:
+    return f"- [{item.label}] {' '.join(item.text.split())}"
 
 
 def _fits(text: str, limit: int) -> bool:

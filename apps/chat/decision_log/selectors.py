@@ -88,7 +88,11 @@ def _sources(user_id: UUID, turns: Sequence[Turn]) -> _Sources:
 
 
 def _touches(turn: Turn, calls: Sequence[ToolCall]) -> list[Touch]:
-    surfaced = [Touch(parse_id(item["id"]), "surfaced") for item in turn.memories if "id" in item]
+    surfaced = [
+        Touch(parse_id(item["id"]), "surfaced")
+        for item in turn.memories
+        if "id" in item and "source" not in item
+    ]
     return surfaced + [touch for call in calls for touch in touches_of(call)]
 
 

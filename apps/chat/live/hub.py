@@ -6,7 +6,7 @@ Redis where there is one (`apps.chat.live.relay`), and the rows of the log, look
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -36,9 +36,10 @@ POLL_ROWS = 1000
 
 
 class Hub:
-    """The feeds of this process. `runs_here` tells whether a conversation's turns run in this process."""
+    """The feeds of this process. `page_closed` is called when the last page that shows a conversation has left it."""
 
-    def __init__(self) -> None:
+    def __init__(self, page_closed: Callable[[UUID], object] = lambda _: None) -> None:
+        self.page_closed = page_closed
         self.feeds: dict[UUID, Feed] = {}
         self.relay: Relay | None = new_relay(self._relayed)
         self._poller: asyncio.Task[None] | None = None
@@ -64,11 +65,18 @@ class Hub:
             self._poller = asyncio.ensure_future(self._poll())
         return watcher
 
+    def has_page(self, conversation_id: UUID) -> bool:
+        """Whether a page shows the conversation, as far as this process knows."""
+        feed = self.feeds.get(conversation_id)
+        return feed is not None and any(watcher.html for watcher in feed.watchers)
+
     def leave(self, watcher: Subscription) -> None:
         feed = self.feeds.get(watcher.conversation_id)
         if feed is None:
             return
         feed.watchers.discard(watcher)
+        if watcher.html and not self.has_page(watcher.conversation_id):
+            self.page_closed(watcher.conversation_id)
         if not feed.watchers:
             feed.close()
             del self.feeds[watcher.conversation_id]

@@ -23,6 +23,7 @@ from apps.chat.prompt.toolbox import conversation_tools
 from apps.chat.runner.work import opening_message
 from apps.chat.summary.budget import current_budget
 from apps.chat.summary.selectors import over, turns_shown
+from apps.core.ids import parse_id
 from apps.memory.injection import Surfaced, still_shown, surface
 from apps.memory.services import cycle_advance
 
@@ -81,8 +82,14 @@ def _surface(turn: Turn) -> Surfaced:
     """The notes worth bringing up that the model does not have before it already, as they read now."""
     texts = recent_texts(turn.conversation_id)
     items = [item for shown in turns_shown(turn.conversation) for item in shown.memories]
-    known = still_shown(turn.user_id, items)
-    return surface(turn.user_id, texts, exclude_ids=known, now=timezone.now())
+    known = still_shown(turn.user_id, items) | {parse_id(item["id"]) for item in items if "source" in item}
+    return surface(
+        turn.user_id,
+        texts,
+        exclude_ids=known,
+        conversation_id=turn.conversation_id,
+        now=timezone.now(),
+    )
 
 
 @transaction.atomic

@@ -16,6 +16,7 @@ from django.db import DatabaseError
 
 from apps.builder.nudges import call_in, listen
 from apps.chat.builds import conversations_to_tell
+from apps.chat.capturing import conversation_left
 from apps.chat.live.hub import Hub
 from apps.chat.runner.actor import Actor
 from apps.chat.runner.due import conversations_left, conversations_with_wishes
@@ -25,6 +26,8 @@ from apps.core.database import in_db
 
 logger = logging.getLogger(__name__)
 
+AWAY_SECONDS = 20.0
+"""How long a page may be away, for a reload or a lost connection, before its conversation counts as left."""
 FLUSH_SECONDS = 0.2
 LOOK_SECONDS = 0.6
 RESCUE_SECONDS = 3.0
@@ -34,7 +37,8 @@ class Registry:
     """Actors by conversation, and one task that stores events, extends leases and looks for work."""
 
     def __init__(self) -> None:
-        self.hub = Hub()
+        self.hub = Hub(self._page_closed)
+        self._left: set[UUID] = set()  # closed while their turn ran: read when that is over
         self.actors: dict[UUID, Actor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting: dict[UUID, asyncio.Task[None]] = {}
@@ -92,6 +96,17 @@ class Registry:
         while self._tasks or self._starting:
             await asyncio.wait([*self._tasks, *self._starting.values()])
 
+    def _page_closed(self, conversation_id: UUID) -> None:
+        asyncio.get_running_loop().call_later(AWAY_SECONDS, self._page_away, conversation_id)
+
+    def _page_away(self, conversation_id: UUID) -> None:
+        if self._closed or self.hub.has_page(conversation_id):
+            return
+        if conversation_id in self.actors:
+            self._left.add(conversation_id)
+        else:
+            self._background(in_db(conversation_left, conversation_id))
+
     def _hear(self, loop: asyncio.AbstractEventLoop, build_id: UUID, conversation_id: UUID | None) -> None:
         """A build has something to tell its conversation. Called in another thread."""
         if conversation_id is not None:
@@ -125,6 +140,9 @@ class Registry:
         finally:
             self.actors.pop(actor.conversation_id, None)
             self.hub.local.discard(actor.conversation_id)
+            if actor.conversation_id in self._left:
+                self._left.discard(actor.conversation_id)
+                self._page_away(actor.conversation_id)
             if self.hub.relay is not None:
                 self.hub.relay.forget(actor.conversation_id)
             if actor.log.given_back and actor.has_news:

@@ -29,7 +29,7 @@ from apps.chat.titles import heuristic_title
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
-from apps.memory.capture.services import windows_withdraw
+from apps.memory.capture.services import windows_hasten, windows_withdraw
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -84,6 +84,8 @@ def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
     else:
         conversation = _locked(user_id, message.conversation)
     _check_queue(conversation)
+    if not conversation.turns.exists():
+        windows_hasten(user_id=user_id, other_than=conversation.id)
     turn = _turn_create(conversation, client_id)
     if message.replaces is not None:
         _supersede_from(conversation, _user_message(conversation, message.replaces), turn)

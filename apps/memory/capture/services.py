@@ -16,10 +16,8 @@ from apps.memory.models import CaptureWindow, Trust, WindowState
 from .cutting import Cut, cut, overlap
 from .said import Said, Segment, segments_of
 
-QUIET = timedelta(seconds=45)
-"""A window that is not full is read when nothing has been said for this time …"""
 LONGEST = timedelta(minutes=5)
-"""… or when it has waited for this time, however lively the conversation."""
+"""A window that is not full is read after IZZY_CAPTURE_WAIT without a word, or this time, however lively the conversation."""
 FINGERPRINT_TOKENS = 60
 """Windows with fewer new tokens have no fingerprint: that a few words come again does not mean the same talk does."""
 
@@ -44,7 +42,7 @@ def windows_add(
     """Adds messages to the conversation's windows; returns how many windows they are in.
 
     `before` are the messages that precede them (the overlap of a first window is taken from their end). What does
-    not fill a window waits for more: QUIET after the last words, LONGEST after the first, or not at all with
+    not fill a window waits for more: IZZY_CAPTURE_WAIT after the last words, LONGEST after the first, or not at all with
     `at_once`. Call it once per message, in the transaction that notes that it was.
     `tainted` says that untrusted content was read in the conversation that `said` does not hold.
     """
@@ -56,6 +54,7 @@ def windows_add(
     start = _segments(opened) if opened else overlap([s for message in before for s in segments_of(message)])
     cuts = cut(start, fresh)
     untrusted = tainted or conversation_tainted(user_id, conversation_id)
+    quiet = timedelta(seconds=0 if at_once else settings.IZZY_CAPTURE_WAIT)
     made = []
     for index, part in enumerate(cuts):
         untrusted = untrusted or any(segment.trust == Trust.UNTRUSTED for segment in part.segments)
@@ -66,7 +65,7 @@ def windows_add(
         )
         window.full = index < len(cuts) - 1
         window.tainted = untrusted
-        window.due_at = now if window.full or at_once else min(now + QUIET, window.created_at + LONGEST)
+        window.due_at = now if window.full else min(now + quiet, window.created_at + LONGEST)
         _fill(window, part, said)
         if window is opened:
             window.save()
@@ -74,6 +73,19 @@ def windows_add(
             made.append(window)
     CaptureWindow.objects.bulk_create(made, batch_size=BATCH)
     return len(cuts)
+
+
+def windows_hasten(
+    *, user_id: UUID, conversation_id: UUID | None = None, other_than: UUID | None = None
+) -> int:
+    """Windows that wait for more words are read now: those of one conversation, or of all `other_than` one; returns how many.
+
+    What waits because reading it failed keeps its time.
+    """
+    rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.WAITING, attempts=0, delays=0)
+    rows = rows.filter(conversation_id=conversation_id) if conversation_id else rows
+    rows = rows.exclude(conversation_id=other_than) if other_than else rows
+    return rows.filter(due_at__gt=timezone.now()).update(due_at=timezone.now())
 
 
 def taint_note(*, user_id: UUID, conversation_id: UUID) -> None:

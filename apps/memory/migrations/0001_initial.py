@@ -202,7 +202,7 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'indexes': [models.Index(fields=['user', 'conversation_id'], name='window_conversation'), models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='window_waiting'), models.Index(condition=models.Q(('state', 'gave_up')), fields=['user'], name='window_gave_up'), models.Index(condition=models.Q(('fingerprint', ''), _negated=True), fields=['user', 'fingerprint'], name='window_fingerprint')],
+                'indexes': [models.Index(fields=['user', 'conversation_id'], name='window_conversation'), models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='window_waiting'), models.Index(fields=['user', 'state'], name='window_state'), models.Index(condition=models.Q(('fingerprint', ''), _negated=True), fields=['user', 'fingerprint'], name='window_fingerprint')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'done', 'gave_up', 'withdrawn'])), name='memory_capturewindow_state_known'), models.CheckConstraint(condition=models.Q(('gate__in', ['', 'passed', 'idle', 'repeated'])), name='memory_capturewindow_gate_known')],
             },
             managers=[

@@ -70,9 +70,7 @@ class CaptureWindow(Owned):
             models.Index(
                 fields=["due_at"], name="window_waiting", condition=models.Q(state=WindowState.WAITING)
             ),
-            models.Index(
-                fields=["user"], name="window_gave_up", condition=models.Q(state=WindowState.GAVE_UP)
-            ),
+            models.Index(fields=["user", "state"], name="window_state"),
             models.Index(
                 fields=["user", "fingerprint"],
                 name="window_fingerprint",

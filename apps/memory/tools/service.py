@@ -11,6 +11,7 @@ from apps.core.errors import NotFound
 from apps.core.ids import note_id, parse_id
 from apps.core.text import clean_text
 from apps.memory import services
+from apps.memory.capture.unread import unread_scope
 from apps.memory.deep import Asked, deep_memory
 from apps.memory.fields import clean_category, clean_changes, clean_content, clean_time
 from apps.memory.models import Origin, Status, Trust
@@ -83,7 +84,9 @@ class NoteTools:
         found = found_notes(self.user_id, query, top_k=top_k, scope=scope, category=category)
         if conversation_id is not None:
             said = Scope(sources=frozenset({Source.CONVERSATION}), conversation_id=conversation_id)
-            found += [said_json(hit) for hit in search(self.user_id, query, top_k=top_k, scope=said)]
+            unread = unread_scope(self.user_id, other_than=conversation_id)
+            for talk in filter(None, (said, unread)):
+                found += [said_json(hit) for hit in search(self.user_id, query, top_k=top_k, scope=talk)]
             found.sort(key=lambda item: -item["score"])
         found = found[:top_k]
         shown = [parse_id(item["note_id"]) for item in found if item["note_id"]]

@@ -8,6 +8,12 @@ wide.addEventListener("change", () => {
   for (const box of document.querySelectorAll(".surfaced-box")) box.open = wide.matches && "newest" in box.dataset;
 });
 
+/** What was said in another conversation a moment ago: it is no memory yet. */
+function saidCard(item) {
+  const link = h("a", { class: "small", href: `/c/${item.conversation}/` }, "Said in another conversation");
+  return h("li", { class: "memory-card" }, h("p", { class: "memory-text" }, item.text), h("div", { class: "memory-foot" }, link));
+}
+
 /** On a wide page the list hangs in the margin, where a longer one would cover its neighbours: one is open at a time. */
 export class SurfacedView {
   #shown = "";
@@ -33,7 +39,7 @@ export class SurfacedView {
     this.#shown = signature;
     this.element.hidden = items.length === 0;
     this.count.textContent = items.length === 1 ? "1 memory used" : `${items.length} memories used`;
-    this.list.replaceChildren(...items.map((item) => new MemoryCard(item).element));
+    this.list.replaceChildren(...items.map((item) => (item.source === "conversation" ? saidCard(item) : new MemoryCard(item).element)));
   }
 
   #closeOthers() {
