@@ -162,10 +162,10 @@ def test_several_at_once_each_for_itself(alice: User, bob: User, note: MakeNote)
 
 
 def test_the_queue_shows_what_stands_against_each(alice: User, note: MakeNote) -> None:
-    like = note(alice, "The user lives in Lisbon, Portugal.")
+    like = note(alice, "The user lives with two cats in Oslo.")
     target = note(alice, "The user plays chess on Sundays.")
     alone = waiting(alice, "Zebras graze.")
-    similar = waiting(alice, "The user lives in Oslo, Norway.")
+    similar = waiting(alice, "The user lives in Oslo with two cats.")
     proposal = proposed(alice, target, "The user plays chess on Mondays.")
     shown = {each.note.pk: each for each in waiting_of(alice.pk, list(review_queue(alice.pk)))}
     assert list(shown) == [proposal.pk, similar.pk, alone.pk]
@@ -177,6 +177,24 @@ def test_the_queue_shows_what_stands_against_each(alice: User, note: MakeNote) -
     assert shown[similar.pk].other == like
     assert shown[similar.pk].similarity is not None
     assert (shown[alone.pk].other, shown[alone.pk].diff) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("known", "proposed_text"),
+    [
+        ("The user's bicycle is red.", "The user's bicycle lock code is 4711."),
+        ("The lock code of the user's bicycle is 4711.", "The lock code of the user's bicycle is 5822."),
+        ("The user lives in Lisbon, Portugal.", "The user lives in Oslo, Norway."),
+        ("The user likes coffee.", "The user does not like coffee."),
+    ],
+)
+def test_a_note_that_says_something_else_is_not_offered_to_be_merged(
+    known: str, proposed_text: str, alice: User, note: MakeNote
+) -> None:
+    note(alice, known)
+    other = waiting(alice, proposed_text)
+    (shown,) = waiting_of(alice.pk, [other])
+    assert (shown.other, shown.similarity) == (None, None)
 
 
 @pytest.mark.parametrize(

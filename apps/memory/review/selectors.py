@@ -7,14 +7,13 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from apps.core.errors import Conflict
+from apps.memory.capture.sameness import says_the_same
 from apps.memory.history.diffs import Piece, text_diff
 from apps.memory.models import Memory, Proposal, Status
 from apps.memory.searching import NOTES
 from apps.memory.selectors import memories_by_id, memory_get, open_contradictions, with_present_priority
 from apps.search.selectors import similar
 
-LEAST_SIMILARITY = 0.35
-"""A note that is less like a proposal is not shown beside it."""
 _CANDIDATES = 3
 
 
@@ -22,8 +21,8 @@ _CANDIDATES = 3
 class Waiting:
     """A note that waits, and what stands against it.
 
-    `other` is the note it proposes to change or replace, else the active note that is most like it, if any is;
-    `similarity` (0 to 1) how much, None where it was not measured. `diff` leads from the other's text to this one's.
+    `other` is the note it proposes to change or replace, else the active note that says the same, if any does;
+    `similarity` (0 to 1) how alike they are, None where it was not measured. `diff` leads from the other's text to this one's.
     """
 
     note: Memory
@@ -85,10 +84,12 @@ def _proposal(note: Memory, target: Memory) -> Waiting:
 
 
 def _compared(note: Memory, near: Sequence[tuple[UUID, float]], known: Mapping[UUID, Memory]) -> Waiting:
-    """A new note beside the active one that is most like it."""
+    """A new note beside the active one that says the same, by the rule that capture merges by."""
     for memory_id, similarity in near:
         other = known.get(memory_id)
-        if other is not None and other.status == Status.ACTIVE and similarity >= LEAST_SIMILARITY:
+        if other is None or other.status != Status.ACTIVE:
+            continue
+        if says_the_same(note.content, other.content, similarity):
             diff = tuple(text_diff(other.content, note.content))
             return Waiting(note=note, action=Proposal.ADD, other=other, similarity=similarity, diff=diff)
     return Waiting(note=note, action=Proposal.ADD)
