@@ -12,6 +12,7 @@ from apps.agent.models import ModelCall
 Purpose: TypeAlias = Literal["chat", "builder", "extract", "fast"]
 
 ANTHROPIC_URL = "https://api.anthropic.com"
+OFFLINE = ModelCall.Endpoint.OFFLINE.value  # stands for the model where none answers
 NO_KEY = "none-needed"
 """Sent as the key to a server of one's own that asks for none; the SDK refuses to send no key at all."""
 
@@ -37,6 +38,10 @@ class Endpoint:
     @property
     def is_offline(self) -> bool:
         return self.kind == ModelCall.Endpoint.OFFLINE
+
+    def answering(self, model: str) -> str:
+        """The name under which an answer to a request for `model` is recorded."""
+        return OFFLINE if self.is_offline else model
 
 
 def without_user(url: str) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from apps.agent.client import ModelRequest, Usage
+from apps.agent.endpoint import Endpoint
 from apps.agent.models import ModelCall
 
 MICRO = Decimal("0.000001")
@@ -14,7 +15,7 @@ class CallRecord:
     """What is known of a call; filled as it goes on. Times are in milliseconds."""
 
     request: ModelRequest
-    endpoint: ModelCall.Endpoint
+    endpoint: Endpoint
     usage: Usage = field(default_factory=Usage)
     latency_ms: int = 0
     first_token_ms: int | None = None
@@ -32,8 +33,8 @@ def modelcall_record(record: CallRecord) -> ModelCall:
         turn_id=request.turn_id,
         round=request.round,
         purpose=request.purpose,
-        model=request.model[:128],
-        endpoint=record.endpoint,
+        model=record.endpoint.answering(request.model)[:128],
+        endpoint=record.endpoint.kind,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,

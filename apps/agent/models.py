@@ -14,6 +14,8 @@ SERVER_TIER = "server"
 class ModelCall(UserOwned):
     """One request to a model: the line of the usage ledger.
 
+    One that the offline responder answered has a row of the model `offline`, without tokens and cost.
+
     Conversation and turn belong to apps further right, so their ids are kept without a foreign key.
     """
 
@@ -21,6 +23,8 @@ class ModelCall(UserOwned):
         ANTHROPIC = "anthropic"
         CUSTOM = "custom"
         OFFLINE = "offline"
+
+    BY_A_MODEL = ~models.Q(endpoint=Endpoint.OFFLINE)  # what usage counts
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     conversation_id = models.UUIDField(null=True, blank=True)

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from apps.agent import failures
 from apps.agent.blocks import Answer
-from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelResponse, Retry, TextChunk
+from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelResponse, Retry, TextChunk, Usage
 from apps.agent.endpoint import Endpoint, current_endpoint
 from apps.agent.ledger import CallRecord, modelcall_record
 from apps.agent.parameters import parameters
@@ -81,7 +81,7 @@ class SdkModelClient:
             call.record.error_code = "" if call.answer.complete else "cancelled"
             raise
         finally:
-            call.record.usage = priced(call.answer.usage, call.answer.model or request.model)
+            call.record.usage = call.usage()
             call.record.stop_reason = call.answer.stop_reason
             await in_db(modelcall_record, call.record)
 
@@ -104,7 +104,7 @@ class _Call:
     may_repeat: bool = True  # until a stream has begun, or the endpoint has said that it is of no use
 
     def __post_init__(self) -> None:
-        self.record = CallRecord(self.request, self.endpoint.kind)
+        self.record = CallRecord(self.request, self.endpoint)
 
     async def events(self) -> AsyncGenerator[ModelEvent, None]:
         started = time.monotonic()
@@ -120,8 +120,13 @@ class _Call:
             raise failures.bad_response(self.endpoint.server)
         if not self.answer.complete:
             raise failures.stream_cut()
-        usage = priced(self.answer.usage, self.answer.model or self.request.model)
-        yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, usage, self.answer.model)
+        yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, self.usage(), self.answer.model)
+
+    def usage(self) -> Usage:
+        """What the endpoint has counted so far; nothing offline, where no model is called."""
+        if self.endpoint.is_offline:
+            return Usage()
+        return priced(self.answer.usage, self.answer.model or self.request.model)
 
     async def _chunks(self) -> AsyncGenerator[ModelEvent, None]:
         """The stream, asked for again where the endpoint fails in passing: here and not in the SDK, which says nothing

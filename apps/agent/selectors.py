@@ -69,7 +69,9 @@ def toolcall_json(row: ToolCall) -> dict[str, Any]:
 
 def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:
     """Tokens and cost of the turn so far."""
-    found = ModelCall.objects.owned_by(user_id).filter(turn_id=turn_id).aggregate(**TOTALS)
+    found = (
+        ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id=turn_id).aggregate(**TOTALS)
+    )
     return Usage(
         input_tokens=found["input_tokens"],
         output_tokens=found["output_tokens"],
@@ -81,13 +83,13 @@ def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:
 
 
 def usage_summary(*, user_id: UUID, since: datetime, until: datetime) -> dict[str, Any]:
-    """`{total, by_day, by_purpose, by_model, tools}` of `since <= created_at < until`.
+    """`{total, by_day, by_purpose, by_model, tools}` of `since <= created_at < until`; offline answers count for nothing.
 
     Each holds `{calls, failed, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd}`, the
     lists with their key beside; days are those of UTC. `tools` are `{name, calls, failed}`, most used first.
     """
     period = Q(created_at__gte=since, created_at__lt=until)
-    calls = ModelCall.objects.for_user(user_id).filter(period).order_by()
+    calls = ModelCall.objects.for_user(user_id).filter(ModelCall.BY_A_MODEL, period).order_by()
     days = calls.annotate(day=TruncDate("created_at"))
     tools = ToolCall.objects.for_user(user_id).filter(period).order_by().values("name")
     counted = tools.annotate(calls=Count("pk"), failed=Count("pk", filter=Q(is_error=True)))

@@ -39,6 +39,7 @@ def test_usage_adds_up_by_day_purpose_and_model(alice: User, api: Api) -> None:
     a_call(
         alice, purpose="title", model="claude-haiku-5-5", cost_usd=Decimal("0.05"), error_code="overloaded"
     )
+    a_call(alice, model="offline", endpoint="offline", output_tokens=10)
     ToolCall.objects.create(user=alice, name="think", round=1, position=0, is_error=True)
     ToolCall.objects.create(user=alice, name="think", round=1, position=1)
     body = api(alice).get("/api/v1/usage/").json()

@@ -6,10 +6,13 @@ import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.agent.client import Usage
+from apps.agent.models import ModelCall
 from apps.agent.offline import transport
 from apps.agent.offline.rehearsals.pieces import PIECES, Piece
 from apps.builder.models import State
 from apps.builder.runner.pool import BuildPool
+from apps.builder.selectors import build_usage
 from apps.builder.services import build_change, build_request
 from apps.capabilities.execution import capability_execute
 from apps.core.database import in_db
@@ -46,6 +49,9 @@ async def test_what_is_known_by_heart_is_built_and_runs(piece: Piece, alice: Use
         "Asked for", "Planning", f"Writing the {piece.title}", "Writing main.py", "Trying the code",
         "Checking it in a fresh sandbox", f"{piece.name} is ready.",
     ]  # fmt: skip
+    assert await in_db(lambda: build_usage(build)) == Usage()
+    calls = await in_db(lambda: set(ModelCall.objects.for_user(alice).values_list("model", "input_tokens")))
+    assert calls == {("offline", 0)}
     arguments, expected = USES[piece.name]
     execution = await capability_execute(user_id=alice.pk, name=piece.name, args=arguments)
     assert expected in execution.result

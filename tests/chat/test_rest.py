@@ -3,12 +3,17 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
+from django.db.models import Sum
 from django.test import Client
+from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.agent.client import Usage
+from apps.agent.models import ModelCall
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
@@ -50,6 +55,33 @@ async def test_a_message_is_answered_with_one_json_object(
     await registry().idle()
     assert again["text"].endswith("And now?")
     assert len(await messages(place)) == 6
+
+
+async def test_what_the_offline_responder_answers_is_no_usage_and_names_no_model(
+    alice: User, program: Program, model: AnthropicServer, settings: Settings
+) -> None:
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+    answer = (await program.post("chat/", {"message": "Remember that I drink my tea black"})).json()
+    await registry().idle()
+    nothing = asdict(Usage())
+    assert (answer["state"], answer["usage"]) == ("done", nothing)
+    rows = await in_db(lambda: list(ModelCall.objects.for_user(alice).values_list("model", "endpoint")))
+    assert set(rows) == {("offline", "offline")}
+    assert await in_db(lambda: ModelCall.objects.for_user(alice).aggregate(Sum("input_tokens"))) == {
+        "input_tokens__sum": 0
+    }
+    usage = (await program.get("usage/")).json()
+    assert (usage["total"]["calls"], usage["by_day"], usage["by_model"]) == (0, [], [])
+    log = (await program.get(f"conversations/{answer['conversation']}/log/")).json()
+    assert (log["turns"][0]["model"], log["turns"][0]["usage"]) == ("offline", nothing)
+
+    settings.ANTHROPIC_BASE_URL = model.url
+    again = await program.post("chat/", {"message": "Hi", "conversation": answer["conversation"]})
+    await registry().idle()
+    assert again.json()["usage"]["calls"] == 1
+    log = (await program.get(f"conversations/{answer['conversation']}/log/")).json()
+    assert log["turns"][1]["model"] == settings.IZZY_CHAT_MODEL
+    assert log["totals"]["usage"]["calls"] == 1
 
 
 async def test_a_message_is_answered_with_events(

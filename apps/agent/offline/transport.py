@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import httpx2
 
+from apps.agent.endpoint import OFFLINE
 from apps.agent.offline.responder import Blocks, respond
 
-MODEL = "izzy-offline"
 WORD_SECONDS = 0.012
 """Pause before each piece of a streamed answer, so that the page shows that something is being written."""
 STREAM_SECONDS = 3.0
@@ -29,10 +29,9 @@ class OfflineTransport(httpx2.AsyncBaseTransport):
             return httpx2.Response(
                 404, json=_error("not_found_error", "Offline mode answers only /v1/messages.")
             )
-        body = await request.aread()
-        wanted = json.loads(body)
+        wanted = json.loads(await request.aread())
         blocks = respond(wanted)
-        message = _message(blocks, input_tokens=len(body) // 4)
+        message = _message(blocks)
         if not wanted.get("stream"):
             return httpx2.Response(200, json=message)
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(message))
@@ -52,18 +51,17 @@ class _Stream(httpx2.AsyncByteStream):
             yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
-def _message(blocks: Blocks, *, input_tokens: int) -> dict[str, Any]:
+def _message(blocks: Blocks) -> dict[str, Any]:
     calls = any(block["type"] == "tool_use" for block in blocks)
-    usage = {"input_tokens": input_tokens, "output_tokens": len(json.dumps(blocks)) // 4}
     return {
         "id": f"msg_offline_{uuid4().hex}",
         "type": "message",
         "role": "assistant",
-        "model": MODEL,
+        "model": OFFLINE,
         "content": blocks,
         "stop_reason": "tool_use" if calls else "end_turn",
         "stop_sequence": None,
-        "usage": usage,
+        "usage": {"input_tokens": 0, "output_tokens": 0},  # no model reads or writes anything
     }
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.accounts.models import Preferences
 from apps.accounts.selectors import preferences_for
 from apps.agent.canonical import canonical_json
-from apps.agent.endpoint import model_for
+from apps.agent.endpoint import OFFLINE, current_endpoint, model_for
 from apps.agent.loop import TurnState
 from apps.agent.selectors import turn_tool_calls, turn_usage
 from apps.chat.models import Message, MessageKind, Role, Turn
@@ -104,8 +104,7 @@ def _store_context(turn: Turn, message: Message, preferences: Preferences, surfa
     message.save(update_fields=["blocks"])
     turn.memories = [item.to_json() for item in surfaced.items]
     turn.memory_tokens = surfaced.tokens
-    turn.model = preferences.model or model_for("chat")
-    turn.save(update_fields=["memories", "memory_tokens", "model"])
+    turn.save(update_fields=["memories", "memory_tokens"])
 
 
 def _loop_state(turn: Turn, preferences: Preferences) -> TurnState:
@@ -114,6 +113,11 @@ def _loop_state(turn: Turn, preferences: Preferences) -> TurnState:
     tools = conversation_tools(conversation, preferences.toolsets)
     if conversation.tools != before:
         conversation.save(update_fields=["tools"])
+    model = turn.model
+    if not turn.said and model in {"", OFFLINE}:  # what was begun offline may go on with a model
+        model = preferences.model or model_for("chat")
+        turn.model = current_endpoint().answering(model)
+        turn.save(update_fields=["model"])
     newest = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("round").last()
     return TurnState(
         user_id=turn.user_id,
@@ -122,7 +126,7 @@ def _loop_state(turn: Turn, preferences: Preferences) -> TurnState:
         system=system_blocks(preferences, use_memory=conversation.use_memory),
         tools=tools,
         messages=history(conversation),
-        model=turn.model,
+        model=model,
         rounds_done=newest.round if newest else 0,
         stop_reason=newest.stop_reason if newest else "",
         usage=turn_usage(user_id=turn.user_id, turn_id=turn.id),
