@@ -4,6 +4,7 @@ import secrets
 from datetime import timedelta
 from pathlib import Path
 
+from apps.core.logs import OWN
 from izzysite.env import (
     BASE_DIR,
     env_bool,
@@ -280,23 +281,33 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 LANGUAGE_CODE = "en-us"
 
-LOG_LEVEL = env_choice("IZZY_LOG_LEVEL", "info", ("debug", "info", "warning", "error")).upper()
+_LEVELS = ("debug", "info", "warning", "error")
+LOG_LEVEL = env_choice("IZZY_LOG_LEVEL", "info", _LEVELS).upper()
+IZZY_LOG_LIBRARIES = env_choice(
+    "IZZY_LOG_LIBRARIES", "info" if LOG_LEVEL == "DEBUG" else LOG_LEVEL.lower(), _LEVELS
+).upper()
+_QUIET = "DEBUG" if IZZY_LOG_LIBRARIES == "DEBUG" else "WARNING"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"malformed": {"()": "apps.core.logs.MalformedRequests"}},
-    "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["malformed"]},
+    "filters": {
+        "malformed": {"()": "apps.core.logs.MalformedRequests"},
+        "libraries": {"()": "apps.core.logs.Libraries", "level": IZZY_LOG_LIBRARIES},
     },
-    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["malformed", "libraries"],
+        },
+    },
+    "root": {"handlers": ["console"], "level": IZZY_LOG_LIBRARIES},
     "loggers": {
-        "django": {"handlers": [], "level": "INFO", "propagate": True},
-        "django.request": {"level": "ERROR"},
-        "django.channels.server": {"level": "WARNING"},
-        "daphne": {"level": "WARNING"},
-        "httpx": {"level": "WARNING"},
-        "httpx2": {"level": "WARNING"},
+        **{name: {"level": LOG_LEVEL} for name in sorted(OWN)},
+        "django": {"handlers": [], "level": IZZY_LOG_LIBRARIES, "propagate": True},
+        "django.request": {"level": "DEBUG" if _QUIET == "DEBUG" else "ERROR"},
+        **{name: {"level": _QUIET} for name in ("daphne", "django.channels.server", "httpx", "httpx2")},
     },
 }
 

@@ -136,6 +136,9 @@ def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     if exposed and not settings.IZZY_THROTTLE:
         message = "IZZY_THROTTLE is off while Izzy listens beyond this machine."
         found.append(Warning(message, hint="Passwords can be guessed without limit.", id="izzy.W003"))
+    if settings.IZZY_LOG_LIBRARIES == "DEBUG":
+        message = "IZZY_LOG_LIBRARIES=DEBUG writes what users said, their notes and keys into the log."
+        found.append(Warning(message, hint="Take it away, and delete that log.", id="izzy.W007"))
     if settings.IZZY_BEHIND_PROXY and not settings.IZZY_PUBLIC_URL:
         message = "IZZY_BEHIND_PROXY is on without IZZY_PUBLIC_URL."
         hint = "Set the address under which the proxy is reached."
