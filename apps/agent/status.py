@@ -7,12 +7,22 @@ from django.contrib.auth import get_user_model
 
 from apps.agent.client import ModelError, ModelRequest, complete
 from apps.agent.endpoint import current_endpoint, model_for
+from apps.agent.models import ModelCall
 from apps.agent.sdk import default_client
 from apps.agent.tools.registry import all_tools
-from apps.core.health import CheckResult
+from apps.core.health import CheckResult, not_set_up
 
 TEST_SECONDS = 18
 OFFLINE = "Offline mode: no language model is connected, so Izzy follows simple rules."
+WITH_A_MODEL = "With a model Izzy converses freely, keeps what is worth remembering by itself and builds tools of any kind."
+UNUSABLE = {
+    "model_unavailable",
+    "model_auth",
+    "model_billing",
+    "model_forbidden",
+    "model_not_found",
+    "bad_response",
+}  # codes of failed calls that the next call will share, until somebody mends the cause
 HOW_TO_CONNECT = "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, or enter one on the instance page."
 TOOL_LABELS = {
     "ask_user": "Ask you a question",
@@ -52,11 +62,16 @@ TOOLSET_LABELS = {
 
 
 def check_model() -> CheckResult:
-    """Which model is set; without asking it (a page must not wait for that)."""
+    """Which model is set, and whether the last call reached it; without asking it (a page must not wait for that)."""
     endpoint = current_endpoint()
     if endpoint.is_offline:
-        return CheckResult(True, OFFLINE, HOW_TO_CONNECT)
-    return CheckResult(True, f"Chat uses {model_for('chat')} at {endpoint.server}.")
+        return not_set_up(OFFLINE, gives=WITH_A_MODEL, how=HOW_TO_CONNECT)
+    message = f"Chat uses {model_for('chat')} at {endpoint.server}."
+    last = ModelCall.objects.unscoped().order_by("-id").first()
+    if last is not None and last.endpoint == endpoint.kind and last.error_code in UNUSABLE:
+        message += f" The last call, at {last.created_at:%Y-%m-%d %H:%M} UTC, failed ({last.error_code})."
+        return CheckResult(False, message, "Test the connection on the instance page: it says what is wrong.")
+    return CheckResult(True, message)
 
 
 def offline_banner() -> str:
@@ -68,7 +83,7 @@ def test_connection() -> CheckResult:
     """Asks the chat model for one token. The call stands in the ledger of the first superuser."""
     endpoint = current_endpoint()
     if endpoint.is_offline:
-        return CheckResult(False, OFFLINE, HOW_TO_CONNECT)
+        return not_set_up(OFFLINE, gives=WITH_A_MODEL, how=HOW_TO_CONNECT)
     owner = get_user_model().objects.filter(is_superuser=True).order_by("date_joined").first()
     if owner is None:
         return CheckResult(False, "There is no superuser yet.", "Finish the set-up first.")

@@ -16,7 +16,7 @@ from django.db.migrations.executor import MigrationExecutor
 from apps.core.addresses import AddressRefused, private_hosts
 from apps.core.database import database_file
 from apps.core.database_errors import NOT_SET_UP, Trouble, explain
-from apps.core.health import CheckResult
+from apps.core.health import CheckResult, not_set_up
 from apps.core.stale import stale_message
 
 IZZY = "izzy"
@@ -107,7 +107,11 @@ def check_disk() -> CheckResult:
 def check_redis() -> CheckResult:
     """Where REDIS_URL is set, Redis answers."""
     if not settings.REDIS_URL:
-        return CheckResult(True, "Not used: messages between tabs stay within this process.")
+        return not_set_up(
+            "Messages between tabs stay within this process.",
+            gives="With Redis several web processes share them, and the cache.",
+            how="Set REDIS_URL; one process needs none.",
+        )
     # Here and not above: the client takes a quarter of a second to import, and most do not use it.
     from redis import Redis
     from redis.exceptions import RedisError

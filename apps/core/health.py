@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from django.db import DatabaseError
 
@@ -12,13 +13,29 @@ from apps.core.database_errors import explain
 logger = logging.getLogger(__name__)
 
 
+class State(StrEnum):
+    WORKS = "works"
+    NOT_SET_UP = "not set up"
+    BROKEN = "broken"
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """`message` says in one sentence what is; `hint`, where not ok, what to do about it."""
+    ok: bool  # whether it works
+    message: str  # one sentence about what is
+    hint: str = ""  # where it does not work: what to do about it
+    is_set_up: bool = True
 
-    ok: bool
-    message: str
-    hint: str = ""
+    @property
+    def state(self) -> State:
+        if self.ok:
+            return State.WORKS
+        return State.BROKEN if self.is_set_up else State.NOT_SET_UP
+
+
+def not_set_up(message: str, *, gives: str, how: str) -> CheckResult:
+    """The result for a part that Izzy does without: `gives` says in a sentence what it would add, `how` how to get it."""
+    return CheckResult(False, message, f"{gives} {how}", is_set_up=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +54,7 @@ RECENT_SECONDS = 3.0
 def register_check(name: str, function: Callable[[], CheckResult], *, essential: bool = False) -> None:
     """Register a synchronous check that takes at most a second or so.
 
-    Where an essential one fails `/readyz` answers 503. Registering a name again replaces it.
+    Where an essential one finds something broken `/readyz` answers 503. Registering a name again replaces it.
     """
     _checks[name] = Check(name, function, essential)
 

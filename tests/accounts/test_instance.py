@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 
 import pytest
@@ -69,6 +70,26 @@ def test_the_button_tries_the_connection_and_shows_what_came_of_it(
     assert "The key was refused." in whole
     assert "<html" in whole
     assert browser.post("/settings/instance/test/unknown/").status_code == 404
+
+
+def test_parts_that_are_not_set_up_are_no_working_ones_and_the_page_says_what_they_would_give(
+    admin: User, sign_in: SignIn, settings: Settings
+) -> None:
+    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = settings.REDIS_URL = ""
+    settings.SEARXNG_URL = settings.BRAVE_API_KEY = ""
+    settings.IZZY_SANDBOX = "none"
+    page = sign_in(admin).get("/settings/instance/").content.decode()
+    shown = dict(re.findall(r"<dt>([^<]*)</dt><dd><span class=\"badge([^<]*)</span>", page))
+    lacking = {name for name, badge in shown.items() if badge == '">not set up'}
+    assert lacking == {"Capture", "Model", "Redis", "Sandbox", "Web search"}
+    assert shown["Database"] == ' badge-ok">works'
+    assert shown["Worker"] == ' badge-warn">broken'
+    for words in (
+        "Set REDIS_URL",
+        "Izzy looks things up on the web. Set SEARXNG_URL",
+        "Set ANTHROPIC_API_KEY",
+    ):
+        assert words in page
 
 
 def test_ordinary_users_see_and_change_nothing_of_it(alice: User, sign_in: SignIn) -> None:

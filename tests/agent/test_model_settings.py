@@ -12,7 +12,7 @@ from apps.agent import status
 from apps.agent.endpoint import current_endpoint, model_for
 from apps.agent.events import Response
 from apps.agent.models import ModelCall
-from apps.core.health import CheckResult
+from apps.core.health import CheckResult, State
 from apps.core.registries import banners, choices, connection_tests
 from tests.agent.turns import Turn
 from tests.peers.anthropic_server import AnthropicServer, failure, reply
@@ -113,12 +113,26 @@ def test_the_connection_test_needs_a_model_and_somebody_to_account_it_to(setting
 
 
 @pytest.mark.django_db
+def test_a_model_whose_last_call_was_refused_is_broken_until_one_succeeds(alice: User, settings: Any) -> None:
+    settings.ANTHROPIC_API_KEY = "sk-1"
+    row = {"user": alice, "purpose": "chat", "model": "m", "endpoint": "anthropic"}
+    ModelCall.objects.create(**row, error_code="model_auth")
+    result = status.check_model()
+    assert result.state == State.BROKEN
+    assert "model_auth" in result.message
+    ModelCall.objects.create(**row, error_code="overloaded")
+    assert status.check_model().ok
+
+
+@pytest.mark.django_db
 def test_a_banner_says_that_no_model_is_connected(settings: Any) -> None:
     settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
     assert "ANTHROPIC_API_KEY" in banners["model"]()
-    assert status.check_model().ok
+    assert status.check_model().state == State.NOT_SET_UP
+    assert status.test_connection().state == State.NOT_SET_UP
     settings.ANTHROPIC_API_KEY = "sk-1"
     assert banners["model"]() == ""
+    assert status.check_model().ok
     assert "claude-sonnet-5-5" in status.check_model().message
 
 
@@ -131,7 +145,7 @@ async def test_offline_answers_without_any_server_and_costs_nothing(alice: User,
     call = await asyncio.to_thread(lambda: ModelCall.objects.for_user(alice).get())
     assert call.endpoint == "offline"
     assert call.cost_usd == Decimal(0)
-    assert call.input_tokens > 0
+    assert (call.model, call.input_tokens, call.output_tokens) == ("offline", 0, 0)
 
 
 def test_the_preferences_are_offered_every_tool_and_toolset() -> None:

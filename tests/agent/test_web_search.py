@@ -18,6 +18,7 @@ from apps.agent.web import engines
 from apps.agent.web.choice import Engine, check_search, engine_for
 from apps.agent.web.search import try_search, web_search
 from apps.core.database import in_db
+from apps.core.health import State
 from tests.agent.turns import Turn
 from tests.agent.web import Caller
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
@@ -186,7 +187,8 @@ def test_the_doctor_names_the_engine_and_no_password(settings: Any) -> None:
     settings.SEARXNG_URL = "http://user:secret@search.home:8888"
     assert check_search().message == "The web is searched with SearXNG at http://search.home:8888."
     settings.SEARXNG_URL = ""
-    assert "SEARXNG_URL" in check_search().message
+    assert "SEARXNG_URL" in check_search().hint
+    assert check_search().state == State.NOT_SET_UP
 
 
 @pytest.mark.django_db

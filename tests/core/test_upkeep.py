@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pytest_django import Settings
 
 from apps.core import checks, health, sweeps, worker
 from apps.core.checks import check_data_directory, check_database, check_disk, unsafe_settings
-from apps.core.health import CheckResult, register_check, run_check
+from apps.core.health import CheckResult, not_set_up, register_check, run_check
 from apps.core.models import InstanceState
 from apps.core.registries import connection_tests
 from apps.core.sweeps import Sweep, register_sweep
@@ -84,9 +85,14 @@ def test_readiness_follows_the_essential_checks_alone_and_asks_not_too_often(cli
 
     register_check("essential", essential, essential=True)
     register_check("other", lambda: CheckResult(False, "a detail"))
+    register_check("lacking", lambda: not_set_up("", gives="", how=""), essential=True)
     response = client.get("/readyz")
     assert response.status_code == 503
-    assert response.json() == {"status": "unavailable", "checks": {"essential": False, "other": False}}
+    assert response.json() == {
+        "status": "unavailable",
+        "checks": {"essential": False, "lacking": True, "other": False},
+        "not_set_up": ["lacking"],
+    }
     client.get("/readyz")
     assert len(asked) == 1
     health._recent.clear()
@@ -98,11 +104,14 @@ def test_the_doctor_says_what_to_do_and_fails_where_something_essential_is_missi
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     register_check("fine", lambda: CheckResult(True, "all well"))
-    register_check("lacking", lambda: CheckResult(False, "not there", "install it"))
+    register_check("lacking", lambda: not_set_up("not there", gives="It adds much.", how="install it"))
+    register_check("ill", lambda: CheckResult(False, "no answer", "look at it"))
     call_command("doctor")
     shown = " ".join(capsys.readouterr().out.split())
     assert "all well" in shown
     assert "install it" in shown
+    assert re.search(r"works │ fine .* not set up │ lacking", shown.replace("broken │ ill", "")), shown
+    assert "broken │ ill" in shown
     register_check("base", lambda: CheckResult(False, "broken", "mend it"), essential=True)
     with pytest.raises(SystemExit) as caught:
         call_command("doctor")

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.core.database import in_db
-from apps.core.health import checks, run_check
+from apps.core.health import State, checks, run_check
 from apps.memory.capture import background
 from apps.memory.capture.background import windows_read
 from apps.memory.models import CaptureWindow
@@ -60,7 +60,11 @@ async def test_they_are_read_when_a_model_appears(alice: User, settings: Setting
 
 async def test_doctor_says_what_waits_and_for_what(alice: User) -> None:
     check = next(check for check in checks() if check.name == "capture")
-    assert (await in_db(run_check, check)).ok
+    result = await in_db(run_check, check)
+    assert (result.state, result.message) == (
+        State.NOT_SET_UP,
+        "Conversations are not read: no model is connected.",
+    )
     await in_db(add, alice, talk("I live in Linz.", "Nice."))
     result = await in_db(run_check, check)
     assert not result.ok

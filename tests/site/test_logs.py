@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 WORDS = ("quokka", "heliotrope", "capybara", "key-of-the-model", "evil", "okapi")
 
 
-def written(folder: Path, **environment: str) -> str:
+def written(folder: Path, *, libraries: str = "") -> str:
     """The log of a server in which a chat message is answered, a note is saved by the model and one by a program, and that
     somebody asks for by another name."""
     folder.mkdir()
@@ -26,7 +26,8 @@ def written(folder: Path, **environment: str) -> str:
             IZZY_LOG_LEVEL="DEBUG",
             ANTHROPIC_BASE_URL=model.url,
             ANTHROPIC_API_KEY="key-of-the-model",
-            **environment,
+            IZZY_LOG_LIBRARIES=libraries,
+            ANTHROPIC_LOG="debug",
         )
         try:
             with site.client() as client:
@@ -47,11 +48,11 @@ def written(folder: Path, **environment: str) -> str:
 def test_at_debug_the_log_holds_no_message_note_key_or_foreign_host_but_where_the_operator_asks_for_the_libraries_too(
     tmp_path: Path,
 ) -> None:
-    ours = written(tmp_path / "ours", ANTHROPIC_LOG="debug")
+    ours = written(tmp_path / "ours")
     assert " DEBUG apps." in ours
     assert [word for word in WORDS if word in ours] == []
     refused = [line for line in ours.splitlines() if "django.security" in line]
     assert len(refused) == 1
     assert " WARNING " in refused[0]
     assert "IZZY_ALLOWED_HOSTS" in refused[0]
-    assert "quokka" in written(tmp_path / "all", IZZY_LOG_LIBRARIES="debug")
+    assert "quokka" in written(tmp_path / "all", libraries="debug")

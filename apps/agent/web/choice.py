@@ -5,9 +5,10 @@ from enum import StrEnum
 from django.conf import settings
 
 from apps.agent.endpoint import Endpoint, current_endpoint, without_user
-from apps.core.health import CheckResult
+from apps.core.health import CheckResult, not_set_up
 
 WEB_SEARCH = "web_search"
+WITH_AN_ENGINE = "With a search engine Izzy looks things up on the web."
 HOW_TO = "Set SEARXNG_URL to a SearXNG server of your own, or BRAVE_API_KEY; with Anthropic's API nothing is needed."
 
 
@@ -52,11 +53,11 @@ def engine_for(endpoint: Endpoint) -> Engine:
 def check_search() -> CheckResult:
     """Health check: which engine is set, without asking it."""
     if settings.IZZY_WEB_SEARCH == "off":
-        return CheckResult(True, "Web search is turned off (IZZY_WEB_SEARCH).")
+        how = "Take IZZY_WEB_SEARCH=off away."
+        return not_set_up("Web search is turned off (IZZY_WEB_SEARCH).", gives=WITH_AN_ENGINE, how=how)
     engine = engine_for(current_endpoint())
     if engine == Engine.NONE:
-        return CheckResult(
-            True, f"No search engine is configured. {HOW_TO} Pages can be opened all the same."
-        )
+        message = "No search engine is configured. Pages can be opened all the same."
+        return not_set_up(message, gives=WITH_AN_ENGINE, how=HOW_TO)
     place = f" at {without_user(settings.SEARXNG_URL)}" if engine == Engine.SEARXNG else ""
     return CheckResult(True, f"The web is searched with {LABELS[engine]}{place}.")

@@ -7,8 +7,8 @@ from django.conf import settings
 
 from apps.agent.endpoint import current_endpoint
 from apps.agent.tools.base import ToolContext, ToolFailure
-from apps.agent.web.choice import HOW_TO, LABELS, Engine, engine_for, own_engine
-from apps.core.health import CheckResult
+from apps.agent.web.choice import HOW_TO, LABELS, WITH_AN_ENGINE, Engine, engine_for, own_engine
+from apps.core.health import CheckResult, not_set_up
 
 DEFAULT_COUNT = 8
 OWN = (Engine.SEARXNG, Engine.BRAVE)
@@ -28,7 +28,7 @@ def try_search() -> CheckResult:
         return CheckResult(True, "Anthropic searches inside its answers; test the model instead.")
     engine = own_engine()
     if engine not in OWN:
-        return CheckResult(False, "No search engine is configured.", HOW_TO)
+        return not_set_up("No search engine is configured.", gives=WITH_AN_ENGINE, how=HOW_TO)
     try:
         found = asyncio.run(_found(engine, "weather", count=5))
     except ToolFailure as error:

@@ -3,7 +3,7 @@
 from django.utils import timezone
 
 from apps.agent.endpoint import current_endpoint
-from apps.core.health import CheckResult
+from apps.core.health import CheckResult, not_set_up
 from apps.memory.models import CaptureWindow, WindowState
 
 from .budget import spenders
@@ -16,11 +16,13 @@ def check_capture() -> CheckResult:
     waiting = rows.filter(state=WindowState.WAITING)
     count, now = waiting.count(), timezone.now()
     wait = f"{passages(count)} {'waits' if count == 1 else 'wait'} to be read"
-    if count and current_endpoint().is_offline:
-        return CheckResult(
-            False,
-            f"{wait}: no model is connected.",
-            "Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL; nothing is lost, they are read then.",
+    if current_endpoint().is_offline:
+        return not_set_up(
+            f"{wait}: no model is connected."
+            if count
+            else "Conversations are not read: no model is connected.",
+            gives="With a model Izzy keeps what is worth remembering by itself; what was said until then is read then.",
+            how="Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL.",
         )
     if gave_up := rows.filter(state=WindowState.GAVE_UP).count():
         return CheckResult(

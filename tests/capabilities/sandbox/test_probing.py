@@ -22,7 +22,7 @@ from apps.capabilities.sandbox.bubblewrap.seccomp import build_filter
 from apps.capabilities.sandbox.bubblewrap.syscalls import AARCH64, X86_64
 from apps.capabilities.sandbox.health import check_sandbox
 from apps.capabilities.sandbox.selection import current_backend
-from apps.core.health import checks
+from apps.core.health import State, checks
 from tests.waiting import until
 
 TOOL = {"main.py": "def run(args): return 'ran'"}
@@ -166,6 +166,10 @@ async def test_without_a_sandbox_nothing_runs(
     with pytest.raises(SandboxUnavailable) as found:
         await run_capability(SandboxSpec(user_id=uuid4()), TOOL, {})
     assert "apt install bubblewrap" in found.value.message
+    settings.IZZY_SANDBOX, settings.E2B_API_KEY = "auto", ""
+    assert check_sandbox().state == State.NOT_SET_UP
+    settings.IZZY_SANDBOX = "bubblewrap"
+    assert check_sandbox().state == State.BROKEN
     assert found.value.status == 503
 
 
@@ -174,7 +178,7 @@ async def test_switched_off_means_off(settings: Any) -> None:
     with pytest.raises(SandboxUnavailable) as found:
         await run_capability(SandboxSpec(user_id=uuid4()), TOOL, {})
     assert "IZZY_SANDBOX" in found.value.message
-    assert not check_sandbox().ok
+    assert check_sandbox().state == State.NOT_SET_UP
 
 
 def test_a_key_of_e2b_is_preferred_and_a_name_decides(settings: Any, bubblewrap: BubblewrapBackend) -> None:

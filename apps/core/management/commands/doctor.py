@@ -16,11 +16,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from apps.core.health import Check, CheckResult, checks, run_check
+from apps.core.health import Check, CheckResult, State, checks, run_check
 from apps.core.management.commands.serve import shown_host
 from apps.core.registries import connection_tests
 
 ANSWER_SECONDS = 3.0
+STYLES = {State.WORKS: "green", State.NOT_SET_UP: "dim", State.BROKEN: "yellow"}
 
 
 class Command(BaseCommand):
@@ -40,20 +41,23 @@ class Command(BaseCommand):
             f"Python {platform.python_version()}, Django {django.__version__}, SQLite {sqlite3.sqlite_version},"
             f" data in {settings.IZZY_DATA_DIR}"
         )
-        table = Table("", "Part", "What is", "What to do")
+        table = Table("State", "Part", "What is", "What to do")
         broken = False
         wanted = [*checks(), Check("address", check_address, essential=False)]
         if options["connect"]:
             wanted += [Check(f"asking: {name}", ask, essential=False) for name, ask in connection_tests]
         for check in wanted:
             result = run_check(check)
-            broken = broken or (check.essential and not result.ok)
-            mark = "[green]ok[/]" if result.ok else "[red]!![/]" if check.essential else "[yellow]--[/]"
-            table.add_row(mark, check.name, escape(result.message), escape(result.hint))
+            lacks_essential = check.essential and result.state == State.BROKEN
+            broken = broken or lacks_essential
+            style = "red" if lacks_essential else STYLES[result.state]
+            table.add_row(
+                f"[{style}]{result.state}[/]", check.name, escape(result.message), escape(result.hint)
+            )
         for finding in run_checks(include_deployment_checks=False):
             wrong = finding.level >= ERROR
             broken = broken or wrong
-            mark = "[red]!![/]" if wrong else "[yellow]--[/]"
+            mark = "[red]error[/]" if wrong else "[yellow]warning[/]"
             table.add_row(mark, "settings", escape(finding.msg), escape(finding.hint or ""))
         console.print(table)
         if broken:
