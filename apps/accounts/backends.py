@@ -6,7 +6,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
 from apps.accounts.models import User
-from apps.accounts.throttle import attempt_begin, attempt_succeeded
+from apps.accounts.throttle import attempt_begin, attempt_succeeded, known_browser
 from apps.core.network import client_ip
 
 
@@ -23,8 +23,9 @@ class ThrottledBackend(ModelBackend):
         if username is None or password is None:
             return None
         address = client_ip(request) if request else ""
-        attempt_begin(name=username, address=address)
+        browser = known_browser(request, username) if request else ""
+        attempt_begin(name=username, address=address, browser=browser)
         user = super().authenticate(request, username=username, password=password, **kwargs)
         if user is not None:
-            attempt_succeeded(name=username, address=address)
+            attempt_succeeded(name=username, address=address, browser=browser)
         return user

@@ -1,11 +1,48 @@
-"""The Content-Security-Policy of every answer."""
+"""TLS where IZZY_PUBLIC_URL has it, and the Content-Security-Policy of every answer."""
 
 from collections.abc import Mapping, Sequence
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponsePermanentRedirect
+from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
+from django.middleware.security import SecurityMiddleware
 from django.utils.deprecation import MiddlewareMixin
+
+LOCAL_HOSTS = {"127.0.0.1", "localhost", "[::1]"}
+PROBES = {"/healthz", "/readyz"}
+
+
+class TLSMiddleware(SecurityMiddleware):
+    """With an https IZZY_PUBLIC_URL: what comes over plain http is sent there, all other answers say HSTS.
+
+    Izzy itself sees the proxy's plain http alone. What the proxy says of the client (X-Forwarded-Proto) is good enough
+    for that without IZZY_BEHIND_PROXY too: who makes it up is spared a redirect, and nothing else.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
+        if not settings.TLS or request.path in PROBES or not came_plain(request):
+            return None
+        target = settings.IZZY_PUBLIC_URL + request.get_full_path()
+        return HttpResponsePermanentRedirect(target, preserve_request=request.method not in {"GET", "HEAD"})
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        response = super().process_response(request, response)
+        if settings.TLS and not isinstance(response, HttpResponsePermanentRedirect):
+            response.headers.setdefault(
+                "Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}"
+            )
+        return response
+
+
+def came_plain(request: HttpRequest) -> bool:
+    """Whether the client spoke http. Where no proxy says so: not on this machine itself, and not in browsers that send
+    Sec-Fetch-Site, which they do over https alone; so behind a proxy that tells nothing none goes in circles."""
+    said = request.headers.get("X-Forwarded-Proto", "").rpartition(",")[2].strip().lower()
+    if request.is_secure() or said:
+        return not request.is_secure() and said != "https"
+    host, _ = split_domain_port(request.get_host())
+    return host not in LOCAL_HOSTS and "Sec-Fetch-Site" not in request.headers
 
 
 def policy_text(policy: Mapping[str, Sequence[str]]) -> str:

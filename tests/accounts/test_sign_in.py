@@ -1,15 +1,18 @@
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 from django.db import connections
+from django.http import HttpRequest
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import SignInAttempt, User
-from apps.accounts.throttle import PER_NAME_AND_ADDRESS, attempt_begin, attempts_prune
+from apps.accounts.throttle import PER_NAME_AND_ADDRESS, attempt_begin, attempts_prune, known_browser
 from apps.core.errors import Throttled
 from tests.conftest import PASSWORD
 
@@ -73,6 +76,87 @@ def test_five_failures_close_the_name_from_that_address_even_to_the_right_passwo
     assert response.status_code == 422
     assert "Too many failed attempts" in response.content.decode()
     assert sign_in(Client(), REMOTE_ADDR="10.0.0.9") == 302
+
+
+def guess_from_everywhere(name: str = "alice", times: int = 60, **cookies: str) -> None:
+    for number in range(times):
+        stranger = Client()
+        stranger.cookies.load(cookies)
+        sign_in(stranger, name, "wrong", REMOTE_ADDR=f"10.0.{number}.1")
+
+
+def test_strangers_who_guess_do_not_keep_the_owner_out_of_a_browser_that_was_signed_in(
+    alice: User, client: Client, settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE = True
+    sign_in(client)
+    client.post("/sign-out/")
+    guess_from_everywhere()
+    assert sign_in(Client(), REMOTE_ADDR="192.0.2.7") == 422
+    assert sign_in(client, password="wrong") == 422
+    assert sign_in(client) == 302
+
+
+def test_nor_does_guessing_behind_the_same_address(alice: User, client: Client, settings: Settings) -> None:
+    settings.IZZY_THROTTLE = True
+    sign_in(client)
+    client.post("/sign-out/")
+    for number in range(40):
+        sign_in(Client(), f"guess{number}", "wrong")
+    assert sign_in(Client()) == 422
+    assert sign_in(client) == 302
+
+
+def test_the_cookie_of_such_a_browser_opens_nothing_and_gives_five_guesses_for_its_user_alone(
+    alice: User, bob: User, client: Client, settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE = True
+    sign_in(client)
+    cookie = client.cookies["izzy_browser"]
+    assert cookie["httponly"]
+    stolen = {"izzy_browser": cookie.value}
+    guess_from_everywhere("bob", **stolen)
+    guess_from_everywhere("alice", **stolen)
+    for name in ("alice", "bob"):
+        thief = Client()
+        thief.cookies.load(stolen)
+        assert thief.get("/settings/").status_code == 302
+        assert sign_in(thief, name, REMOTE_ADDR="192.0.2.7") == 422
+
+
+@pytest.mark.parametrize("spoil", ["forge", "password", "age"])
+def test_the_cookie_ends_with_the_password_and_the_year_and_cannot_be_made(
+    spoil: str, alice: User, client: Client, settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE = True
+    sign_in(client)
+    client.post("/sign-out/")
+    if spoil == "forge":
+        client.cookies["izzy_browser"] = "x" + client.cookies["izzy_browser"].value
+    elif spoil == "password":
+        alice.set_password(PASSWORD)
+        alice.save()
+    guess_from_everywhere()
+    if spoil == "age":
+        with patch("time.time", return_value=time.time() + 366 * 86_400):
+            assert known_browser(HttpRequest(), "alice") == ""
+            request = HttpRequest()
+            request.COOKIES["izzy_browser"] = client.cookies["izzy_browser"].value
+            assert known_browser(request, "alice") == ""
+    else:
+        assert sign_in(client) == 422
+
+
+def test_a_changed_password_gives_its_browser_a_new_cookie(
+    alice: User, client: Client, settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE = True
+    sign_in(client)
+    new = "another horse battery"
+    assert client.post("/settings/password/", {"current": PASSWORD, "password": new}).status_code == 302
+    client.post("/sign-out/")
+    guess_from_everywhere()
+    assert sign_in(client, password=new) == 302
 
 
 @pytest.mark.parametrize("path", ["/settings/password/", "/settings/delete/"])

@@ -207,25 +207,47 @@ def test_pages_hold_nothing_that_the_policy_forbids(admin: User, path: str) -> N
         assert attribute not in page
 
 
-def test_behind_tls_cookies_are_secure_and_browsers_are_told_to_stay(alice: User) -> None:
+@pytest.mark.parametrize("trusted", ["on", "off"])
+def test_behind_tls_cookies_are_secure_browsers_are_told_to_stay_and_plain_http_goes_there(
+    trusted: str,
+) -> None:
     """In a process of its own: the settings follow from IZZY_PUBLIC_URL when they are read."""
     import os
     import subprocess
     import sys
 
     program = (
-        "import django; django.setup(); from django.test import Client; from django.conf import settings as s;"
-        "r = Client().get('/healthz', secure=True, headers={'host': 'izzy.example.org'});"
-        "print(r.status_code, r['Strict-Transport-Security'], s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"
+        "import django; django.setup(); from django.test import Client; from django.conf import settings as s\n"
+        "print(s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)\n"
+        "def ask(path, host='izzy.example.org', method='get', **headers):\n"
+        "  r = getattr(Client(), method)(path, headers={'host': host, **headers})\n"
+        "  print(r.status_code, r.headers.get('Strict-Transport-Security') or r.headers.get('Location'))\n"
+        "ask('/healthz')\n"
+        "ask('/static/?a=b', **{'x-forwarded-proto': 'https'})\n"
+        "ask('/static/?a=b', **{'x-forwarded-proto': 'http'})\n"
+        "ask('/static/?a=b')\n"
+        "ask('/static/', **{'sec-fetch-site': 'none'})\n"
+        "ask('/api/v1/search/', method='post')\n"
+        "ask('/static/', host='127.0.0.1:8000')\n"
     )
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "izzysite.settings",
         "IZZY_PUBLIC_URL": "https://izzy.example.org",
+        "IZZY_BEHIND_PROXY": trusted,
     }
     result = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    assert result.stdout.split() == ["200", "max-age=31536000", "True", "True"]
+    assert result.stdout.splitlines() == [
+        "True True",
+        "200 max-age=31536000",
+        "404 max-age=31536000",
+        "301 https://izzy.example.org/static/?a=b",
+        "301 https://izzy.example.org/static/?a=b",
+        "404 max-age=31536000",
+        "308 https://izzy.example.org/api/v1/search/",
+        "404 max-age=31536000",
+    ]
 
 
 def test_the_schema_is_valid_and_made_without_a_warning() -> None:

@@ -1,9 +1,10 @@
 """The way in: first-run set-up and sign-in."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -12,9 +13,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts.forms.entrance import SetupForm, SignInForm
+from apps.accounts.models import User
 from apps.accounts.selectors import any_user_exists
 from apps.accounts.setup import setup_complete
-from apps.accounts.throttle import attempt_begin
+from apps.accounts.throttle import attempt_begin, browser_remember
 from apps.core.errors import IzzyError
 from apps.core.network import client_ip
 
@@ -29,6 +31,11 @@ class SignIn(LoginView):
         if not any_user_exists():
             return redirect("accounts:setup")
         return super().get(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        browser_remember(response, cast("User", form.get_user()))
+        return response
 
     def form_invalid(self, form: SignInForm) -> HttpResponse:  # type: ignore[override]
         return render(self.request, self.template_name, self.get_context_data(form=form), status=422)
@@ -51,5 +58,7 @@ def setup(request: HttpRequest) -> HttpResponse:
             form.add_failure(error)
         else:
             login(request, user)
-            return redirect("/")
+            response = redirect("/")
+            browser_remember(response, user)
+            return response
     return render(request, "accounts/setup.html", {"form": form}, status=422 if form.is_bound else 200)

@@ -12,6 +12,7 @@ from apps.accounts.forms.account import CurrentPasswordForm, PasswordForm
 from apps.accounts.forms.preferences import PreferencesForm
 from apps.accounts.selectors import preferences_for, tokens_kept
 from apps.accounts.services import preferences_update, user_delete, user_set_password
+from apps.accounts.throttle import browser_remember
 from apps.core.errors import IzzyError
 
 
@@ -49,7 +50,9 @@ def password(request: SignedInRequest) -> HttpResponse:
             update_session_auth_hash(request, request.user)
             gone = " Your API tokens are revoked." if revoked else ""
             messages.success(request, f"Your password is changed. Other browsers are signed out.{gone}")
-            return redirect("accounts:password")
+            response = redirect("accounts:password")
+            browser_remember(response, request.user)
+            return response
     context = {"form": form, "nav": "settings", "tab": "password"}
     return render(request, "accounts/password.html", context, status=422 if form.is_bound else 200)
 
