@@ -4,7 +4,7 @@ import secrets
 from datetime import timedelta
 from pathlib import Path
 
-from apps.core.logs import OWN
+from apps.core.logs import level_number, logging_settings
 from izzysite.env import (
     BASE_DIR,
     env_bool,
@@ -284,32 +284,9 @@ LANGUAGE_CODE = "en-us"
 _LEVELS = ("debug", "info", "warning", "error")
 LOG_LEVEL = env_choice("IZZY_LOG_LEVEL", "info", _LEVELS).upper()
 IZZY_LOG_LIBRARIES = env_choice(
-    "IZZY_LOG_LIBRARIES", "info" if LOG_LEVEL == "DEBUG" else LOG_LEVEL.lower(), _LEVELS
+    "IZZY_LOG_LIBRARIES", max(LOG_LEVEL, "INFO", key=level_number), _LEVELS
 ).upper()
-_QUIET = "DEBUG" if IZZY_LOG_LIBRARIES == "DEBUG" else "WARNING"
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {
-        "malformed": {"()": "apps.core.logs.MalformedRequests"},
-        "libraries": {"()": "apps.core.logs.Libraries", "level": IZZY_LOG_LIBRARIES},
-    },
-    "handlers": {
-        "console": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["malformed", "libraries"],
-        },
-    },
-    "root": {"handlers": ["console"], "level": IZZY_LOG_LIBRARIES},
-    "loggers": {
-        **{name: {"level": LOG_LEVEL} for name in sorted(OWN)},
-        "django": {"handlers": [], "level": IZZY_LOG_LIBRARIES, "propagate": True},
-        "django.request": {"level": "DEBUG" if _QUIET == "DEBUG" else "ERROR"},
-        **{name: {"level": _QUIET} for name in ("daphne", "django.channels.server", "httpx", "httpx2")},
-    },
-}
+LOGGING = logging_settings(LOG_LEVEL, IZZY_LOG_LIBRARIES)
 
 UNFOLD = {
     "SITE_TITLE": "Izzy",

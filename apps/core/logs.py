@@ -1,6 +1,7 @@
 """What becomes of log records before they are written."""
 
 import logging
+from typing import Any
 
 OWN = {"apps", "izzysite", "benchmarks"}
 REFUSED = "A request was refused (%s)"
@@ -26,7 +27,39 @@ class Libraries(logging.Filter):
 
     def __init__(self, level: str) -> None:
         super().__init__()
-        self._least = logging.getLevelNamesMapping()[level]
+        self._least = level_number(level)
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= self._least or record.name.partition(".")[0] in OWN
+
+
+def level_number(level: str) -> int:
+    return logging.getLevelNamesMapping()[level]
+
+
+def logging_settings(level: str, libraries: str) -> dict[str, Any]:
+    """Django's LOGGING: our own loggers at one level, all others at another."""
+    quiet = "DEBUG" if libraries == "DEBUG" else "WARNING"
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+        "filters": {
+            "malformed": {"()": MalformedRequests},
+            "libraries": {"()": Libraries, "level": libraries},
+        },
+        "handlers": {
+            "console": {
+                "class": "logging.StreamHandler",
+                "formatter": "line",
+                "filters": ["malformed", "libraries"],
+            },
+        },
+        "root": {"handlers": ["console"], "level": libraries},
+        "loggers": {
+            **{name: {"level": level} for name in sorted(OWN)},
+            "django": {"handlers": [], "level": libraries, "propagate": True},
+            "django.request": {"level": "DEBUG" if libraries == "DEBUG" else "ERROR"},
+            **{name: {"level": quiet} for name in ("daphne", "django.channels.server", "httpx", "httpx2")},
+        },
+    }
