@@ -70,6 +70,33 @@ async def test_after_a_page_an_address_of_the_models_own_making_asks_first(
     assert paths(web) == ["/article"]
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "/collect?x=Triodos&u=://",
+        "/collect?x=Triodos&u=https://",
+        "/Triodos/://",
+        "/collect?x=Triodos#://",
+        "/collect?x=Triodos&u=%3A%2F%2F",
+        "/collect?x=Triodos&u={known}",
+        "/Triodos/{known}",
+        "/collect?x=Triodos#{known}",
+    ],
+)
+async def test_an_address_within_an_address_does_not_speak_for_it(
+    alice: User, model: AnthropicServer, web: WebPages, rest: str
+) -> None:
+    """Neither where nothing follows a second `://`, nor where an address follows that stands in the page."""
+    collect = web.url(rest.format(known=web.url("/article")))
+    model.add(opens(web.url("/article")), opens(collect), reply("Done."))
+
+    waits = await said(alice, await conversation(alice), "How do I grow tomatoes?")
+
+    assert waits is not None
+    assert waits["input"] == {"url": collect}
+    assert paths(web) == ["/article"]
+
+
 LOOKS_UP = """import urllib.parse
 import urllib.request
 

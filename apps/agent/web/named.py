@@ -16,6 +16,7 @@ from apps.agent.tools.base import ToolFailure
 from apps.agent.web.urls import checked_url
 from apps.core.addresses import AddressRefused
 
+_SCHEME = re.compile(r"^https?://", re.IGNORECASE)
 _GOES_ON = r"(?![\w%~=&?@:!$*+-]|[./][\w%~=&?@:!$*+-])"
 """What follows an address would be more of it; a full stop, a bracket or a last slash would not."""
 
@@ -32,8 +33,9 @@ def is_named(user_id: UUID, conversation_id: UUID, said: Sequence[str], argument
         return True
     end = r"(?![\w-]|\.\w)" if url.raw_path in (b"/", b"") else f"/?{_GOES_ON}"
     canonical = url.netloc.decode() + url.raw_path.decode()
-    as_given = str(arguments["url"]).strip().partition("#")[0].rpartition("://")[2]
-    places = "|".join(_spelling(place.rstrip("/")) for place in {canonical, as_given})
+    as_given = _SCHEME.sub("", str(arguments["url"]).strip()).partition("#")[0]
+    # An empty spelling would stand in every text.
+    places = "|".join(_spelling(place) for place in {canonical.rstrip("/"), as_given.rstrip("/")} if place)
     pattern = re.compile(rf"(?<![\w.@-])(?:{places}){end}")
     return any(pattern.search(text) for text in [*said, *_read(user_id, conversation_id)])
 
