@@ -121,9 +121,10 @@ class ToolExecutor:
         output, error_code = await self._handled(tool, context, arguments)
         data = output.data if isinstance(output, ToolOutput) else output
         # What a tool that reads others' words stumbles over may be those very words.
-        quoted = tool.untrusted and error_code in ("", CRASHED)
+        own = isinstance(output, ToolOutput) and output.own_words
+        quoted = tool.untrusted and not own and error_code in ("", CRASHED)
         text = result_text(data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted)
-        untrusted = _has_others_words(output, quoted)
+        untrusted = quoted or (isinstance(output, ToolOutput) and output.untrusted)
         build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
         return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
 
@@ -198,13 +199,6 @@ class _ResultsAlone:
     @property
     def is_untrusted(self) -> bool:
         return conversation_untrusted(user_id=self.user_id, conversation_id=self.conversation_id)
-
-
-def _has_others_words(output: Any, quoted: bool) -> bool:
-    """Whether who reads this result has read what others wrote."""
-    if not isinstance(output, ToolOutput):
-        return quoted
-    return output.untrusted or (quoted and not output.own_words)
 
 
 def _timed_out(tool: Tool) -> str:

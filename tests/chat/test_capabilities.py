@@ -55,8 +55,7 @@ async def test_an_active_one_is_a_tool_and_runs_in_a_sandbox(alice: User, model:
     assert definition["description"] == "[Capability] Greet somebody by name."
     assert definition["input_schema"]["required"] == ["name"]
     (call,) = await calls(queued["turn"])
-    assert call.result.startswith("[What follows was written by others.")
-    assert "Hello, Ada!" in call.result
+    assert call.result == "Hello, Ada!"
     assert not call.untrusted
     assert not call.is_error
     steps = [frame["data"]["status"] for frame in page.seen if frame["type"] == "tool_progress"]
@@ -97,6 +96,7 @@ async def test_only_what_may_bring_in_others_words_taints_the_conversation(
     (call,) = await calls(queued["turn"])
     assert call.is_error == (main == SHOUTS), call.result
     assert call.untrusted == (kind != "own")
+    assert ("written by others" in call.result) == (kind != "own" and main == GREETING)
 
 
 @needs_sandbox

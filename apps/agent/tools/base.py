@@ -43,7 +43,7 @@ class ToolOutput:
     """A result with more than text: `data` is JSON for the model, `build_id` starts a build card on the page.
 
     `untrusted` says that this result quotes what others wrote, of a tool whose results do not always. `own_words` says
-    the opposite of a tool whose results mostly do: it is still quoted to the model, but nobody else's words were read.
+    the opposite of a tool whose results mostly do.
     """
 
     data: str | dict[str, Any] | list[Any]
