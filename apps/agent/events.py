@@ -7,7 +7,10 @@ says what it waits for, and `TurnResumed` opens the next stream.
 """
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 WHERE_SET = {"where_set": True}
 """Marks a field that is left out of the JSON where it is None."""
@@ -100,11 +103,13 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The assistant asks the user something; the answer goes to the tool call with this `id`."""
+    """The assistant asks the user something; the answer goes to the tool call with this `id`. `reason` is a sentence that says
+    so where others' words may be behind the question."""
 
     type: ClassVar[str] = "question"
     id: str
     text: str
+    reason: str | None = field(default=None, metadata=WHERE_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +153,8 @@ class Html:
 class Response:
     """The turn is over, or waits for the user when `pending_question` or `pending_approval` is set.
 
-    `pending_question` is `{id, text}`, `pending_approval` is `{id, name, input, permission?, reason?}`; where several calls wait, these
-    are the first ones (each had its own event). `tool_calls` are `{id, name, input, result, is_error,
+    `pending_question` is `{id, text, reason?}`, `pending_approval` is `{id, name, input, permission?, reason?}`; where several
+    calls wait, these are the first ones (each had its own event). `tool_calls` are `{id, name, input, result, is_error,
     duration_ms}`. `usage` is `{input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
     calls}` of the whole turn. `notice` is empty or `{code, message}`: the answer is there, but was cut short.
     """
@@ -230,8 +235,8 @@ def to_json(event: Event) -> dict[str, Any]:
     return {"type": event.type, **event_fields(event)}
 
 
-def event_fields(event: Event) -> dict[str, Any]:
-    """The event's fields alone."""
+def event_fields(event: "DataclassInstance") -> dict[str, Any]:
+    """The event's fields alone, for events of other apps too."""
     values = ((item, getattr(event, item.name)) for item in fields(event))
     return {
         item.name: value for item, value in values if value is not None or not item.metadata.get("where_set")

@@ -20,7 +20,17 @@ from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
 from apps.agent.selectors import conversation_untrusted
-from apps.agent.tools.base import Approval, Asking, Emit, Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import (
+    MAY_BE_BEHIND,
+    Approval,
+    Asking,
+    Emit,
+    Tier,
+    Tool,
+    ToolContext,
+    ToolFailure,
+    ToolOutput,
+)
 from apps.agent.tools.registry import find_tool
 from apps.core.database import in_db
 from apps.core.errors import IzzyError
@@ -34,7 +44,6 @@ UNREADABLE = (
     "The input was cut off, was not a JSON object, or held characters that cannot be stored (NUL or lone surrogates), so "
     "nothing was run. Call again with a shorter input, or without these characters."
 )
-MAY_BE_BEHIND = "Izzy has read here what others wrote, and that may be behind this."
 
 APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
 
@@ -139,6 +148,12 @@ class ToolExecutor:
         if not tool.asks_when_untrusted(arguments):
             return None
         return await in_db(self._suspicion, tool, arguments, self.conversation_id)
+
+    async def question_mark(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        """What the card of a question says where others' words may be behind it, else ""."""
+        if self.conversation_id is None:
+            return ""
+        return await in_db(self._suspicion, tool, arguments, self.conversation_id) or ""
 
     def _suspicion(self, tool: Tool, arguments: dict[str, Any], conversation_id: UUID) -> str | None:
         """What to say where others' words lie before the model and may be behind this call."""

@@ -140,6 +140,7 @@ class Round:
         if call.row.decision:
             return WaitsFor.NOTHING
         if tool.waits_for != WaitsFor.NOTHING:
+            call.reason = await self.executor.question_mark(tool, call.block["input"])
             return tool.waits_for
         call.row.permission = await self.executor.permission(tool, call.block["input"])
         if call.row.permission:
@@ -162,7 +163,7 @@ class Round:
             call.id, call.row.name, call.row.input, permission or None, call.reason or None
         )
         if waits_for == WaitsFor.ANSWER:
-            asked = Question(call.id, str(call.row.input.get("question", "")))
+            asked = Question(call.id, str(call.row.input.get("question", "")), call.reason or None)
         self.waiting.append(asked)
         self._queue.put_nowait(asked)
 

@@ -64,7 +64,7 @@ def waiting_response(state: TurnState, waiting: Sequence[Question | ApprovalRequ
     approval = next((item for item in waiting if not isinstance(item, Question)), None)
     return response_of(
         state,
-        pending_question=asdict(question) if question else None,
+        pending_question=event_fields(question) if question else None,
         pending_approval=event_fields(approval) if approval else None,
     )
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from apps.accounts.selectors import preferences_for
 from apps.agent.selectors import conversation_untrusted
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
+from apps.chat.selectors.words import shown_untrusted
 from apps.core.ids import parse_id
 from apps.memory.capture.said import Said
 from apps.memory.capture.services import conversation_tainted, taint_note, windows_add, windows_hasten
@@ -89,7 +90,11 @@ def conversation_capture(
     user_id = conversation.user_id
     rows = [row for row in messages if row.text.strip() and row.superseded_by_id is None]
     known = conversation_tainted(user_id, conversation.id)
-    read = after_tools or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
+    read = (
+        after_tools
+        or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
+        or shown_untrusted(user_id, conversation.id)
+    )
     if not rows or not extract or not conversation.use_memory or not preferences_for(user_id).capture:
         if not known and (after_tools or any(quotes_others(row.text) for row in rows)):
             taint_note(user_id=user_id, conversation_id=conversation.id)

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from apps.agent.canonical import canonical_json
-from apps.agent.events import Event
+from apps.agent.events import Event, event_fields
 from apps.chat.events import TitleMade
 from apps.chat.models import TurnEvent
 
@@ -27,8 +27,7 @@ class Told:
 
 def told(turn_id: UUID, event: Event | TitleMade, **extra: Any) -> Told:
     """The event as the log keeps it; `extra` are fields that the chat adds."""
-    payload = {item.name: getattr(event, item.name) for item in fields(event)}
-    return Told(turn_id, event.type, payload | extra)
+    return Told(turn_id, event.type, event_fields(event) | extra)
 
 
 @dataclass(frozen=True, slots=True)

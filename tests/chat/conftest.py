@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from pytest_django import Settings
 
+from apps.agent.web.pages import recent_pages
 from apps.chat.runner.registry import registry
 from tests.peers.anthropic_server import AnthropicServer
+from tests.peers.web_pages import WebPages
 
 
 @pytest.fixture(autouse=True)
@@ -29,3 +31,12 @@ async def runner() -> AsyncIterator[None]:
     """For tests without a model server: closes the runner in the end."""
     yield
     await registry().close()
+
+
+@pytest.fixture
+async def web(settings: Settings) -> AsyncIterator[WebPages]:
+    """Pages that can be opened, of others."""
+    recent_pages.clear()
+    async with WebPages() as server:
+        settings.IZZY_PRIVATE_HOSTS = [server.allowed]
+        yield server

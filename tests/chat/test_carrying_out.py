@@ -1,6 +1,5 @@
 """What others wrote makes Izzy carry nothing out: an address that the model put together waits for the user's yes."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,51 +8,20 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
 from apps.agent.web.named import is_named
-from apps.agent.web.pages import recent_pages
 from apps.capabilities.models import Capability
 from apps.capabilities.services import capability_create
-from apps.chat.runner.registry import registry as runners
 from apps.core.database import in_db
 from apps.core.ids import uuid7
 from apps.memory.models import Memory
 from apps.memory.services import memory_create
 from tests.capabilities.conftest import real_sandbox  # noqa: F401  a fixture
 from tests.capabilities.making import draft
-from tests.chat.client import connected
+from tests.chat.obeying import opens, paths, said
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.web_pages import WebPages
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-async def web(settings: Any) -> AsyncIterator[WebPages]:
-    recent_pages.clear()
-    async with WebPages() as server:
-        settings.IZZY_PRIVATE_HOSTS = [server.allowed]
-        yield server
-
-
-async def said(user: User, place: str, text: str) -> dict[str, Any] | None:
-    """One turn in a conversation; what it waits for, which is declined."""
-    async with connected(user) as page:
-        await page.say(text, conversation=place)
-        ended = await page.ended()
-        waits: dict[str, Any] | None = ended.get("pending_approval")
-        if waits:
-            await page.send("approve", id=waits["id"], decision="deny")
-            await page.ended()
-        await runners().idle()
-    return waits
-
-
-def opens(url: str) -> Any:
-    return reply(tool("open_page", {"url": url}))
-
-
-def paths(web: WebPages) -> list[str]:
-    return [asked.path for asked in web.asked]
 
 
 async def test_after_a_page_an_address_of_the_models_own_making_asks_first(

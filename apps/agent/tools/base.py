@@ -11,6 +11,8 @@ from apps.agent.protocols import CatalogTools, ConversationTools, FileTools, Mem
 Approval: TypeAlias = Literal["allow", "ask", "never"]
 Emit: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 
+MAY_BE_BEHIND = "Izzy has read here what others wrote, and that may be behind this."
+
 
 class Tier(StrEnum):
     """Safety tier. Read-only calls of one round run side by side, side-effecting ones in order."""

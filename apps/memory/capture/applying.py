@@ -1,12 +1,13 @@
 """From checked items to notes: all of a window's results in one transaction with marking it read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 
 from apps.agent.client import Usage
 from apps.core.errors import IzzyError
+from apps.memory.fields import STANDING
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Status, Trust
 
 from .claims import Claimed, usage_count, window_done, window_locked
@@ -90,6 +91,9 @@ class _Applying:
         target = self._target(item)
         same = self.known.same_as(item, around, target=target, trust=trust)
         reason = self.known.past_reason(item, trust, statement.said_at)
+        if self.claimed.tainted and STANDING in {note.category for note in (same, target) if note}:
+            # It stands in every conversation: the user has to see what it will say.
+            statement = replace(statement, trust=Trust.UNTRUSTED)
         if same is not None and not (reason and trust == Trust.UNTRUSTED):
             kept = say_again(same, statement, outcome)
             if target is not None and target != same and item.action == Action.SUPERSEDE:

@@ -46,6 +46,9 @@ class Claimed:
     fingerprint: str
     segments: Sequence[Segment]
     shown: Sequence[tuple[str | None, str]]
+    tainted: (
+        bool  # others' words were read in the conversation, or stand in a note that the extractor is shown
+    )
 
 
 def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> list[UUID]:
@@ -113,6 +116,7 @@ def window_next(user_id: UUID, holder: str, *, any_time: bool, tried: frozenset[
         fingerprint=window.fingerprint,
         segments=[Segment.from_json(value) for value in window.segments],
         shown=[(entry["id"], entry["text"]) for entry in window.shown],
+        tainted=window.tainted,
     )
 
 

@@ -1,7 +1,7 @@
 """What an item rests on: who said it when, how far that is to be trusted, and whether it is new."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -10,24 +10,26 @@ from django.utils import timezone
 from apps.memory.models import Origin, Trust
 from apps.memory.services import Change, Provenance
 from apps.memory.trust import least_trust
-from apps.memory.trust.grounding import rephrases, telling_text
+from apps.memory.trust.reading import judged_among
 
 from .claims import Claimed
 from .items import Item
 from .said import Segment
 
 
-def trust_of_item(content: str, evidence: Sequence[int], segments: Sequence[Segment]) -> Trust:
-    """How far an item may be trusted: computed from the words it rests on, never taken from the model.
+def judged_item(item: Item, segments: Sequence[Segment], *, tainted: bool) -> tuple[Item, Trust]:
+    """An item as it may be kept, and how far it is trusted: computed from the words it rests on, never taken from the model.
 
-    The least trust of the segments it cites, where it rephrases what they say without borrowing from untrusted ones;
-    else, and where it cites none, the least of the whole window.
+    Where others' words were read it is the user's where it says one whole sentence of what it cites of them, else
+    untrusted; what labels it is judged alike. Elsewhere it is trusted as the least of the segments that it cites, or of all.
     """
-    cited = [segments[place] for place in evidence]
-    others = [one.text for one in segments if one.trust == Trust.UNTRUSTED and one not in cited]
-    if cited and rephrases(content, [segment.text for segment in cited], others):
-        return least_trust(*(segment.trust for segment in cited))
-    return least_trust(Trust.USER, *(segment.trust for segment in segments))
+    cited = [segments[place] for place in item.evidence] or segments
+    if not tainted:
+        return item, least_trust(Trust.USER, *(segment.trust for segment in cited))
+    own = [segment.text for segment in cited if segment.trust == Trust.USER]
+    judged = judged_among(own, item.content, {"tags": list(item.tags)})
+    trust = Trust.UNTRUSTED if judged.trust == Trust.UNTRUSTED else Trust.USER
+    return replace(item, tags=tuple(judged.fields["tags"]), standing=False), trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,12 @@ class Statement:
 
     @classmethod
     def of(cls, item: Item, window: Claimed) -> "Statement":
-        words = telling_text(item.content, {"tags": item.tags})
+        item, trust = judged_item(item, window.segments, tainted=window.tainted)
         return cls(
             item=item,
             user_id=window.user_id,
             conversation_id=window.conversation_id,
-            trust=trust_of_item(words, item.evidence, window.segments),
+            trust=trust,
             cited=[window.segments[place] for place in item.evidence] or window.segments,
         )
 

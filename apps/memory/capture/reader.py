@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from apps.agent.client import ModelError, Usage
 from apps.agent.endpoint import current_endpoint
 from apps.core.database import in_db
 from apps.core.ids import parse_id
-from apps.memory.models import CaptureWindow, GateVerdict, WindowState
+from apps.memory.models import CaptureWindow, GateVerdict, Trust, WindowState
 
 from . import calls, claims, nearest
 from .applying import window_apply
@@ -175,7 +175,9 @@ class _Reading:
             await in_db(claims.usage_add, self.window, self.holder, usage)
             await self._failed("bad_items", "The model handed over no items that can be used.")
             return
-        outcome = await in_db(_apply, self.window, self.holder, items, dropped, usage)
+        tainted = self.window.tainted or any(note.trust == Trust.UNTRUSTED for note in notes)
+        window = replace(self.window, tainted=tainted)
+        outcome = await in_db(_apply, window, self.holder, items, dropped, usage)
         if outcome is not None:
             self.tally.count(outcome)
 

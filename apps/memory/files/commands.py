@@ -14,6 +14,7 @@ from .paths import ROOT, clean_path
 from .texts import listing, numbered, snippet
 
 VIEW = "view"
+CREATE = "create"
 REPLACE = "str_replace"
 DELETE = "delete"
 RENAME = "rename"
@@ -128,7 +129,7 @@ def _rename(call: Call) -> str:
 
 COMMANDS: dict[str, Callable[[Call], str]] = {
     VIEW: _view,
-    "create": _create,
+    CREATE: _create,
     REPLACE: _str_replace,
     "insert": _insert,
     DELETE: _delete,

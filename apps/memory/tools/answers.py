@@ -1,5 +1,6 @@
 """What the note tools answer the model."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from apps.core.ids import note_id
@@ -20,6 +21,11 @@ WAITING = {
 TO_REVIEW = (
     "{what} waits for the user's review, because {why}. Until they accept it on the review page it is not remembered, "
     "and you cannot accept it: tell them that it waits there."
+)
+
+LEFT_OUT = (
+    "These labels were left out: others' words were read in this conversation, and the user did not say them. They can "
+    "set them on the memories page."
 )
 
 
@@ -65,6 +71,11 @@ def waits(note: Memory, what: str) -> dict[str, Any]:
 def known(note: Memory, message: str) -> dict[str, Any]:
     """The answer to the model where the note says already what it was to say, with the note's own words."""
     return {"note_id": note.note_id, "status": "known", "message": message, "text": shown_text(note)}
+
+
+def left_out(labels: Sequence[str]) -> dict[str, Any]:
+    """What the model is told of tags and categories that were not kept."""
+    return {"left_out": list(labels), "note": LEFT_OUT} if labels else {}
 
 
 def near_json(found: RelatedNote) -> dict[str, Any]:

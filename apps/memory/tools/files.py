@@ -1,5 +1,6 @@
 """The tool `memory`: files under /memories, for the model."""
 
+import re
 from dataclasses import replace
 from posixpath import splitext
 from typing import Any
@@ -7,10 +8,12 @@ from uuid import UUID
 
 from apps.agent.protocols import FileAnswer
 from apps.agent.results import UNTRUSTED
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import MAY_BE_BEHIND, Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput
 from apps.core.database import in_db
+from apps.core.errors import IzzyError
 from apps.memory.files.commands import (
     COMMANDS,
+    CREATE,
     DELETE,
     RENAME,
     REPLACE,
@@ -25,6 +28,7 @@ from apps.memory.models import Trust
 from apps.memory.selectors.files import file_at, files_in
 from apps.memory.services import BY_ASSISTANT, Change
 from apps.memory.trust.reading import Reading
+from apps.memory.trust.sentences import is_label
 
 TOOLSET = "files"
 RESULT_CHARS = 16_000
@@ -52,14 +56,19 @@ class MemoryFiles:
 
     def _run(self, fields: dict[str, Any]) -> FileAnswer:
         name = command_name(fields)
-        written = "\n".join(str(fields[key]) for key in WRITTEN_FIELDS if fields.get(key) is not None)
-        if name == RENAME:
-            written = splitext(written.removeprefix(ROOT))[0]
         change = self.change
-        if name not in (VIEW, DELETE) and written:
-            change = replace(change, trust=self.reading.trust_of(written))
+        if name not in (VIEW, DELETE):
+            change = replace(change, trust=self._trust(name, fields))
         text = command_run(user_id=self.user_id, fields=fields, change=change)
         return FileAnswer(text, self._quotes(name, fields))
+
+    def _trust(self, name: str, fields: dict[str, Any]) -> Trust:
+        """How far the words that a command brings in are trusted: the text, and the path of a file that it makes."""
+        if name == RENAME:
+            return self.reading.trust_of(names=[_spoken(fields.get("new_path"))])
+        texts = [str(fields[key]) for key in WRITTEN_FIELDS if fields.get(key)]
+        makes = name == CREATE and file_at(self.user_id, clean_path(fields.get("path"))) is None
+        return self.reading.trust_of(texts, [_spoken(fields.get("path"))] if makes else [])
 
     def _quotes(self, name: str, fields: dict[str, Any]) -> bool:
         """Whether the answer shows lines of an untrusted file, or lists one whose name says more than a word."""
@@ -70,7 +79,8 @@ class MemoryFiles:
         if file is not None:
             return file.trust == Trust.UNTRUSTED
         listed = files_in(self.user_id, path).filter(trust=Trust.UNTRUSTED).values_list("path", flat=True)
-        return any(not splitext(name.removeprefix(f"{ROOT}/"))[0].isalpha() for name in listed)
+        names = [_spoken(name) for name in listed[:2]]
+        return len(names) > 1 or not all(map(is_label, names))
 
 
 async def memory(context: ToolContext, args: dict[str, Any]) -> ToolOutput | str:
@@ -81,10 +91,34 @@ async def memory(context: ToolContext, args: dict[str, Any]) -> ToolOutput | str
     return ToolOutput(UNTRUSTED + answer.text, untrusted=True) if answer.untrusted else answer.text
 
 
+def _spoken(path: object) -> str:
+    """What a path says."""
+    return re.sub(r"[-_/\s]+", " ", splitext(str(path).removeprefix(ROOT))[0]).strip()
+
+
+TAKING = {
+    DELETE: "It would delete what stands there.",
+    CREATE: "It would overwrite a file.",
+    REPLACE: "It would take something out of a file, or put something else in its place.",
+    RENAME: "It would give files another name.",
+}
+
+
 def takes_away(args: dict[str, Any]) -> bool:
-    """Whether a command deletes: what others wrote may be behind it."""
+    """Whether a command may take away or change what a file holds or is called: what others wrote may be behind it."""
     command = str(args.get("command"))
-    return SYNONYMS.get(command, command) == DELETE
+    return SYNONYMS.get(command, command) in TAKING
+
+
+def reason_to_ask(asking: Asking) -> str:
+    """What a command would take away, for the card; "" for a new file, and for what cannot be done anyway."""
+    try:
+        command = command_name(asking.arguments)
+        if command == CREATE and file_at(asking.user_id, clean_path(asking.arguments.get("path"))) is None:
+            return ""
+    except IzzyError:
+        return ""
+    return f"{MAY_BE_BEHIND} {TAKING[command]}"
 
 
 def _text(description: str) -> dict[str, Any]:
@@ -138,6 +172,7 @@ MEMORY_FILES = Tool(
     handler=memory,
     tier=Tier.SIDE_EFFECTING,
     asks_when_untrusted=takes_away,
+    reason=reason_to_ask,
     timeout=15.0,
     result_limit=RESULT_CHARS,
     toolset=TOOLSET,

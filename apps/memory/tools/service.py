@@ -13,7 +13,7 @@ from apps.core.text import clean_text
 from apps.memory import services
 from apps.memory.capture.unread import unread_scope
 from apps.memory.deep import Asked, deep_memory
-from apps.memory.fields import clean_category, clean_changes, clean_content, clean_time
+from apps.memory.fields import STANDING, clean_category, clean_changes, clean_content, clean_time
 from apps.memory.models import Origin, Status, Trust
 from apps.memory.searching import NOTES, notes_search, untrusted_among
 from apps.memory.selectors import (
@@ -26,12 +26,11 @@ from apps.memory.selectors import (
 )
 from apps.memory.services import BY_ASSISTANT, Change, Provenance
 from apps.memory.trust.asking import needs_a_look
-from apps.memory.trust.grounding import telling_text
 from apps.memory.trust.reading import Reading
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
-from .answers import fragment_json, known, near_json, note_json, said_json, waits, with_hint
+from .answers import fragment_json, known, left_out, near_json, note_json, said_json, waits, with_hint
 from .saving import notes_near, said_again, saved, says_already
 
 MAX_QUERY_CHARS = 10_000
@@ -112,26 +111,30 @@ class NoteTools:
         return await in_db(self._save, content, {name: it for name, it in given.items() if it is not None})
 
     def _save(self, content: str, fields: dict[str, Any]) -> dict[str, Any]:
-        content, fields = clean_content(content), clean_changes(fields)
-        words = telling_text(content, fields)
+        content = clean_content(content)
+        given = clean_changes(fields)
+        judged = self.reading.judged(content, given)
         provenance = Provenance(
             origin=Origin.ASSISTANT,
-            trust=self.reading.trust_of(words),
+            trust=judged.trust,
             conversation_id=self.conversation_id,
             message_id=self.message_id,
         )
         near = notes_near(self.user_id, content)
         same = says_already(near, content, provenance.trust)
         if same is not None:
-            return said_again(same, fields, provenance.change(reason="said again"))
+            return said_again(same, judged.fields, provenance.change(reason="said again"))
+        words = "\n".join([content, *given.get("tags", []), given.get("category", "")])
         note = services.memory_submit(
             user_id=self.user_id,
             content=content,
             provenance=provenance,
             sensitive=needs_a_look(words, self.reading.said),
-            **fields,
+            **judged.fields,
         )
-        return waits(note, "The note") if note.status == Status.PENDING else saved(note, near)
+        if note.status == Status.PENDING:
+            return waits(note, "The note")
+        return saved(note, near) | left_out(judged.left_out)
 
     async def update(self, note_id: str, content: str) -> dict[str, Any]:
         """`{note_id, message}`; the id stays. With `status: pending` where the change waits for the user's review,
@@ -142,10 +145,12 @@ class NoteTools:
         present = memory_get(self.user_id, memory_id)
         if clean_content(content) == present.content:
             return known(present, UNCHANGED)
-        trusted = [] if present.trust == Trust.UNTRUSTED else [present.content]
+        trust = self.reading.trust_of([content])
+        if present.category == STANDING and self.reading.is_untrusted:
+            trust = Trust.UNTRUSTED  # it stands in every conversation: the user has to see what it will say
         change = Change(
             actor=Origin.ASSISTANT,
-            trust=self.reading.trust_of(content, *trusted),
+            trust=trust,
             sensitive=needs_a_look(content, self.reading.said, known=present.content),
             conversation_id=self.conversation_id,
             message_id=self.message_id,

@@ -1,14 +1,16 @@
 """How far what a turn writes may be trusted, by what the model has read in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from apps.agent.selectors import conversation_untrusted
+from apps.memory.fields import STANDING
 from apps.memory.models import Trust
 
-from .grounding import grounded
 from .quotes import own_words, quotes_others
+from .sentences import is_label, is_own_sentence
 
 
 def _nothing() -> Sequence[str]:
@@ -17,6 +19,15 @@ def _nothing() -> Sequence[str]:
 
 def _no() -> bool:
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How far a new note is trusted, its fields as they may be kept, and the labels that were left out."""
+
+    trust: Trust
+    fields: dict[str, Any]
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +54,43 @@ class Reading:
         """The user's messages without what they quote of others."""
         return [own_words(text) for text in self.said()]
 
-    def trust_of(self, content: str, *known: str) -> Trust:
-        """The trust of a text that the model writes now.
+    def trust_of(self, texts: Sequence[str] = (), names: Sequence[str] = ()) -> Trust:
+        """The trust of texts that the model writes now, and of the names that it gives.
 
-        Where it has read others' words its text counts as theirs, unless everything telling in it stands in the
-        user's own words, or in the texts that are `known` to be trusted.
+        Where it has read others' words a text counts as theirs, unless it is one whole sentence of the user's own words. So
+        does a name, but for a single word.
         """
+        return trust_among(self.own(), texts, names) if self.is_untrusted else Trust.ASSISTANT
+
+    def judged(self, content: str, fields: Mapping[str, Any]) -> Judged:
+        """What may be kept of a note with these (cleaned) fields that the model writes now; see `judged_among`."""
         if not self.is_untrusted:
-            return Trust.ASSISTANT
-        return Trust.ASSISTANT if grounded(content, [*self.own(), *known]) else Trust.UNTRUSTED
+            return Judged(Trust.ASSISTANT, dict(fields))
+        return judged_among(self.own(), content, fields)
+
+
+def trust_among(own: Sequence[str], texts: Sequence[str], names: Sequence[str] = ()) -> Trust:
+    """`Reading.trust_of` where others' words were read, by the user's own messages."""
+    judged = [*texts, *(name for name in names if not is_label(name))]
+    return Trust.ASSISTANT if all(is_own_sentence(each, own) for each in judged) else Trust.UNTRUSTED
+
+
+def judged_among(own: Sequence[str], content: str, fields: Mapping[str, Any]) -> Judged:
+    """What may be kept of a note where others' words were read, by the user's own messages.
+
+    Tags and category count like the text. Single words that the user did not say as such are left out of a note that does
+    not wait for review, and none becomes a standing note.
+    """
+    tags, category = fields.get("tags", []), fields.get("category", "")
+    labels = [*tags, *([category] if category else [])]
+    trust = trust_among(own, [content], labels)
+    waits = trust == Trust.UNTRUSTED
+    kept = {
+        label for label in labels if label.casefold() != STANDING and (waits or is_own_sentence(label, own))
+    }
+    values = {
+        **fields,
+        **({"tags": [tag for tag in tags if tag in kept]} if tags else {}),
+        **({"category": category if category in kept else ""} if category else {}),
+    }
+    return Judged(trust, values, [label for label in labels if label not in kept])

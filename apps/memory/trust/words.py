@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 
-FORM_CHARS = 5
-"""Words that begin with the same letters, so many, count as forms of one another ("allergic", "allergy")."""
-
 _FRAMING = """user users nutzer nutzers benutzer utilisateur usuario utente izzy assistant name named names called say
     says said mention mentions mentioned state states stated tell tells told asked remember remembers note
     noted fact person currently now"""
@@ -101,29 +98,17 @@ class Heard:
             stems=frozenset(stems(sorted(words), language)),
         )
 
-    def lacks(self, words: Words, *, forms: bool = False) -> Words:
-        """Those of the words that are not in it; with `forms` another form of a plain word will do."""
+    def lacks(self, words: Words) -> Words:
+        """Those of the words that are not in it."""
         return Words(
             exact=words.exact - self.exact,
             names=words.names - self.words,
             dates=words.dates - self.exact - self.words,
-            plain=frozenset(stem for stem in words.plain if not self._has(stem, forms=forms)),
+            plain=frozenset(stem for stem in words.plain if not self._has(stem)),
         )
 
-    def has_any(self, words: Words) -> bool:
-        """Whether one of the words, dates apart, or a form of one, is in it."""
-        if words.exact & self.exact or words.names & self.words:
-            return True
-        return any(self._has(word, forms=True) for word in words.names | words.plain)
-
-    def _has(self, stem: str, *, forms: bool) -> bool:
-        if stem in self.stems or (stem in _LIKING and self.stems & _LIKING):
-            return True
-        return forms and len(stem) >= FORM_CHARS and any(_is_form(stem, other) for other in self.stems)
-
-
-def _is_form(first: str, second: str) -> bool:
-    return len(second) >= FORM_CHARS and first[:FORM_CHARS] == second[:FORM_CHARS]
+    def _has(self, stem: str) -> bool:
+        return stem in self.stems or (stem in _LIKING and bool(self.stems & _LIKING))
 
 
 def _addresses(text: str) -> tuple[frozenset[str], str]:

@@ -20,7 +20,7 @@ export class Announcer {
   onFrame(frame, view) {
     if (frame.type === "turn_started") this.say("Izzy is answering");
     else if (frame.type === "response" && !frame.pending_question && !frame.pending_approval) this.say(`Izzy: ${view?.plainText() || frame.text || "done"}`);
-    else if (frame.type === "question") this.interrupt(`Izzy asks: ${frame.text}`);
+    else if (frame.type === "question") this.interrupt(["Izzy asks:", frame.text, frame.reason].filter(Boolean).join(" "));
     else if (frame.type === "approval_requested") this.interrupt(`Izzy asks for permission to use ${frame.name.replaceAll("_", " ")}`);
     else if (frame.type === "turn_stopped") this.say("Stopped");
     else if (frame.type === "error") this.interrupt(frame.message);

@@ -51,6 +51,7 @@ function permissionList(permission) {
 /** The answer is written where messages are: below. */
 function questionCard(call) {
   const words = h("p", { class: "ask-question" }, icon("question"), h("span", {}, call.question));
+  const reason = call.reason ? h("p", { class: "ask-reason" }, call.reason) : null;
   const hint = h("p", { class: "muted small" }, "Write your answer below.");
-  return { element: h("section", { class: "ask", "aria-label": "Izzy asks a question" }, words, hint), reset() {} };
+  return { element: h("section", { class: "ask", "aria-label": "Izzy asks a question" }, words, reason, hint), reset() {} };
 }

@@ -146,7 +146,7 @@ const HANDLERS = {
     Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null, reason: event.reason ?? "" });
   }),
   question: withTurn((turn, event) => {
-    Object.assign(toolOf(turn, { ...event, name: "ask_user" }), { state: "asking", asks: "question", question: event.text });
+    Object.assign(toolOf(turn, { ...event, name: "ask_user" }), { state: "asking", asks: "question", question: event.text, reason: event.reason ?? "" });
   }),
   response: withTurn((turn, event) => {
     turn.state = event.pending_question || event.pending_approval ? "waiting" : "done";

@@ -1,0 +1,163 @@
+"""Whether a text is one whole sentence of the user's, said again word by word: what counts as theirs once others' words
+were read. A part of a sentence, or words of several put together, may say the opposite of what they meant."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+MAX_CHARS = 1000
+"""A longer text is no sentence."""
+REQUEST_CHARS = 100
+"""By so many a user's sentence may be longer than twice what is made of it."""
+WORD_CHARS = 12
+"""One word of at most so many letters is a label: it finds a note or file, and claims nothing by itself."""
+VERB_REACH = 3
+"""The verb of "I" stands within so many words after it, or after an "and"."""
+
+_PARAGRAPHS = re.compile(r"\n[^\S\n]*\n")
+_ENDS = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+(?=[^\sa-zß-öø-ÿ])|(?<=[。！？])")
+# A full stop behind a short word or one of these may stand within a sentence ("Dr.", "approx.").
+_SHORT, _LAST_CHARS = 3, 50
+_ABBREVIATIONS = frozenset(
+    [
+        "prof",
+        "capt",
+        "dept",
+        "assoc",
+        "approx",
+        "incl",
+        "inkl",
+        "exkl",
+        "evtl",
+        "mind",
+        "vors",
+        "sogen",
+        "abbr",
+    ]
+)
+_EDGES = "\"'“”„«»‘’,.;:!?…()[]{}*_`–—。！？、，"
+_CONTRACTIONS = (
+    (re.compile(r"\bcan['’]t\b|\bcannot\b"), "can not"),
+    (re.compile(r"\bwon['’]t\b"), "will not"),
+    (re.compile(r"n['’]t\b"), " not"),
+    (re.compile(r"(?<=\w)['’]m\b"), " am"),
+    (re.compile(r"(?<=\w)['’]ve\b"), " have"),
+    (re.compile(r"(?<=\w)['’]re\b"), " are"),
+    (re.compile(r"(?<=\w)['’]ll\b"), " will"),
+)
+# Requests to remember, at the beginning of a sentence: English, German, French, Spanish, Italian, Portuguese, Dutch.
+_REQUEST = re.compile(
+    r"^\W*(?:"
+    r"(?:please |(?:can|could|will|would) you (?:please )?)?(?:remember|note(?: down)?|save|memori[sz]e|write down|"
+    r"keep in mind|bear in mind|make a note|(?:do not|don['’]t) forget)(?: for (?:me|later))?(?: this| that)?|"
+    r"(?:bitte )?(?:merke?|notiere?|speichere?|behalte?)(?: dir)?(?: bitte)?(?: mal)?,?(?: dass)?|"
+    r"(?:s['’]il te pla[iî]t,? )?(?:souviens-toi|retiens|note|n['’]oublie pas)(?: que)?|"
+    r"(?:por favor,? )?(?:recuerda|apunta|anota|guarda|no olvides)(?: que)?|"
+    r"(?:per favore,? )?(?:ricorda|ricordati|annota|salva|non dimenticare)(?: che)?|"
+    r"(?:por favor,? )?(?:lembra|lembre-se|anota|guarda|não esqueças)(?: de)?(?: que)?|"
+    r"(?:alsjeblieft )?(?:onthoud|bewaar|noteer)(?: dat)?"
+    r")\b[\s:,–—-]*",
+    re.IGNORECASE,
+)
+# Of the first person: what may stand for it in a note about "the user".
+_PERSONS = {
+    "i": ("the user",),
+    "me": ("the user",),
+    "my": ("the user's",),
+    "mine": ("the user's",),
+    "ich": ("der nutzer", "der benutzer", "die nutzerin", "die benutzerin"),
+    "mich": ("den nutzer", "den benutzer", "die nutzerin", "die benutzerin"),
+    "mir": ("dem nutzer", "dem benutzer", "der nutzerin", "der benutzerin"),
+}
+_SUBJECTS = {"i", "ich"}
+_AND = {"and", "or", "but", "und", "oder", "aber"}
+_IRREGULAR = {"am": "is", "have": "has", "do": "does", "bin": "ist", "habe": "hat"}
+
+
+def is_label(text: str) -> bool:
+    """Whether a text is a single short word, as tags and names of files mostly are."""
+    return text.isalpha() and len(text) <= WORD_CHARS
+
+
+def is_own_sentence(text: str, messages: Iterable[str]) -> bool:
+    """Whether a text is one whole sentence of one of these messages of the user.
+
+    Case, punctuation, white space and a request to remember at the beginning make no difference, nor does the first
+    person in place of "the user" with the form of its verb. A question is no statement.
+    """
+    words = _words(text) if len(text) <= MAX_CHARS else []
+    asks, longest = _asks(text), 2 * len(text) + REQUEST_CHARS
+    return bool(words) and any(
+        len(sentence) <= longest and _asks(sentence) == asks and _says(words, _words(start))
+        for message in messages
+        for sentence in _sentences(message)
+        for start in {sentence, _REQUEST.sub("", sentence)}
+    )
+
+
+def _sentences(message: str) -> Iterator[str]:
+    """The sentences of a message; where it is in doubt two stay one."""
+    for paragraph in _PARAGRAPHS.split(unicodedata.normalize("NFKC", message)):
+        begun = 0
+        for end in _ENDS.finditer(paragraph):
+            if not _is_open(paragraph[max(begun, end.start() - _LAST_CHARS) : end.start()]):
+                yield paragraph[begun : end.start()]
+                begun = end.end()
+        yield paragraph[begun:]
+
+
+def _is_open(end: str) -> bool:
+    """Whether the full stop that a text ends in may be that of an abbreviation or a number."""
+    if not end.endswith(".") or end.endswith(".."):
+        return False
+    last = end.rsplit(maxsplit=1)[-1].strip(_EDGES).casefold()
+    return len(last) <= _SHORT or "." in last or not last.isalpha() or last in _ABBREVIATIONS
+
+
+def _asks(sentence: str) -> bool:
+    return sentence.rstrip(" \t\n\"'”’»)]*_").endswith(("?", "？"))
+
+
+def _words(text: str) -> list[str]:
+    """The words as they are compared: folded, without what surrounds them, contractions spelt out."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    for contraction, words in _CONTRACTIONS:
+        folded = contraction.sub(words, folded)
+    return [word for part in folded.split() if (word := part.strip(_EDGES).replace("’", "'"))]
+
+
+def _says(note: Sequence[str], sentence: Sequence[str]) -> bool:
+    """Whether a note says a sentence word by word."""
+    place, subject = 0, -VERB_REACH - 1
+    spoken = False
+    for index, word in enumerate(sentence):
+        taken = next((size for size in _spans(word, note, place)), 0)
+        near = spoken and index - subject <= VERB_REACH
+        if not taken and not (near and place < len(note) and note[place] in _third(word)):
+            return False
+        place += taken or 1
+        spoken = spoken or word in _SUBJECTS
+        if word in _SUBJECTS or (spoken and word in _AND):
+            subject = index
+    return place == len(note)
+
+
+def _spans(word: str, note: Sequence[str], place: int) -> Iterator[int]:
+    """How many words of the note from `place` on say this one."""
+    if place < len(note) and note[place] == word:
+        yield 1
+    for person in _PERSONS.get(word, ()):
+        parts = person.split()
+        if list(note[place : place + len(parts)]) == parts:
+            yield len(parts)
+
+
+def _third(verb: str) -> set[str]:
+    """The forms of a verb that may follow "the user" where this one follows "I"."""
+    if verb in _IRREGULAR:
+        return {_IRREGULAR[verb]}
+    if not verb.isalpha() or len(verb) < 2:
+        return set()
+    german = {verb[:-1] + "t", verb[:-1] + "et"} if verb.endswith("e") else set()
+    english = verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
+    return {english, verb + "es" if re.search(r"(?:s|sh|ch|x|z|o)$", verb) else english} | german
