@@ -14,6 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from apps.chat.markdown_limits import links_found, markup_found, tables_found
+from apps.chat.markdown_links import HOST, Leads, directly, place_links
 
 if TYPE_CHECKING:
     import nh3
@@ -34,7 +35,7 @@ TAGS = {
     "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {
-    "a": {"href", "title"},
+    "a": {"href"},
     "code": {"class"},
     "div": {"class"},
     "ol": {"start"},
@@ -55,13 +56,17 @@ class Block:
     html: str
 
 
-def render(text: str) -> str:
-    """The whole text as HTML. Short texts are kept, so that a conversation opened again costs no rendering."""
-    return _kept(text) if len(text) <= KEPT_CHARS else _rendered(text)
+def render(text: str, leads: Leads = directly) -> str:
+    """The whole text as HTML, its links leading where `leads` says. Short texts without links are kept, so that a conversation
+    opened again costs no rendering."""
+    if len(text) > KEPT_CHARS:
+        return _rendered(text, leads)
+    plain = _kept(text)
+    return plain if leads is directly or "<a " not in plain else _rendered(text, leads)
 
 
-def _rendered(text: str) -> str:
-    return "\n".join(block.html for block in blocks(text))
+def _rendered(text: str, leads: Leads = directly) -> str:
+    return "\n".join(block.html for block in blocks(text, leads))
 
 
 _kept = lru_cache(KEPT_TEXTS)(_rendered)
@@ -77,7 +82,7 @@ def warm_up() -> None:
     render("```python\n1\n```")
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str, leads: Leads = directly) -> list[Block]:
     """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself.
 
     Where tables, or addresses that are not marked as links, would cost too much they stay text; so does all markup.
@@ -86,9 +91,13 @@ def blocks(text: str) -> list[Block]:
         return [Block(0, _paragraphs(text))]
     parser, clean = _parser(tables=tables_found(text), links=links_found(text)), _cleaner().clean
     env: dict[str, Any] = {}
+    parsed = parser.parse(text, env)
+    for token in parsed:
+        if token.type == "inline":
+            place_links(token, leads)
     return [
         Block((tokens[0].map or [0])[0], clean(parser.renderer.render(tokens, parser.options, env)).strip())
-        for tokens in _top_level(parser.parse(text, env))
+        for tokens in _top_level(parsed)
     ]
 
 
@@ -116,19 +125,16 @@ def _parser(*, tables: bool, links: bool) -> "MarkdownIt":
     parser = MarkdownIt("commonmark", {"html": False, "linkify": links, "breaks": True})
     parser.enable(["strikethrough", *(["table"] if tables else []), *(["linkify"] if links else [])])
     parser.add_render_rule("fence", _fence)
-    parser.add_render_rule("image", _image)
+    parser.add_render_rule(HOST, _host)
     parser.add_render_rule("th_open", _cell)
     parser.add_render_rule("td_open", _cell)
     return parser
 
 
-def _image(
+def _host(
     renderer: "RendererHTML", tokens: "Sequence[Token]", index: int, options: "OptionsDict", env: "EnvType"
 ) -> str:
-    """An image as a link to it: the page loads nothing from other hosts, and a URL could carry data away."""
-    token = tokens[index]
-    label = token.content or str(token.attrGet("src") or "image")
-    return f'<a href="{escape(str(token.attrGet("src") or ""))}">{escape(label)}</a>'
+    return f' <span class="link-host">({escape(tokens[index].content)})</span>'
 
 
 def _cell(
@@ -196,7 +202,8 @@ class LiveRenderer:
     change in it all the same (a link's definition at the end) is found by `finish`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, leads: Leads = directly) -> None:
+        self.leads = leads
         self._text = ""
         self._tail_start = 0
         self._index = 0
@@ -211,7 +218,7 @@ class LiveRenderer:
 
     def render(self) -> list[tuple[int, str]]:
         tail = self._text[self._tail_start :]
-        found = blocks(tail)
+        found = blocks(tail, self.leads)
         changed = self._changes(self._index, found)
         if len(found) > 1:
             self._tail_start += sum(len(line) + 1 for line in tail.split("\n")[: found[-1].line])
@@ -220,7 +227,7 @@ class LiveRenderer:
 
     def finish(self) -> list[tuple[int, str]]:
         """The blocks in which the whole text, rendered at once, differs from what was given so far."""
-        return self._changes(0, blocks(self._text)) if _may_differ(self._text) else []
+        return self._changes(0, blocks(self._text, self.leads)) if _may_differ(self._text) else []
 
     def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
         now = {first + offset: block.html for offset, block in enumerate(found)}

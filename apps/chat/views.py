@@ -3,6 +3,7 @@
 from typing import Any, cast
 from uuid import UUID
 
+from django.core.signing import BadSignature
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -12,6 +13,8 @@ from django_htmx.middleware import HtmxDetails
 
 from apps.agent.endpoint import current_endpoint
 from apps.chat import services
+from apps.chat.links import url_of
+from apps.chat.markdown_links import parts_of
 from apps.chat.models import Conversation
 from apps.chat.selectors.conversations import conversation_get, conversations_page
 from apps.chat.selectors.finding import conversations_search
@@ -40,6 +43,20 @@ def home(request: HttpRequest) -> HttpResponse:
 def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """One conversation, painted from its snapshot."""
     return render(request, "chat/page.html", _page(request, _found(request, conversation_id)))
+
+
+@never_cache
+@require_GET
+def link(request: HttpRequest, conversation_id: str, token: str) -> HttpResponse:
+    """An address that the assistant may have put together from what others wrote, whole, before it is gone to."""
+    found = _found(request, conversation_id)
+    try:
+        url = url_of(found.id, token)
+    except BadSignature:
+        raise Http404 from None
+    before, host, after = parts_of(url)
+    context = {"conversation": found, "url": url, "before": before, "host": host, "after": after}
+    return render(request, "chat/link.html", context)
 
 
 @never_cache

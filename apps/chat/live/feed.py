@@ -1,15 +1,23 @@
 """One conversation as its watchers in this process see it."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import DatabaseError
+
+from apps.chat.links import links_now, through
 from apps.chat.live.html import LiveHtml
 from apps.chat.log import TEXT, LoggedEvent
 from apps.chat.selectors.snapshot import LiveText
+from apps.core.database import in_db
 from apps.core.errors import NotFound
 
+logger = logging.getLogger(__name__)
+
+NAMES_LINKS = frozenset({"turn_started", "tool_result"})
 QUEUE_FRAMES = 5000
 """A watcher that lags further behind loses its place and gets a snapshot instead."""
 
@@ -60,7 +68,9 @@ class Feed:
         self.last_seq = 0
         self.watchers: set[Subscription] = set()
         self._gone = False
-        self._html = LiveHtml()
+        self._html = LiveHtml(self._through)
+        self._links: asyncio.Task[None] | None = None
+        self._links_wanted, self._links_known = 1, 0
         self._early: list[LoggedEvent] = []
         self._rendering: asyncio.TimerHandle | None = None
         self._rendered_at = 0.0
@@ -76,12 +86,17 @@ class Feed:
             self._send(self._html.take(event, shown=self._is_page_watching))
             for watcher in self.watchers:
                 watcher.put(event)
+            if event.type in NAMES_LINKS:
+                self._links_wanted += 1
+                self._html.lead(self._through)
+                self._look_for_links()
             if event.type == TEXT:
                 self._render_soon()
 
     def prime(self, live: LiveText | None, seq: int) -> None:
         """Says what was there before this feed began; later calls change nothing."""
         self.last_seq = max(self.last_seq, seq)
+        self._look_for_links()
         if self._html.ready:
             return
         self._html.prime(live, seq)
@@ -103,10 +118,33 @@ class Feed:
     def close(self) -> None:
         if self._rendering is not None:
             self._rendering.cancel()
+        if self._links is not None:
+            self._links.cancel()
 
     @property
     def _is_page_watching(self) -> bool:
         return any(watcher.html for watcher in self.watchers)
+
+    def _through(self, url: str) -> str:
+        return through(self.conversation_id, url)
+
+    def _look_for_links(self) -> None:
+        """What was read or said may name links, or be the first words of others: until that is looked up, every link leads through
+        our page."""
+        behind = self._links_known != self._links_wanted and self._is_page_watching
+        if behind and (self._links is None or self._links.done()):
+            self._links = asyncio.ensure_future(self._know_links())
+
+    async def _know_links(self) -> None:
+        while self._links_known != (wanted := self._links_wanted):
+            try:
+                leads = await in_db(links_now, self.conversation_id)
+            except DatabaseError as error:
+                logger.warning("could not look up where links lead: %s", error)
+                return
+            self._links_known = wanted
+            if leads is not None and wanted == self._links_wanted:
+                self._html.lead(leads)
 
     def _send(self, events: Sequence[LoggedEvent]) -> None:
         for event in events:

@@ -7,6 +7,7 @@ from uuid import UUID
 from apps.agent.events import Html
 from apps.chat.log import TEXT, LoggedEvent, told
 from apps.chat.markdown import LiveRenderer
+from apps.chat.markdown_links import Leads, directly
 from apps.chat.selectors.snapshot import BLOCKS_PER_SEGMENT, LiveText
 
 PAUSE = 0.05
@@ -21,22 +22,28 @@ ENDS_SEGMENT = frozenset(
 class LiveHtml:
     """Follows one conversation's events and renders the newest run of text.
 
-    `ready` is False until it knows what the answer under way began with: from a turn's start or from `prime`.
+    `ready` is False until it knows what the answer under way began with: from a turn's start or from `prime`. `leads` says
+    where links lead.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, leads: Leads = directly) -> None:
         self.ready = False
+        self.leads = leads
         self.pause = PAUSE
         self._turn_id: UUID | None = None
         self._segment = 0
         self._seq = 0
-        self._renderer = LiveRenderer()
+        self._renderer = LiveRenderer(self.leads)
+
+    def lead(self, leads: Leads) -> None:
+        """Lets links lead so from here on, and in the run of text under way."""
+        self.leads = self._renderer.leads = leads
 
     def prime(self, live: LiveText | None, seq: int) -> None:
         """Takes up an answer in the middle: what of it a snapshot at `seq` shows counts as shown."""
         self.ready = True
         self._seq = seq
-        self._renderer = LiveRenderer()
+        self._renderer = LiveRenderer(self.leads)
         if live is not None:
             self._turn_id, self._segment = live.turn_id, live.segment
             self._renderer.feed(live.text)
@@ -56,7 +63,7 @@ class LiveHtml:
             self._renderer.feed(event.payload["text"])
         elif event.type in ENDS_SEGMENT and not event.payload.get("server") and self._renderer.text:
             last = self._events([*self._renderer.render(), *self._renderer.finish()]) if shown else []
-            self._renderer = LiveRenderer()
+            self._renderer = LiveRenderer(self.leads)
             self._segment += 1
             return last
         return []
@@ -80,12 +87,12 @@ class LiveHtml:
         return [LoggedEvent(self._seq, line.turn_id, line.type, line.payload) for line in lines]
 
 
-def with_html(events: Sequence[LoggedEvent], after: int) -> list[LoggedEvent]:
+def with_html(events: Sequence[LoggedEvent], after: int, leads: Leads = directly) -> list[LoggedEvent]:
     """A turn's events above `after`, with the HTML of the runs of text that go beyond it.
 
     `events` are all of one turn, so that its blocks get the numbers they had live.
     """
-    live = LiveHtml()
+    live = LiveHtml(leads)
     if events:
         live.prime(LiveText(events[0].turn_id, 0, ""), 0)
     out: list[LoggedEvent] = []

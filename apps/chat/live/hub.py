@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
+from apps.chat.links import ConversationLinks
 from apps.chat.live.feed import Feed, Subscription
 from apps.chat.live.html import with_html
 from apps.chat.live.relay import Relay, new_relay
@@ -165,7 +166,7 @@ def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bo
     events: list[LoggedEvent] = []
     for turn_id in dict.fromkeys(event.turn_id for event in missed):
         if html:
-            events += with_html(turn_events(turn_id), seq)
+            events += with_html(turn_events(turn_id), seq, ConversationLinks(user_id, conversation.id))
         else:
             events += [event for event in missed if event.turn_id == turn_id]
     # A build tells of itself beside later turns: the numbers of turns overlap then.

@@ -11,6 +11,8 @@ from django.db.models import Q, QuerySet
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import toolcalls_of
 from apps.chat import markdown
+from apps.chat.links import ConversationLinks
+from apps.chat.markdown_links import Leads, directly
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
 
 FAILED_STATES = (TurnState.FAILED, TurnState.INTERRUPTED)
@@ -24,7 +26,9 @@ def readable_messages(conversation: Conversation) -> QuerySet[Message]:
     return rows.exclude(turn__state=TurnState.QUEUED).select_related("turn").order_by("position")
 
 
-def message_json(message: Message, turn: Turn | None, calls: Sequence[ToolCall] = ()) -> dict[str, Any]:
+def message_json(
+    message: Message, turn: Turn | None, calls: Sequence[ToolCall] = (), *, leads: Leads = directly
+) -> dict[str, Any]:
     """One message with its HTML: `{id, role, text, html, created_at, turn, state, error, tool_calls, memories}`.
 
     `state` and `error` are the turn's; `memories` stand with the user's message, `tool_calls` with the
@@ -36,7 +40,7 @@ def message_json(message: Message, turn: Turn | None, calls: Sequence[ToolCall] 
         "id": str(message.id),
         "role": message.role,
         "text": message.text,
-        "html": markdown.render(message.text),
+        "html": markdown.render(message.text, directly if from_user else leads),
         "speaker": message.speaker or message.role,
         "created_at": message.created_at.isoformat(),
         "turn": str(turn.id) if turn else None,
@@ -54,7 +58,12 @@ def messages_json(user_id: UUID, messages: Iterable[Message]) -> list[dict[str, 
         user_id, {row.turn_id for row in rows if row.turn_id and row.role == Role.ASSISTANT}
     )
     found = [(row, calls.get((row.turn_id, row.round), [])) for row in rows]
-    return [message_json(row, row.turn, mine) for row, mine in found if row.text or mine]
+    links = {key: ConversationLinks(user_id, key) for key in {row.conversation_id for row in rows}}
+    return [
+        message_json(row, row.turn, mine, leads=links[row.conversation_id])
+        for row, mine in found
+        if row.text or mine
+    ]
 
 
 def calls_by_round(user_id: UUID, turn_ids: set[UUID]) -> dict[tuple[UUID | None, int], list[ToolCall]]:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from apps.builder.selectors import builds_in
 from apps.chat import markdown
+from apps.chat.links import ConversationLinks
 from apps.chat.log import LoggedEvent, events_after, events_of, text_after
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnState
 from apps.chat.reading import one_view
@@ -76,7 +77,7 @@ def live_text(turn: Turn) -> LiveText:
 
 
 def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
-    found = markdown.blocks(live.text)
+    found = markdown.blocks(live.text, ConversationLinks(turn.user_id, turn.conversation_id))
     stored = set(turn.messages.filter(role=Role.ASSISTANT).values_list("round", flat=True))
     calls = calls_by_round(turn.user_id, {turn.id})
     return {
