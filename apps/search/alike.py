@@ -60,7 +60,8 @@ def _first_passages(user_id: UUID, source: Source, among: Collection[UUID]) -> d
     """Passage id -> document, for the first passages of these documents."""
     wanted = set(among)
     sql = (
-        "SELECT id, source_id FROM search_passage WHERE user_id = ? AND source = ? AND part = 0 AND past = 0"
+        "SELECT id, source_id FROM search_passage WHERE user_id = ? AND source = ? AND part = 0 AND past = 0 "
+        "AND facet = 'text'"
     )
     with connection.cursor() as cursor:
         found = cursor.connection.execute(sql, (user_id.hex, source.value)).fetchall()

@@ -16,6 +16,21 @@ class Source(StrEnum):
     CAPABILITY = "capability"
 
 
+class Facet(StrEnum):
+    """What a passage says of its document; all facets of a document are one result."""
+
+    TEXT = "text"
+    OCCASIONS = "occasions"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Words that a document is found by although its text need not have them: a `kind` ("tag", "category") and the words."""
+
+    kind: str
+    words: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One note, message, file or capability to be made searchable.
@@ -28,6 +43,8 @@ class Document:
 
     `past` marks what the document said before it was changed; there may be several beside the present one, valid one
     after the other, and only a search `as_of` another time finds them.
+
+    `labels` join the words of the first passage; they have no part in its vector and are never shown as its text.
     """
 
     source: Source
@@ -42,6 +59,8 @@ class Document:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     past: bool = False
+    labels: tuple[Label, ...] = ()
+    facet: Facet = Facet.TEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +76,21 @@ class Scope:
     only_ids: Collection[UUID] | None = None
     exclude_ids: Collection[UUID] = ()
     as_of: datetime | None = None
+
+
+REASONS = {
+    "keywords": "the same words",
+    "words": "the same words",
+    "meaning": "near in meaning",
+    "surroundings": "near in meaning",
+    "sitting": "said in a talk about it",
+    "name": "by or about someone named",
+    "company": "said beside someone named",
+    "answer": "answers such a question",
+    "time": "says when",
+    "date": "from the time asked about",
+}
+"""What the parts of a score stand for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +113,16 @@ class Hit:
     happened_at: datetime
     speaker: str = ""
     parts: dict[str, float] = field(default_factory=dict)
+    labels: tuple[Label, ...] = ()  # those that the question asks for
+
+    @property
+    def reason(self) -> str:
+        """Why it was found, in a few words: the labels asked for and what else decided most."""
+        said = [f"{label.kind} {label.words}" for label in self.labels]
+        best = max((name for name in self.parts if name in REASONS), key=self.parts.__getitem__, default="")
+        if best and self.parts[best] > 0 and not (said and best == "keywords"):
+            said.append(REASONS[best])
+        return ", ".join(said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

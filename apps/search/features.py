@@ -14,7 +14,7 @@ from math import inf
 
 import numpy as np
 
-from apps.search.documents import Document, Source
+from apps.search.documents import Document, Facet, Source
 from apps.search.language.analysis import split_words
 from apps.search.language.words import TIME_WORDS
 
@@ -50,6 +50,7 @@ _PACK = struct.Struct("<QQQqdddIIHBBH")
 class Flag(IntFlag):
     QUESTION = 1
     TIME = 2
+    OCCASIONS = 4  # of that facet, which says nothing of what the document says
 
 
 def pack_features(document: Document, *, part: int, text: str, terms: Sequence[str], language: str) -> bytes:
@@ -67,7 +68,7 @@ def pack_features(document: Document, *, part: int, text: str, terms: Sequence[s
         last,
         min(len(terms), 0xFFFF),
         SOURCE_CODES[document.source],
-        text_flags(text),
+        text_flags(text) | (Flag.OCCASIONS if document.facet is Facet.OCCASIONS else 0),
         language_code(language),
     )
 

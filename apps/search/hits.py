@@ -1,5 +1,7 @@
 """From rows of the index to what callers see."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -8,10 +10,10 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from apps.search.documents import Hit, Source
+from apps.search.documents import Hit, Label, Source
 from apps.search.index.rows import UserRows
 from apps.search.index.store import Head
-from apps.search.query import Query
+from apps.search.query import Query, Term
 from apps.search.ranking import TOP_SCORE, Scores
 from apps.search.relevance import relevance_of
 
@@ -66,22 +68,38 @@ def source_ids(user_id: UUID, passage_ids: list[int]) -> dict[int, UUID]:
     return {passage: UUID(source) for passage, source in rows}
 
 
-def hits_for(user_id: UUID, found: list[Found]) -> list[Hit]:
-    """The found passages with their text; one that has gone in the meantime is left out."""
+def hits_for(user_id: UUID, found: list[Found], terms: Sequence[Term] = ()) -> list[Hit]:
+    """The found passages with their text, and those of their labels that have one of the terms.
+
+    One that has gone in the meantime is left out.
+    """
     if not found:
         return []
     marks = ",".join("?" * len(found))
     sql = (
-        "SELECT id, source, source_id, external_id, text, conversation_id, happened_at, speaker "  # noqa: S608
+        "SELECT id, source, source_id, external_id, text, conversation_id, happened_at, speaker, labels "  # noqa: S608
         f"FROM search_passage WHERE id IN ({marks}) AND +user_id = ?"
     )
     with connection.cursor() as cursor:
         rows = cursor.connection.execute(sql, (*(item.passage_id for item in found), user_id.hex)).fetchall()
     passages = {row[0]: row for row in rows}
-    return [_hit(item, passages[item.passage_id]) for item in found if item.passage_id in passages]
+    return [_hit(item, passages[item.passage_id], terms) for item in found if item.passage_id in passages]
 
 
-def _hit(found: Found, row: tuple[int, str, str, str, str, str | None, datetime, str]) -> Hit:
+def _labels(packed: str, terms: Sequence[Term]) -> dict[Label, float]:
+    """The labels that have words asked for, each with the share of the terms' weight that it has."""
+    total = sum(term.idf for term in terms)
+    shares = {
+        Label(kind, words): sum(term.idf for term in terms if term.is_in(stems.split())) / total
+        for kind, words, stems in (json.loads(packed) if packed and total else ())
+    }
+    return {label: share for label, share in shares.items() if share}
+
+
+def _hit(
+    found: Found, row: tuple[int, str, str, str, str, str | None, datetime, str, str], terms: Sequence[Term]
+) -> Hit:
+    labels = _labels(row[8], terms)
     return Hit(
         source=Source(row[1]),
         source_id=UUID(row[2]),
@@ -93,5 +111,9 @@ def _hit(found: Found, row: tuple[int, str, str, str, str, str | None, datetime,
         conversation_id=UUID(row[5]) if row[5] else None,
         happened_at=row[6].replace(tzinfo=UTC),
         speaker=row[7],
-        parts=found.parts,
+        parts={
+            **found.parts,
+            **{f"{label.kind}:{label.words}": round(share, 4) for label, share in labels.items()},
+        },
+        labels=tuple(labels),
     )

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.core.models import choices_checked
-from apps.search.documents import Source
+from apps.search.documents import Facet, Source
 
 
 @choices_checked
@@ -86,6 +86,7 @@ class Passage(models.Model):
     source = models.CharField(max_length=12, choices=[(s.value, s.value) for s in Source])
     source_id = models.UUIDField()
     part = models.PositiveIntegerField(default=0, help_text="Which piece of its document, from 0.")
+    facet = models.CharField(max_length=12, choices=[(f.value, f.value) for f in Facet], default=Facet.TEXT)
     conversation_id = models.UUIDField(null=True)
     session = models.CharField(max_length=200, blank=True)
     position = models.IntegerField(default=0)
@@ -99,6 +100,11 @@ class Passage(models.Model):
     )
     text = models.TextField()
     terms = models.TextField()
+    labels = models.TextField(
+        blank=True,
+        default="",
+        help_text="JSON of [kind, words, stems]: its terms hold the stems, its text need not.",
+    )
 
     class Meta:
         indexes = [

@@ -22,7 +22,7 @@ _OWNER = (
 )
 _COLUMNS = (
     "id, user_id, change, features, pending, source, source_id, part, conversation_id, session, position, speaker, "
-    "external_id, happened_at, valid_from, valid_to, past, text, terms"
+    "external_id, happened_at, valid_from, valid_to, past, text, terms, facet, labels"
 )
 _TOMBSTONE = "INSERT INTO search_tombstone(user_id, change, passage_id, created_at) VALUES (?, ?, ?, ?)"
 
@@ -48,6 +48,7 @@ class Piece:
     text: str
     terms: str
     features: bytes
+    labels: str = ""
 
 
 def owner_begin(user_id: UUID) -> Owner:
@@ -72,7 +73,7 @@ def passages_insert(
         _row(first + place, owner, piece, vector)
         for place, (piece, vector) in enumerate(zip(pieces, vectors, strict=True))
     ]
-    sql = f"INSERT INTO search_passage({_COLUMNS}, vector_{slot}) VALUES ({', '.join('?' * 20)})"  # noqa: S608
+    sql = f"INSERT INTO search_passage({_COLUMNS}, vector_{slot}) VALUES ({', '.join('?' * 22)})"  # noqa: S608
     with connection.cursor() as cursor:
         cursor.connection.executemany(sql, rows)
     postings_add(owner.number, ((first + place, piece.terms) for place, piece in enumerate(pieces)))
@@ -97,6 +98,16 @@ def passages_delete(owner: Owner, sources: Collection[Source], source_ids: Seque
     return len(rows)
 
 
+def vectors_held(owner: Owner, source_ids: Collection[UUID]) -> dict[str, bytes]:
+    """The vectors of these documents' passages in the active space, by their text."""
+    sql = (
+        f"SELECT text, vector_{owner.slot or 'a'} FROM search_passage "  # noqa: S608  the slot is a or b
+        f"WHERE source_id IN ({_marks(source_ids)}) AND +user_id = ? AND NOT pending"
+    )
+    rows = _execute(sql, (*(source_id.hex for source_id in source_ids), owner.user_id.hex))
+    return {text: vector for text, vector in rows if vector is not None}
+
+
 def _row(passage_id: int, owner: Owner, piece: Piece, vector: bytes | None) -> tuple[object, ...]:
     document = piece.document
     return (
@@ -119,6 +130,8 @@ def _row(passage_id: int, owner: Owner, piece: Piece, vector: bytes | None) -> t
         document.past,
         piece.text,
         piece.terms,
+        document.facet.value,
+        piece.labels,
         vector,
     )
 

@@ -8,7 +8,7 @@ from apps.search.index import cache
 from apps.search.models import IndexOwner, Passage
 from apps.search.spaces import forget_queries
 
-_PASSAGE = ("text", "terms", "session", "speaker", "external_id")
+_PASSAGE = ("text", "terms", "labels", "session", "speaker", "external_id")
 
 
 def register_places() -> None:

@@ -1,6 +1,7 @@
 """A question, taken apart for one owner: terms with their postings, names, dates, vector."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -36,6 +37,13 @@ class Term:
     rows: Rows
     idf: float
     weight: float = 1.0
+    forms: tuple[str, ...] = ()
+
+    def is_in(self, stems: Iterable[str]) -> bool:
+        """Whether it is among the stems, or where it is looked for as a beginning, begins one."""
+        if self.weight == PREFIX_WEIGHT:
+            return any(stem.startswith(self.forms[0]) for stem in stems)
+        return not frozenset(self.forms).isdisjoint(stems)
 
 
 @dataclass(slots=True)
@@ -128,11 +136,11 @@ def _forms(word: str, languages: list[str]) -> tuple[str, ...]:
 def _term(word: str, forms: tuple[str, ...], rows: UserRows) -> Term | None:
     found = _union(forms, rows)
     if len(found):
-        return Term(found, _idf(len(found), rows.living))
+        return Term(found, _idf(len(found), rows.living), forms=forms)
     if len(word) < MIN_PREFIX or not word.isalpha():
         return None
     begun = rows.posted(forms[0], prefix=True)
-    return Term(begun, _idf(len(begun), rows.living), PREFIX_WEIGHT) if len(begun) else None
+    return Term(begun, _idf(len(begun), rows.living), PREFIX_WEIGHT, forms[:1]) if len(begun) else None
 
 
 def _union(forms: tuple[str, ...], rows: UserRows) -> Rows:

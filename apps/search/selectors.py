@@ -1,6 +1,7 @@
 """Reads of the search index. Synchronous: from async code call through `apps.core.database.in_db`."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
@@ -8,15 +9,16 @@ from django.conf import settings
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.search.documents import Hit, Packed, Scope
+from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
 from apps.search.embedders import EmbedderDown, embedder_for
 from apps.search.embedders.base import Matrix
+from apps.search.features import Flag
 from apps.search.hits import Found, best_places, found_in, hits_for, source_ids
 from apps.search.index.cache import index_open
 from apps.search.index.store import read_head
-from apps.search.models import EmbeddingSpace
+from apps.search.models import EmbeddingSpace, Passage
 from apps.search.packing import candidates_for, pack
-from apps.search.query import MAX_QUERY_CHARS, understand
+from apps.search.query import MAX_QUERY_CHARS, Term, understand
 from apps.search.ranking import score_rows
 from apps.search.relevance import likeness
 from apps.search.scoping import allowed_rows
@@ -34,7 +36,8 @@ def search(user_id: UUID, query: str, *, top_k: int = 10, scope: Scope | None = 
     An empty query finds nothing; of a long one the first 20,000 characters count. Where the embedder cannot answer,
     keywords alone decide. At most 1,000 hits.
     """
-    return hits_for(user_id, _find(user_id, query, min(top_k, MAX_TOP_K), scope or EVERYTHING))
+    found, terms = _find(user_id, query, min(top_k, MAX_TOP_K), scope or EVERYTHING)
+    return hits_for(user_id, found, terms)
 
 
 def context(
@@ -78,6 +81,7 @@ def similar(
             return []
         cosine = rows.cosines(vector)
         allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
+        allowed &= (rows.features["flags"][: rows.size] & Flag.OCCASIONS) == 0
         cosine[~allowed] = -np.inf
         best = best_places(cosine, rows, top_k)
         pairs = list(zip(rows.ids[best].tolist(), likeness(cosine[best], head).tolist(), strict=True))
@@ -110,17 +114,30 @@ def _document_vectors(name: str, texts: Sequence[str]) -> Matrix:
         raise
 
 
-def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> list[Found]:
+def labels_of(user_id: UUID, source: Source, source_ids: Collection[UUID]) -> dict[UUID, tuple[Label, ...]]:
+    """The labels by which documents that are indexed are found; those without any have none."""
+    rows = Passage.objects.filter(
+        source_id__in=source_ids, source=source, part=0, facet=Facet.TEXT, past=False
+    )
+    return {
+        source_id: tuple(Label(kind, words) for kind, words, _ in json.loads(packed or "[]"))
+        for owner, source_id, packed in rows.values_list("user_id", "source_id", "labels")
+        if owner == user_id
+    }
+
+
+def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> tuple[list[Found], list[Term]]:
+    nothing = list[Found](), list[Term]()
     if not text.strip() or top_k < 1:
-        return []
+        return nothing
     query_prepare(user_id, text[:MAX_QUERY_CHARS])
     with index_open(user_id, past=scope.as_of is not None) as opened:
         if opened is None or not opened[1].living:
-            return []
+            return nothing
         head, rows = opened
         now = timezone.now()
         query = understand(text, rows, head, now=scope.as_of or now)
         allowed = allowed_rows(rows, scope, now=now)
         if query.is_empty or not allowed.any():
-            return []
-        return found_in(rows, head, query, score_rows(rows, query, allowed), top_k)
+            return nothing
+        return found_in(rows, head, query, score_rows(rows, query, allowed), top_k), query.terms

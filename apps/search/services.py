@@ -1,5 +1,6 @@
 """Writes of the search index. Call them inside the transaction that writes the document itself."""
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -13,13 +14,13 @@ from apps.accounts.selectors import user_language
 from apps.core.beforehand import once
 from apps.core.slices import SLICE, rows_remove
 from apps.core.text import chunk_text
-from apps.search.documents import Document, Source
+from apps.search.documents import Document, Facet, Source
 from apps.search.features import pack_features
 from apps.search.fulltext import postings_remove
 from apps.search.index import cache
-from apps.search.language.analysis import document_terms
+from apps.search.language.analysis import document_terms, split_words, stems
 from apps.search.models import IndexOwner, Passage, Tombstone
-from apps.search.passages import Piece, owner_begin, passages_delete, passages_insert
+from apps.search.passages import Piece, owner_begin, passages_delete, passages_insert, vectors_held
 from apps.search.spaces import active_space, inline_embedder
 
 SHORT_CHARS = 500
@@ -40,13 +41,19 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document]) -> None:
         return
     owner = owner_begin(user_id)
     latest = {_name(document): document for document in documents}
-    for keys in _batches(list({name[:2]: None for name in latest})):
-        passages_delete(owner, {source for source, _ in keys}, [source_id for _, source_id in keys])
-    pieces = [piece for document in latest.values() for piece in _pieces(document, owner.language)]
     known = owner.space == settings.IZZY_EMBEDDER
     name, slot = (owner.space, owner.slot) if known else active_space()
+    held: dict[str, bytes] = {}
+    for keys in _batches(list({name[:2]: None for name in latest})):
+        source_ids = [source_id for _, source_id in keys]
+        if slot == owner.slot and inline_embedder(name) is None:
+            held |= vectors_held(owner, source_ids)  # a change of labels or validity costs no vector
+        passages_delete(owner, {source for source, _ in keys}, source_ids)
+    pieces = [piece for document in latest.values() for piece in _pieces(document, owner.language)]
     for batch in _batches(pieces):
         vectors = once(_vectors, name, tuple(piece.text for piece in batch))
+        if held:
+            vectors = [held.get(piece.text) for piece in batch]
         passages_insert(owner, batch, vectors, slot=slot)
 
 
@@ -62,9 +69,10 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
         once(_vectors, active_space()[0], tuple(batch))
 
 
-def _name(document: Document) -> tuple[Source, UUID, datetime | None]:
-    """What tells documents apart: former texts of one by when they began to hold."""
-    return document.source, document.source_id, document.valid_from if document.past else None
+def _name(document: Document) -> tuple[Source, UUID, datetime | None, Facet]:
+    """What tells documents apart: facets of one, and its former texts by when they began to hold."""
+    began = document.valid_from if document.past else None
+    return document.source, document.source_id, began, document.facet
 
 
 @transaction.atomic(savepoint=False)
@@ -108,7 +116,13 @@ def _pieces(document: Document, language: str) -> Iterable[Piece]:
     for part, (chunk, code, terms) in enumerate(once(_analysed, document.text.strip(), language)):
         if chunk:
             features = pack_features(document, part=part, text=chunk, terms=terms, language=code)
-            yield Piece(document, part, chunk, " ".join(terms), features)
+            labels = [
+                (label.kind, label.words, " ".join(stems(split_words(label.words), code)))
+                for label in (document.labels if part == 0 else ())
+            ]
+            found_by = dict.fromkeys([*terms, *" ".join(stem for _, _, stem in labels).split()])
+            packed = json.dumps(labels, ensure_ascii=False) if labels else ""
+            yield Piece(document, part, chunk, " ".join(found_by), features, packed)
 
 
 def _analysed(text: str, language: str) -> list[tuple[str, str, list[str]]]:

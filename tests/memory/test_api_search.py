@@ -172,7 +172,7 @@ def test_context_packs_text_within_the_budget(alice: User, alices: Client, note:
         )
     packed = ask(alices, CONTEXT, {"query": "where do the routers stand"}).json()
     assert set(packed) == {"text", "tokens", "items"}
-    assert set(packed["items"][0]) == {"source", "id", "external_id", "score"}
+    assert set(packed["items"][0]) == {"source", "id", "external_id", "score", "reason"}
     assert 0 < packed["tokens"] <= 500
     assert estimate_tokens(packed["text"]) <= 500
     small = ask(alices, CONTEXT, {"query": "where do the routers stand", "budget_tokens": 60}).json()

@@ -65,6 +65,7 @@ class ContextView(NotesView):
                 "id": str(hit.source_id),
                 "external_id": hit.external_id,
                 "score": round(hit.score, 4),
+                "reason": hit.reason,
                 **_mark(hit, untrusted),
             }
             for hit in packed.items
@@ -90,6 +91,7 @@ def _hit_json(hit: Hit, untrusted: Collection[UUID]) -> dict[str, Any]:
         "text": hit.text,
         "score": round(hit.score, 4),
         "parts": {"relevance": round(hit.relevance, 4), **{k: round(v, 4) for k, v in hit.parts.items()}},
+        "reason": hit.reason,
         "created_at": time_json(hit.happened_at),
         **_mark(hit, untrusted),
     }

@@ -189,6 +189,9 @@ class ContextItem(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     external_id = serializers.CharField()
     score = serializers.FloatField(help_text="Relative to this query.")
+    reason = serializers.CharField(
+        help_text="Why it was found, in a few words: a tag, the same words, a date."
+    )
     untrusted = serializers.BooleanField(
         required=False,
         help_text="Set (and true) where it repeats what pages, files or others said; else absent.",
@@ -201,7 +204,8 @@ class HitOutput(ContextItem):
     text = serializers.CharField()
     parts = serializers.DictField(
         child=serializers.FloatField(),
-        help_text="What the score is made of; `relevance` is absolute, 0 to 1.",
+        help_text="What the score is made of; `relevance` is absolute, 0 to 1. `tag:…` and `category:…` are the share of the "
+        "question's words that such a label of the note has.",
     )
     created_at = serializers.DateTimeField()
 

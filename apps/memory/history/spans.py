@@ -22,6 +22,8 @@ class Span:
     start: datetime
     end: datetime | None
     shown: bool = True
+    tags: Sequence[str] = ()  # those that it had last
+    category: str = ""
 
 
 def spans_of(note: Memory, revisions: Sequence[MemoryRevision]) -> list[Span]:
@@ -45,7 +47,8 @@ def spans_of(note: Memory, revisions: Sequence[MemoryRevision]) -> list[Span]:
             own, changed = states[place + 1][2], revisions[place].created_at
             end = own if own is not None and own != valid_from and own > start else changed
             if end > start:
-                spans.append(Span(text, start, end, shown))
+                state = revisions[place].state
+                spans.append(Span(text, start, end, shown, state["tags"], state["category"]))
                 start = end
             else:  # it was to hold from a time ahead, and never did
                 start = own or end

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from django.db import transaction
+
 from apps.memory.history.spans import MAX_FORMER, SEARCHABLE, Span, spans_of
 from apps.memory.models import Memory, MemoryRevision
-from apps.search.documents import Document, Source
+from apps.search.documents import Document, Label, Source
+from apps.search.selectors import labels_of
 from apps.search.services import documents_index, documents_remove
 
-INDEXED_FIELDS = frozenset({"content", "status", "valid_from", "valid_to"})
+INDEXED_FIELDS = frozenset({"content", "status", "tags", "category", "valid_from", "valid_to"})
 """A change of one of these needs `notes_reindex`."""
+BATCH = 100
 
 
 def notes_index(user_id: UUID, notes: Sequence[Memory]) -> None:
@@ -36,6 +40,39 @@ def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
     documents_index(user_id=user_id, documents=documents)
 
 
+def notes_catch_up() -> int:
+    """Index again the notes, of whoever, whose tags or category search does not know; returns how many.
+
+    In transactions of BATCH notes, from the oldest on; it may be ended and begun again at any time.
+    """
+    done, last = 0, None
+    labelled = Memory.objects.unscoped().filter(status__in=SEARCHABLE).exclude(tags=[], category="")
+    while True:
+        notes = labelled if last is None else labelled.filter(pk__gt=last)
+        batch = list(notes.order_by("pk")[:BATCH])
+        if not batch:
+            return done
+        last = batch[-1].pk
+        for user_id in {note.user_id for note in batch}:
+            done += _catch_up(user_id, [note.pk for note in batch if note.user_id == user_id])
+
+
+@transaction.atomic
+def _catch_up(user_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    notes = list(Memory.objects.owned_by(user_id).select_for_update().filter(pk__in=memory_ids))
+    known = labels_of(user_id, Source.MEMORY, memory_ids)
+    behind = [note for note in notes if known.get(note.pk, ()) != labels_for(note.tags, note.category)]
+    if behind:
+        notes_reindex(user_id, behind)
+    return len(behind)
+
+
+def labels_for(tags: Sequence[str], category: str) -> tuple[Label, ...]:
+    """What a note is found by beside its text."""
+    labels = [Label("tag", tag) for tag in tags]
+    return (*labels, Label("category", category)) if category else tuple(labels)
+
+
 def _revisions(note: Memory) -> list[MemoryRevision]:
     kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
     return list(kept.order_by("version"))
@@ -49,6 +86,7 @@ def _document(note: Memory, span: Span | None = None) -> Document:
         happened_at=note.created_at,
         valid_from=span.start if span else note.valid_from or note.created_at,
         valid_to=note.valid_to,
+        labels=labels_for(note.tags, note.category),
     )
 
 
@@ -63,4 +101,5 @@ def _past(note: Memory, span: Span) -> Document:
         valid_from=span.start,
         valid_to=span.end,
         past=True,
+        labels=labels_for(span.tags, span.category),
     )

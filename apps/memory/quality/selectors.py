@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.memory.capture.sameness import SAME, differs
 from apps.memory.capture.selectors import capture_figures
 from apps.memory.models import PRIORITY_FLOOR, Memory, MemoryFile, Status, Trust
-from apps.memory.selectors import memories_by_id, open_contradictions, with_present_priority
+from apps.memory.selectors import current_cycle, memories_by_id, open_contradictions, present_priority
 from apps.search.alike import alike_pairs
 from apps.search.documents import Source
 
@@ -87,7 +87,7 @@ def never_retrieved(user_id: UUID) -> QuerySet[Memory]:
 
 def faded(user_id: UUID) -> QuerySet[Memory]:
     """Active notes whose priority is below the floor by now, oldest first."""
-    notes = with_present_priority(user_id, active(user_id))
+    notes = active(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
     return notes.filter(priority_now__lt=PRIORITY_FLOOR).order_by("created_at")
 
 

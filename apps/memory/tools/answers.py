@@ -100,6 +100,8 @@ def note_json(hit: Hit, note: Memory, *, former: str = "", untrusted: bool = Fal
     }
     if len(text) > WHOLE_TEXT_CHARS:
         found["excerpt"] = True
+    if hit.labels:
+        found["reason"] = hit.reason
     if note.faded:
         found["faded"] = True
     if untrusted or note.trust == Trust.UNTRUSTED:

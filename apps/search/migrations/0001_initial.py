@@ -72,6 +72,7 @@ class Migration(migrations.Migration):
                 ('source', models.CharField(choices=[('memory', 'memory'), ('conversation', 'conversation'), ('file', 'file'), ('capability', 'capability')], max_length=12)),
                 ('source_id', models.UUIDField()),
                 ('part', models.PositiveIntegerField(default=0, help_text='Which piece of its document, from 0.')),
+                ('facet', models.CharField(choices=[('text', 'text'), ('occasions', 'occasions')], default='text', max_length=12)),
                 ('conversation_id', models.UUIDField(null=True)),
                 ('session', models.CharField(blank=True, max_length=200)),
                 ('position', models.IntegerField(default=0)),
@@ -83,11 +84,12 @@ class Migration(migrations.Migration):
                 ('past', models.BooleanField(default=False, help_text='What the document said before: for searches as of another time.')),
                 ('text', models.TextField()),
                 ('terms', models.TextField()),
+                ('labels', models.TextField(blank=True, default='', help_text='JSON of [kind, words, stems]: its terms hold the stems, its text need not.')),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
                 'indexes': [models.Index(fields=['user', 'change'], name='passage_user_change'), models.Index(fields=['source_id', 'part'], name='passage_source'), models.Index(condition=models.Q(('pending', True)), fields=['id'], name='passage_pending'), models.Index(condition=models.Q(('past', True)), fields=['user'], name='passage_past')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('source__in', ['memory', 'conversation', 'file', 'capability'])), name='search_passage_source_known')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('source__in', ['memory', 'conversation', 'file', 'capability'])), name='search_passage_source_known'), models.CheckConstraint(condition=models.Q(('facet__in', ['text', 'occasions'])), name='search_passage_facet_known')],
             },
         ),
         migrations.CreateModel(

@@ -1,4 +1,5 @@
-"""`manage.py reindex`: makes all vectors anew, for a new embedder or to repair the present one's."""
+"""`manage.py reindex`: makes all vectors anew, for a new embedder or to repair the present one's, and adds what an older
+index does not hold."""
 
 from typing import IO, Any, cast
 
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from apps.core.errors import IzzyError
+from apps.memory.indexing.notes import notes_catch_up
 from apps.search.embedders import embedder_for
 from apps.search.embedding import space_build, vectors_clear
 from apps.search.models import EmbeddingSpace
@@ -16,7 +18,8 @@ from apps.search.models import EmbeddingSpace
 class Command(BaseCommand):
     help = (
         "Embeds every passage with IZZY_EMBEDDER (or --embedder) beside the vectors in use, and switches at the end. "
-        "Search goes on meanwhile; interrupted, the same command continues where it stopped."
+        "Notes are made findable by tags and category where they are not yet. Search goes on meanwhile; interrupted, the "
+        "same command continues where it stopped."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,6 +31,8 @@ class Command(BaseCommand):
             embedder_for(name)
         except IzzyError as error:
             raise CommandError(error.message) from error
+        if caught_up := notes_catch_up():
+            self.stdout.write(f"{caught_up} notes are now found by their tags and category too.")
         columns = (TextColumn(f"[bold]{name}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         try:
             with Progress(*columns, console=Console(file=cast("IO[str]", self.stdout))) as progress:
