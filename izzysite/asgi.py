@@ -17,12 +17,14 @@ from django.urls import re_path  # noqa: E402
 from apps.accounts.websocket import OriginOrToken  # noqa: E402
 from apps.chat.routing import websocket_urlpatterns  # noqa: E402
 from apps.chat.runner.serving import WithRunner  # noqa: E402
+from apps.chat.socket_limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
+from apps.core.network import peer_ip  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
 
-websocket_application = OriginOrToken(
-    AuthMiddlewareStack(URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))])),
-    URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))]),
+websocket_router = URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))])
+websocket_application = SocketsAtOnce(
+    OriginOrToken(AuthMiddlewareStack(websocket_router), websocket_router), peer_ip, SOCKETS_PER_ADDRESS
 )
 
 application = WithRunner(

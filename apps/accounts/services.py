@@ -14,6 +14,7 @@ from django.db import OperationalError, transaction
 from django.utils import timezone
 
 from apps.accounts.choices import time_zones
+from apps.accounts.credentials import access_changed
 from apps.accounts.models import APIToken, Preferences, Scope, User
 from apps.accounts.selectors import preferences_for, token_digest, tokens_kept
 from apps.core.errors import Conflict, InvalidInput, NotFound
@@ -55,6 +56,7 @@ def user_set_password(*, user: User, password: str, revoke_tokens: bool) -> int:
     InvalidInput where it is weak."""
     _set_password(user, password)
     user.save(update_fields=["password"])
+    access_changed()
     return tokens_revoke(user_id=user.pk) if revoke_tokens else 0
 
 
@@ -67,6 +69,7 @@ def user_set_active(*, user: User, active: bool) -> None:
         raise Conflict("This account is being deleted.", code="leaving")
     user.is_active = active
     user.save(update_fields=["is_active"])
+    access_changed()
 
 
 def user_delete(*, user: User) -> None:
@@ -88,6 +91,7 @@ def _shut_out(user: User) -> None:
             _keep_one_superuser(user)
         user.is_active, user.leaving_at = False, timezone.now()
         user.save(update_fields=["is_active", "leaving_at"])
+        access_changed()
 
 
 @transaction.atomic
@@ -166,11 +170,13 @@ def token_revoke(*, user_id: UUID, token_id: UUID) -> None:
     """Make a token invalid at once and for good. Raises NotFound for a foreign or unknown one."""
     if not tokens_kept(user_id).filter(pk=token_id).update(revoked_at=timezone.now()):
         raise NotFound("There is no such token.")
+    access_changed()
 
 
 @transaction.atomic
 def tokens_revoke(*, user_id: UUID) -> int:
     """Make all of a user's tokens invalid, as `token_revoke` does one; how many there were."""
+    access_changed()
     return tokens_kept(user_id).update(revoked_at=timezone.now())
 
 

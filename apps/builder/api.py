@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from django.http import HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.credentials import event_stream
 from apps.core.errors import InvalidInput
 from apps.core.pagination import Pages
 from apps.core.rest_views import UserView, page_of
@@ -118,10 +119,7 @@ class BuildEventsView(BuilderView):
         """Follow a build as server-sent events. `Last-Event-ID` goes on where a connection broke off."""
         build = build_get(self.user_id, build_id)
         after = _number(request.headers.get("Last-Event-ID", ""))
-        response = StreamingHttpResponse(build_stream(build.pk, after), content_type="text/event-stream")
-        response["Cache-Control"] = "no-cache"
-        response["X-Accel-Buffering"] = "no"
-        return response
+        return event_stream(request, build_stream(build.pk, after))
 
 
 class BuildAnswerView(BuilderView):

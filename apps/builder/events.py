@@ -1,11 +1,11 @@
 """The messages of a build as server-sent events, from wherever the reader had got to."""
 
-import json
 import time
 from collections.abc import AsyncGenerator
 from uuid import UUID
 
 from apps.core.database import in_db
+from apps.core.server_sent import server_sent
 
 from .models import Build, BuilderMessage
 from .nudges import Bell
@@ -30,7 +30,7 @@ async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None
             messages, over = found
             for message in messages:
                 after = message.number
-                yield _event(message)
+                yield server_sent({"build": str(build_id), **message_json(message)}, message.number)
             if over:
                 return
             if messages:
@@ -49,10 +49,3 @@ def _news(build_id: UUID, after: int) -> tuple[list[BuilderMessage], bool] | Non
     if build is None:
         return None
     return messages_after(build, after), not build.is_open
-
-
-def _event(message: BuilderMessage) -> bytes:
-    data = json.dumps(
-        {"build": str(message.build_id), **message_json(message)}, ensure_ascii=False, separators=(",", ":")
-    )
-    return f"event: {message.type}\nid: {message.number}\ndata: {data}\n\n".encode()

@@ -5,17 +5,18 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
-from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.credentials import event_stream
 from apps.agent.models import ToolCall
 from apps.agent.selectors import toolcalls_undecided
 from apps.chat import services
 from apps.chat.inputs import body_of, flag
-from apps.chat.live.follow import server_sent, turn_end, turn_stream
+from apps.chat.live.follow import turn_end, turn_stream
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.registry import kick_soon
 from apps.chat.selectors.conversations import conversation_get
@@ -25,6 +26,7 @@ from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.rest_views import UserView
+from apps.core.server_sent import server_sent
 from apps.core.text import clean_text
 
 FAILED_STATUS = {TurnState.FAILED: 502, TurnState.INTERRUPTED: 503}
@@ -50,12 +52,7 @@ class TurnView(UserView):
     ) -> HttpResponseBase:
         if not stream:
             return self._whole(turn_id, async_to_sync(turn_end)(conversation_id, turn_id, after))
-        response = StreamingHttpResponse(
-            turn_stream(conversation_id, turn_id, after), content_type="text/event-stream"
-        )
-        response["Cache-Control"] = "no-cache"
-        response["X-Accel-Buffering"] = "no"
-        return response
+        return event_stream(self.request, turn_stream(conversation_id, turn_id, after))
 
     def _whole(self, turn_id: UUID, last: dict[str, Any] | None) -> Response:
         """The end of the turn as one JSON object."""
@@ -164,7 +161,7 @@ class AnswerView(TurnView):
         if not stream or whole.status_code != 200:
             return whole
         frame = {key: value for key, value in whole.data.items() if key not in {"state", "memories"}}
-        content = server_sent({"type": "response", "seq": seq, **frame})
+        content = server_sent({"type": "response", "seq": seq, **frame}, seq)
         return HttpResponse(content, content_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 

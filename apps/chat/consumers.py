@@ -4,35 +4,32 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.conf import settings
 from django.db import DatabaseError
 
 from apps.accounts.api_auth import require_scope
+from apps.accounts.credentials import Credentials, credentials_ended, credentials_watch
 from apps.accounts.models import APIToken, User
 from apps.chat import services
-from apps.chat.allowance import Allowance
 from apps.chat.frames import ClientFrame, parse_frame
 from apps.chat.live.following import Following
 from apps.chat.live.hub import Start, start_for, start_now
 from apps.chat.log import queued_event
 from apps.chat.runner.registry import Registry, registry
 from apps.chat.selectors.conversations import conversation_get
-from apps.chat.welcome import still_welcome
 from apps.core.database import in_db
 from apps.core.errors import InvalidInput, IzzyError, Unavailable
 
 logger = logging.getLogger(__name__)
 
-GUARD_SECONDS = 30.0
 CLOSE_SIGNED_OUT = 4401
 CLOSE_TOO_SLOW = 4408
-CLOSE_FLOODING = 4429
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
@@ -62,11 +59,13 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         self.token = self.scope.get("token")
         self.registry = registry()
         self.registry.start()
-        self.allowance = Allowance()
         too_slow = partial(self.close, code=CLOSE_TOO_SLOW)
         self.following = Following(self.registry.hub, self._send, too_slow)
-        await self.accept()
+        self.credentials = Credentials.of(user, self.token, self.scope.get("session"))
+        self.watching = ExitStack()
+        self.ended = self.watching.enter_context(credentials_watch().hold(self.credentials))
         self.guard = asyncio.ensure_future(self._guard())
+        await self.accept()
 
     async def disconnect(self, code: int) -> None:
         self._leave()
@@ -74,13 +73,12 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
     def _leave(self) -> None:
         if hasattr(self, "guard"):
             self.guard.cancel()
+            self.watching.close()
             self.following.leave_all()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         client_id: str | None = None
         try:
-            if settings.IZZY_THROTTLE:
-                self.allowance.take()
             frame = parse_frame(text_data)
             client_id = frame.client_id
             handler = HANDLERS.get(frame.type)
@@ -89,15 +87,13 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
                     f"There is no frame type {frame.type[:40]!r}.", code="unknown_type", field="type"
                 )
             self._check_scope(frame)
-            if frame.type not in READING and not await self._is_welcome():
+            held = self.credentials
+            if self.ended.is_set() or held in await in_db(credentials_ended, [held]):
                 await self.close(code=CLOSE_SIGNED_OUT)
                 raise StopConsumer
             await handler(self, frame)
         except IzzyError as error:
             await self._refuse(error, client_id)
-            if self.allowance.flooded:
-                await self.close(code=CLOSE_FLOODING)
-                raise StopConsumer from error
         except DatabaseError:
             logger.exception("a frame could not be handled: the database failed")
             await self._refuse(Unavailable("The database did not answer. Try again."), client_id)
@@ -195,21 +191,10 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
     def _check_scope(self, frame: ClientFrame) -> None:
         require_scope(self.token, "read" if frame.type in READING else "write")
 
-    async def _is_welcome(self) -> bool:
-        session = self.scope.get("session")
-        key = session.session_key if session is not None else None
-        return await in_db(still_welcome, self.user.id, self.token, key)
-
     async def _guard(self) -> None:
-        """Closes the socket once its user has signed out, was deactivated, or lost the token. Who only listens is asked
-        now and then, who does something each time."""
-        while True:
-            await asyncio.sleep(GUARD_SECONDS)
-            try:
-                if not await self._is_welcome():
-                    break
-            except DatabaseError as error:  # asked again in a while: whoever has to go must not stay for good
-                logger.warning("could not see whether a socket may stay: %s", error)
+        """Closes the socket once its user has signed out, was deactivated, or lost the token."""
+        await self.ended.wait()
+        self.following.leave_all()
         await self.close(code=CLOSE_SIGNED_OUT)
 
     async def _refuse(self, error: IzzyError, client_id: str | None) -> None:

@@ -3,18 +3,25 @@
 Import it only where the web server runs: daphne installs its event loop when it is imported.
 """
 
+import asyncio
 import json
 from typing import Any
 
 import daphne.server
 from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 
+from apps.core.buckets import Bucket
 from apps.core.errors import TooLarge
 
 PATIENCE = 8
 """A body over the limit is read and thrown away, so that its sender gets to read the answer; one of more than so many
 times the limit is cut off."""
+FRAMES_BURST, FRAMES_PER_SECOND = 1_000, 100
+"""Of one websocket, pings and pieces of messages included. Before the application is asked: each takes its time to parse."""
+BYTES_BURST, BYTES_PER_SECOND = 4_000_000, 1_000_000
+CLOSE_FLOODING = 4429
 
 
 class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
@@ -62,6 +69,35 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
         self.channel.loseConnection()
 
 
+class Socket(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
+    """A websocket that is read no faster than BYTES_PER_SECOND, and closed (4429) where more frames come than any client of
+    ours sends: what arrives is parsed piece by piece on the event loop that everybody shares. IZZY_THROTTLE=off lifts both."""
+
+    def connectionMade(self) -> None:  # noqa: N802  twisted's name
+        self.frames = Bucket(FRAMES_BURST, FRAMES_PER_SECOND)
+        self.bytes = Bucket(BYTES_BURST, BYTES_PER_SECOND)
+        super().connectionMade()
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802  twisted's name
+        self.bytes.left -= len(data)
+        if settings.IZZY_THROTTLE and (debt := -self.bytes.fill()) > 0:
+            self.transport.pauseProducing()
+            asyncio.get_running_loop().call_later(debt / BYTES_PER_SECOND, self._read_on)
+        super().dataReceived(data)
+
+    def processData(self) -> bool:  # noqa: N802  autobahn's name
+        if self.current_frame is None and settings.IZZY_THROTTLE and not self.frames.take():
+            self.data = b""
+            self.sendClose(code=CLOSE_FLOODING)
+            self.dropConnection()  # Without waiting for an answer, which would have to be looked for in the flood.
+            return False
+        return bool(super().processData())
+
+    def _read_on(self) -> None:
+        if self.transport.connected:
+            self.transport.resumeProducing()
+
+
 class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
     """Makes every connection's requests of our kind."""
 
@@ -83,6 +119,7 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
 
     def listen_success(self, port: Any) -> None:
         self.ws_factory.setProtocolOptions(failByDrop=False)
+        self.ws_factory.protocol = Socket
         super().listen_success(port)
 
     def listen_error(self, failure: Any) -> None:

@@ -11,7 +11,7 @@ from django.test import AsyncClient
 
 from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create
-from apps.chat.consumers import ChatConsumer
+from apps.chat.routing import chat_socket
 from apps.core.database import in_db
 from tests.waiting import PATIENCE
 
@@ -69,10 +69,12 @@ class Socket:
 
 
 @asynccontextmanager
-async def connected(user: User, token: APIToken | None = None) -> AsyncIterator[Socket]:
+async def connected(
+    user: User, token: APIToken | None = None, session: object = None
+) -> AsyncIterator[Socket]:
     """A socket of this user, already let in."""
-    communicator = WebsocketCommunicator(ChatConsumer.as_asgi(), "/ws/chat/")
-    communicator.scope |= {"user": user, "token": token}
+    communicator = WebsocketCommunicator(chat_socket, "/ws/chat/")
+    communicator.scope |= {"user": user, "token": token, "session": session}
     accepted, _ = await communicator.connect(timeout=PATIENCE)
     assert accepted
     try:

@@ -6,17 +6,21 @@ from typing import Any
 
 import pytest
 from channels.testing import WebsocketCommunicator
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import DatabaseError
+from django.utils import timezone
 from pytest_django import Settings
 
+from apps.accounts import credentials
 from apps.accounts.models import APIToken, User
-from apps.accounts.services import token_create, token_revoke, user_set_active
-from apps.chat import allowance, consumers
+from apps.accounts.services import token_create, token_revoke, user_set_active, user_set_password
+from apps.chat import consumers, socket_limits
 from apps.chat.frames import MAX_FRAME_CHARS
 from apps.chat.models import Conversation, Message, Turn
+from apps.chat.routing import chat_socket
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
-from tests.chat.client import connected
+from tests.chat.client import Socket, connected
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer
 from tests.waiting import PATIENCE
@@ -114,31 +118,39 @@ async def test_too_many_frames_are_throttled_and_the_socket_lives(
     alice: User, runner: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IZZY_THROTTLE = True
-    monkeypatch.setattr(allowance, "FRAMES_BURST", 3)
-    monkeypatch.setattr(allowance, "FRAMES_PER_SECOND", 0.001)
+    monkeypatch.setattr(socket_limits, "FRAMES_BURST", 3)
+    monkeypatch.setattr(socket_limits, "FRAMES_PER_SECOND", 0.001)
     async with connected(alice) as page:
         for _ in range(5):
             await page.send("ping")
         answers = [await page.next() for _ in range(5)]
-    assert [answer["type"] for answer in answers] == ["pong"] * 3 + ["error"] * 2
-    assert answers[-1]["code"] == "throttled"
+    assert sorted(answer["type"] for answer in answers) == ["error"] * 2 + ["pong"] * 3
+    assert {answer["code"] for answer in answers if answer["type"] == "error"} == {"throttled"}
+
+
+async def until_closed(page: Socket) -> tuple[list[str], int]:
+    """The codes of the errors up to the end of the socket, and the code of that end."""
+    codes = []
+    while (output := await page.communicator.receive_output(PATIENCE))["type"] == "websocket.send":
+        frame = json.loads(output["text"])
+        codes += [frame["code"]] if frame["type"] == "error" else []
+    return codes, output["code"]
 
 
 async def test_who_goes_on_flooding_is_cut_off_and_nobody_else(
     alice: User, bob: User, runner: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IZZY_THROTTLE = True
-    monkeypatch.setattr(allowance, "FRAMES_BURST", 3)
-    monkeypatch.setattr(allowance, "FRAMES_PER_SECOND", 0.001)
-    monkeypatch.setattr(allowance, "FRAMES_REFUSED", 5)
+    monkeypatch.setattr(socket_limits, "FRAMES_BURST", 3)
+    monkeypatch.setattr(socket_limits, "FRAMES_PER_SECOND", 0.001)
+    monkeypatch.setattr(socket_limits, "FRAMES_REFUSED", 5)
     async with connected(bob) as other:
         async with connected(alice) as page:
             for _ in range(20):
                 await page.send("ping")
-            refused = [await page.next() for _ in range(8)][3:]
-            closed = await page.communicator.receive_output(PATIENCE)
-        assert {answer["code"] for answer in refused} == {"throttled"}
-        assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_FLOODING)
+            refused, closed = await until_closed(page)
+        assert refused == ["throttled"] * 5
+        assert closed == socket_limits.CLOSE_FLOODING
         await other.send("ping")
         assert (await other.next())["type"] == "pong"
 
@@ -184,42 +196,134 @@ async def test_whoever_may_not_come_in_any_more_does_nothing_on_an_open_socket(
     assert not await in_db(lambda: Turn.objects.for_user(alice).exists())
 
 
-@pytest.mark.parametrize("how", ["revoked", "inactive"])
+def reset_password(user: User) -> None:
+    user_set_password(user=user, password="another-pass-word-93", revoke_tokens=False)
+
+
+def change_elsewhere(token: APIToken, **values: Any) -> None:
+    """A change that nobody announces, as another process makes it."""
+    APIToken.objects.unscoped().filter(id=token.id).update(**values)
+
+
+ENDINGS = {
+    "token revoked": lambda user, token: token_revoke(user_id=user.id, token_id=token.id),
+    "user disabled": lambda user, token: user_set_active(user=user, active=False),
+    "token expired": lambda user, token: change_elsewhere(token, expires_at=timezone.now()),
+    "revoked elsewhere": lambda user, token: change_elsewhere(token, revoked_at=timezone.now()),
+}
+
+
+@pytest.mark.parametrize("how", ENDINGS)
 async def test_a_socket_closes_when_its_user_may_not_come_in_any_more(
-    alice: User, runner: None, monkeypatch: pytest.MonkeyPatch, how: str
+    alice: User, runner: None, how: str
 ) -> None:
-    monkeypatch.setattr(consumers, "GUARD_SECONDS", 0.05)
     mine = await token(alice, "read", "write")
     async with connected(alice, mine) as page:
         await page.send("ping")
         assert (await page.next())["type"] == "pong"
-        if how == "revoked":
-            await in_db(lambda: token_revoke(user_id=alice.id, token_id=mine.id))
-        else:
-            await in_db(lambda: user_set_active(user=alice, active=False))
+        await in_db(ENDINGS[how], alice, mine)
         closed = await page.communicator.receive_output(PATIENCE)
-    assert closed == {"type": "websocket.close", "code": consumers.CLOSE_SIGNED_OUT} | {
-        key: value for key, value in closed.items() if key not in {"type", "code"}
-    }
+    assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+async def test_it_gives_no_snapshot_either(
+    alice: User, runner: None, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(credentials, "LOOK_SECONDS", 3600)
+    monkeypatch.setattr(credentials, "access_changed", lambda: None)
+    mine = await token(alice, "read")
+    place = await in_db(lambda: str(Conversation.objects.create(user=alice).pk))
+    async with connected(alice, mine) as page:
+        assert (await page.snapshot(place))["type"] == "snapshot"
+        await in_db(ENDINGS[how], alice, mine)
+        await page.send("open", conversation=place)
+        closed = await page.communicator.receive_output(PATIENCE)
+    assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
+
+
+@pytest.mark.parametrize("how", ["password", "signed out"])
+async def test_a_session_of_an_old_password_or_signed_out_closes_its_socket(
+    alice: User, runner: None, how: str
+) -> None:
+    session = await in_db(session_of)
+    async with connected(alice, session=session) as page:
+        await page.send("ping")
+        assert (await page.next())["type"] == "pong"
+        await in_db(lambda: reset_password(alice) if how == "password" else session.flush())
+        closed = await page.communicator.receive_output(PATIENCE)
+    assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
+
+
+def session_of() -> SessionStore:
+    session = SessionStore()
+    session.create()
+    return session
 
 
 async def test_a_database_that_fails_for_a_moment_does_not_let_anybody_stay_for_good(
     alice: User, runner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "GUARD_SECONDS", 0.05)
-    answers: list[object] = [DatabaseError("locked"), True, DatabaseError("locked"), False]
+    monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.05)
+    answers: list[object] = [DatabaseError("locked"), False, DatabaseError("locked"), True]
 
-    def asked(*who: object) -> object:
+    def asked(held: list[credentials.Credentials]) -> list[credentials.Credentials]:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return held if answer else []
 
-    monkeypatch.setattr(consumers, "still_welcome", asked)
+    monkeypatch.setattr(credentials, "credentials_ended", asked)
     async with connected(alice) as page:
         closed = await page.communicator.receive_output(PATIENCE)
     assert (closed["type"], closed["code"]) == ("websocket.close", consumers.CLOSE_SIGNED_OUT)
     assert answers == []
+
+
+async def test_one_user_or_address_has_so_many_sockets_and_no_more(
+    alice: User, bob: User, runner: None, settings: Settings
+) -> None:
+    settings.IZZY_THROTTLE = True
+    limited = socket_limits.SocketsAtOnce(chat_socket, lambda scope: scope["user"].pk, 2)
+
+    async def opens(user: User) -> WebsocketCommunicator | None:
+        communicator = WebsocketCommunicator(limited, "/ws/chat/")
+        communicator.scope |= {"user": user, "token": None}
+        return communicator if (await communicator.connect(PATIENCE))[0] else None
+
+    first, second = await opens(alice), await opens(alice)
+    assert first is not None
+    assert second is not None
+    assert await opens(alice) is None
+    other = await opens(bob)
+    assert other is not None
+    await first.disconnect(PATIENCE)
+    third = await opens(alice)
+    assert third is not None
+    for communicator in (second, third, other):
+        await communicator.disconnect(PATIENCE)
+
+
+async def test_frames_are_refused_while_the_consumer_is_busy_with_another(
+    alice: User, runner: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.IZZY_THROTTLE = True
+    monkeypatch.setattr(socket_limits, "FRAMES_BURST", 3)
+    monkeypatch.setattr(socket_limits, "FRAMES_PER_SECOND", 0.001)
+    monkeypatch.setattr(socket_limits, "FRAMES_REFUSED", 5)
+    free = asyncio.Event()
+
+    async def busy(*_: object) -> None:
+        await free.wait()
+
+    monkeypatch.setitem(consumers.HANDLERS, "ping", busy)
+    async with connected(alice) as page:
+        for _ in range(20):
+            await page.send("ping")
+        refused, closed = await until_closed(page)
+        free.set()
+    assert refused == ["throttled"] * 5
+    assert closed == socket_limits.CLOSE_FLOODING
 
 
 async def test_a_subscription_that_could_not_begin_is_not_kept(

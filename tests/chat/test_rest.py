@@ -12,8 +12,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.accounts.services import tokens_revoke
 from apps.agent.client import Usage
 from apps.agent.models import ModelCall
+from apps.builder.models import Build
+from apps.capabilities.services import capability_begin
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
@@ -311,3 +314,34 @@ async def test_a_missing_message_is_named_by_its_field(program: Program, model: 
     for body in ({}, {"message": ""}, {"message": 7}):
         refused = await program.post("chat/", body)
         assert (refused.status_code, refused.json()["extra"]["field"]) == (400, "message")
+
+
+async def test_a_stream_ends_when_its_token_does(
+    alice: User, program: Program, model: AnthropicServer
+) -> None:
+    held = reply("One two three", hold_after=4)
+    model.add(held)
+    response = await program.post("chat/", {"message": "Count", "stream": True})
+    async for chunk in response.streaming_content:
+        if b'"text":"two' in chunk:
+            await in_db(lambda: tokens_revoke(user_id=alice.id))
+    assert chunk.startswith(b"event: error\n")
+    assert b'"code":"not_authenticated"' in chunk
+    assert not registry().hub.feeds
+    held.release.set()
+    await registry().idle()
+
+
+async def test_so_does_the_stream_of_a_build(alice: User, program: Program, runner: None) -> None:
+    def begin() -> Build:
+        capability = capability_begin(
+            user_id=alice.pk, name="slow", description="Takes long.", input_schema={"type": "object"}
+        )
+        return Build.objects.create(user=alice, capability=capability, name="slow", description="")
+
+    build = await in_db(begin)
+    response = await program.get(f"builds/{build.pk}/events/")
+    await in_db(lambda: tokens_revoke(user_id=alice.id))
+    last = b"".join([part async for part in response.streaming_content]).decode()
+    assert last.startswith("event: error\n")
+    assert '"code":"not_authenticated"' in last

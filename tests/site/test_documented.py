@@ -9,7 +9,7 @@ from django.apps import apps
 from django.conf import settings
 from django.core.management import get_commands
 
-from apps.chat import consumers
+from apps.chat import consumers, socket_limits
 from apps.core.management.commands.benchmark import benchmark_names
 
 ROOT = Path(settings.BASE_DIR)
@@ -82,7 +82,11 @@ def test_every_benchmark_is_in_the_readme() -> None:
 
 def test_every_frame_and_closing_code_of_the_websocket_is_documented() -> None:
     text = (ROOT / "docs" / "programs.md").read_text()
-    codes = [value for name, value in vars(consumers).items() if name.startswith("CLOSE_")]
+    codes = [
+        value
+        for name, value in {**vars(consumers), **vars(socket_limits)}.items()
+        if name.startswith("CLOSE_")
+    ]
     wanted = [*(f'type: "{name}"' for name in consumers.HANDLERS), *map(str, codes)]
     assert len(codes) >= 3
     assert [name for name in wanted if name not in text] == []

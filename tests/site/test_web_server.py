@@ -1,20 +1,24 @@
 """The real web server against what a client may send it."""
 
+import asyncio
 import json
 import socket
 import struct
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from benchmarks._websocket import WebSocket
+from apps.chat.socket_limits import CLOSE_FLOODING
+from benchmarks._websocket import CLOSE, WebSocket
 from tests.peers.site import Site
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.long
 
 NOTES = "/api/v1/memories/"
+PING, EMPTY, PIECE, REST = (bytes([head, 0x80, 0, 0, 0, 0]) for head in (0x89, 0x81, 0x01, 0x80))
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +121,25 @@ async def test_a_frame_over_the_limit_closes_that_socket_with_its_reason_and_no_
     await other.send('{"type": "ping"}')
     assert json.loads(await other.receive() or "{}")["type"] == "pong"
     other.close()
+
+
+async def test_a_flood_of_tiny_frames_is_closed_with_its_reason_and_nobody_else_notices(
+    tmp_path: Path,
+) -> None:
+    with closing(Site(tmp_path, IZZY_THROTTLE="on")) as site:
+        other = await WebSocket.connect("127.0.0.1", site.port, "/ws/chat/", site.headers)
+        for frame in (PING, EMPTY, PIECE + REST):
+            page = await WebSocket.connect("127.0.0.1", site.port, "/ws/chat/", site.headers)
+            page._writer.write(frame * 5_000)
+            opcode, data = 0, b""
+            async with asyncio.timeout(PATIENCE):
+                while opcode != CLOSE:
+                    opcode, _, data = await page._frame()
+            assert struct.unpack(">H", data) == (CLOSE_FLOODING,), frame
+            page.close()
+        await other.send('{"type": "ping"}')
+        assert json.loads(await other.receive() or "{}")["type"] == "pong"
+        other.close()
 
 
 def test_a_foreign_host_is_one_line_in_the_log(site: Site) -> None:

@@ -1,7 +1,6 @@
 """One turn's events for a program: as a stream of server-sent events, or its end alone."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -13,6 +12,7 @@ from apps.chat.models import OPEN_STATES, Turn, TurnEvent
 from apps.chat.reading import one_view
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
+from apps.core.server_sent import server_sent
 
 LAST = frozenset({"response", "turn_stopped", "error"})
 KEEP_ALIVE_SECONDS = 15.0
@@ -71,7 +71,7 @@ async def turn_stream(conversation_id: UUID, turn_id: UUID, after: int = 0) -> A
     """The same as server-sent events: `event` repeats the type, `id` is the sequence number."""
     async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
         async for frame in frames:
-            yield b": still here\n\n" if frame is None else server_sent(frame)
+            yield b": still here\n\n" if frame is None else server_sent(frame, frame.get("seq"))
 
 
 async def turn_end(conversation_id: UUID, turn_id: UUID, after: int = 0) -> dict[str, Any] | None:
@@ -81,10 +81,3 @@ async def turn_end(conversation_id: UUID, turn_id: UUID, after: int = 0) -> dict
             if frame is not None and frame["type"] in LAST:
                 return frame
     return None
-
-
-def server_sent(frame: dict[str, Any]) -> bytes:
-    """One frame in the form of text/event-stream."""
-    data = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
-    number = f"id: {frame['seq']}\n" if "seq" in frame else ""
-    return f"event: {frame['type']}\n{number}data: {data}\n\n".encode()

@@ -1,0 +1,156 @@
+"""What a connection that stays open was let in by, and its end as soon as that does not hold any more."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Collection, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.contrib.sessions.models import Session
+from django.db import DatabaseError, transaction
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+
+from apps.accounts.models import APIToken, User
+from apps.core.database import in_db
+from apps.core.errors import NotAuthenticated
+from apps.core.server_sent import server_sent
+
+if TYPE_CHECKING:  # It reads its settings, and with them the services of this app, when it is imported.
+    from rest_framework.request import Request
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""Within so long a change is noticed that another process made; one of this process at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A valid API token, or a session of the password that the user had (None: the caller vouches for it)."""
+
+    user_id: UUID
+    password: str
+    token_id: UUID | None = None
+    session_key: str | None = None
+
+    @classmethod
+    def of(cls, user: Any, token: APIToken | None, session: Any) -> "Credentials":
+        """What a request or websocket came with."""
+        if token is not None:
+            return cls(user.pk, "", token_id=token.pk)
+        return cls(user.pk, user.password, session_key=getattr(session, "session_key", None))
+
+
+def credentials_ended(held: Collection[Credentials]) -> set[Credentials]:
+    """Those that do not hold any more. At most three queries however many are asked about."""
+    now = timezone.now()
+    active = User.objects.filter(id__in={each.user_id for each in held}, is_active=True)
+    passwords = dict(active.values_list("id", "password"))
+    token_ids = {each.token_id for each in held if each.token_id}
+    valid = APIToken.objects.unscoped().filter(id__in=token_ids, revoked_at=None).exclude(expires_at__lte=now)
+    tokens = set(valid.values_list("id", flat=True))
+    keys = {each.session_key for each in held if each.session_key}
+    alive = Session.objects.filter(session_key__in=keys, expire_date__gt=now)
+    sessions = set(alive.values_list("session_key", flat=True))
+
+    def holds(each: Credentials) -> bool:
+        if each.token_id is not None:
+            return each.user_id in passwords and each.token_id in tokens
+        return passwords.get(each.user_id) == each.password and each.session_key in {None, *sessions}
+
+    return {each for each in held if not holds(each)}
+
+
+class CredentialsWatch:
+    """Looks after the credentials of all open connections of one event loop, while there are any."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self._held: dict[Credentials, set[asyncio.Event]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def hold(self, credentials: Credentials) -> Iterator[asyncio.Event]:
+        """An event that is set once the credentials have ended."""
+        ended = asyncio.Event()
+        self._held.setdefault(credentials, set()).add(ended)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        try:
+            yield ended
+        finally:
+            events = self._held[credentials]
+            events.discard(ended)
+            if not events:
+                del self._held[credentials]
+
+    async def _look(self) -> None:
+        while self._held:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self.changed.wait()
+            self.changed.clear()
+            try:
+                for credentials in await in_db(credentials_ended, list(self._held)):
+                    for ended in self._held.get(credentials, ()):
+                        ended.set()
+            except DatabaseError as error:  # Asked again at once: whoever has to go must not stay for good.
+                logger.warning("could not see which connections may stay: %s", error)
+
+
+_watches: "WeakKeyDictionary[asyncio.AbstractEventLoop, CredentialsWatch]" = WeakKeyDictionary()
+
+
+def credentials_watch() -> CredentialsWatch:
+    """The watch of the running event loop."""
+    return _watches.setdefault(asyncio.get_running_loop(), CredentialsWatch())
+
+
+def access_changed() -> None:
+    """Have open connections looked at as soon as the transaction is committed. Call it where access ends."""
+
+    def look() -> None:
+        for loop, watch in list(_watches.items()):
+            with suppress(RuntimeError):  # A loop that was closed meanwhile.
+                loop.call_soon_threadsafe(watch.changed.set)
+
+    transaction.on_commit(look)
+
+
+def event_stream(request: "Request", events: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
+    """Server-sent events, until their end or that of the credentials which `request` came with."""
+    token = request.auth if isinstance(request.auth, APIToken) else None
+    credentials = Credentials.of(request.user, token, getattr(request, "session", None))
+    response = StreamingHttpResponse(_while_held(credentials, events), content_type="text/event-stream")
+    response["Cache-Control"] = "no-cache"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _while_held(
+    credentials: Credentials, events: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    with credentials_watch().hold(credentials) as ended:
+        ending = asyncio.ensure_future(ended.wait())
+        try:
+            async with aclosing(events):
+                while True:
+                    coming = asyncio.ensure_future(anext(events, None))
+                    try:
+                        await asyncio.wait({coming, ending}, return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        if not coming.done() or ended.is_set():
+                            coming.cancel()
+                            await asyncio.wait({coming})
+                    if ended.is_set():
+                        yield server_sent({"type": "error", **NotAuthenticated().to_json()})
+                        return
+                    if (event := coming.result()) is None:
+                        return
+                    yield event
+        finally:
+            ending.cancel()
