@@ -1,7 +1,6 @@
 """Who gets to the websocket, and that a stranger there sees nothing of others."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from apps.accounts.models import User
 from apps.accounts.services import token_create
 from apps.accounts.websocket import is_own_origin
 from apps.chat.models import Conversation
+from apps.chat.runner.lease import LEASE
 from apps.core.database import in_db
 from izzysite.asgi import application
 from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
@@ -132,7 +132,9 @@ def frames(hers: Belongings) -> list[dict[str, Any]]:
 
 def run_elsewhere(hers: Belongings) -> None:
     """So that this process does not go on with what her conversation waits for, in her name, meanwhile."""
-    until = timezone.now() + timedelta(hours=1)
+    until = (
+        timezone.now() + 3 * LEASE
+    )  # One that reaches much further counts as left from before the clock was set back.
     conversations = Conversation.objects.for_user(hers.owner).filter(id=hers.conversation)
     assert conversations.update(runner="elsewhere", lease_until=until)
 
