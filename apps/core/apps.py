@@ -19,6 +19,7 @@ class CoreConfig(AppConfig):
         register_check("disk", checks.check_disk)
         register_check("redis", checks.check_redis, essential=True)
         register_check("worker", worker.check_worker)
+        register_check("processes", checks.check_processes)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)
         register_sweep("purged from the disk", disk.sweep, timedelta(seconds=15))
         django_tables.register_places()

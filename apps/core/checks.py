@@ -4,19 +4,23 @@ import os
 import shutil
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
 from apps.core.addresses import AddressRefused, private_hosts
 from apps.core.database import database_file
 from apps.core.database_errors import NOT_SET_UP, Trouble, explain
 from apps.core.health import CheckResult, not_set_up
+from apps.core.models import InstanceState
 from apps.core.stale import stale_message
 
 IZZY = "izzy"
@@ -30,11 +34,15 @@ UNNAMED = {
     "IZZY_SECRET_KEY",
     "IZZY_LIFELINE_FD",
     "IZZY_GATE_FD",
+    "IZZY_HEARTBEAT_FD",
 }
 """Variables of ours that no setting is named after."""
 
 LOCAL_HOSTS = {"127.0.0.1", "::1", "localhost"}
 LOW_DISK_BYTES = 200_000_000
+ENDED = "ended"
+"""InstanceState: by process how often `serve` had to end it since it did not answer, when last, and why."""
+ENDED_LATELY = timedelta(days=1)
 
 
 def check_database() -> CheckResult:
@@ -123,6 +131,30 @@ def check_redis() -> CheckResult:
     except RedisError as error:
         return CheckResult(False, f"Redis does not answer: {error}.", "Look at REDIS_URL, or leave it empty.")
     return CheckResult(True, "Redis answers.")
+
+
+def process_ended(name: str, reason: str) -> None:
+    """Keep for `doctor` that `serve` ended a process which no longer answered."""
+    # A database that does not take it must not keep the process from being started again.
+    with suppress(DatabaseError), transaction.atomic():
+        state, _ = InstanceState.objects.get_or_create(key=ENDED)
+        times = state.value.get(name, {}).get("times", 0) + 1
+        state.value[name] = {"times": times, "at": timezone.now().isoformat(), "reason": reason}
+        state.save()
+
+
+def check_processes() -> CheckResult:
+    """Whether `serve` had to end a process within the last day since it did not answer."""
+    state = InstanceState.objects.filter(key=ENDED).first()
+    ended = [] if state is None else sorted(state.value.items(), key=lambda item: str(item[1]["at"]))
+    if not ended:
+        return CheckResult(True, "No process had to be ended.")
+    name, last = ended[-1]
+    at = datetime.fromisoformat(last["at"])
+    often = f" ({last['times']:,} times so far)" if last["times"] > 1 else ""
+    message = f"The {name} process was ended at {at:%Y-%m-%d %H:%M} UTC{often}: {last['reason']}."
+    hint = "The log of `serve` shows what it was doing, after the line that says so. It was started again."
+    return CheckResult(timezone.now() - at > ENDED_LATELY, message, hint)
 
 
 @register(IZZY)

@@ -1,24 +1,33 @@
-"""Two pipes between a supervisor and its children, of which the supervisor alone holds the writing ends.
+"""Pipes between a supervisor and its children.
 
-The lifeline closes when the supervisor is gone, whatever the cause, since the kernel closes it even after SIGKILL: the
-children then go too. The gate closes when the database is up to date: until then a child loads its modules
-and waits, which brings the first page a second sooner.
+Of the first two the supervisor alone holds the writing ends. The lifeline closes when it is gone, whatever the cause, since
+the kernel closes it even after SIGKILL: the children then go too. The gate closes when the database is up to date: until
+then a child loads its modules and waits, which brings the first page a second sooner. Into the third, the heartbeat, a
+child writes that it lives.
 """
 
+import faulthandler
 import os
 import signal
 import threading
 import time
+from contextlib import suppress
+from typing import NoReturn
 
 LIFELINE = "IZZY_LIFELINE_FD"
 GATE = "IZZY_GATE_FD"
+HEARTBEAT = "IZZY_HEARTBEAT_FD"
+BEAT_SECONDS = 2.0
+WRITE_STACKS = signal.SIGUSR1
 GRACE_SECONDS = 5.0
 
 
 def hold_lifeline() -> None:
-    """In a child: end this process when the supervisor is gone; politely first, then at once."""
+    """In a child: end this process when the supervisor is gone, politely first, then at once; and have it write the stacks of
+    its threads to stderr when the supervisor asks, also while the interpreter's lock is held."""
     descriptor = _inherited(LIFELINE)
     if descriptor is not None:
+        faulthandler.register(WRITE_STACKS, all_threads=True)
         threading.Thread(target=_wait_for_end, args=(descriptor,), name="lifeline", daemon=True).start()
 
 
@@ -29,6 +38,16 @@ def wait_at_gate() -> None:
         while os.read(descriptor, 1):
             pass
         os.close(descriptor)
+
+
+def beat_for_ever() -> NoReturn:
+    """In a child, in its main thread: tell the supervisor that this process lives, until a signal's handler raises."""
+    descriptor = _inherited(HEARTBEAT)
+    while True:
+        if descriptor is not None:
+            with suppress(OSError):  # the pipe is full, or the supervisor gone
+                os.write(descriptor, b".")
+        time.sleep(BEAT_SECONDS)
 
 
 def _inherited(variable: str) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponsePermanentRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
 from django.middleware.security import SecurityMiddleware
@@ -26,7 +26,7 @@ class TLSMiddleware(SecurityMiddleware):
         target = settings.IZZY_PUBLIC_URL + request.get_full_path()
         return HttpResponsePermanentRedirect(target, preserve_request=request.method not in {"GET", "HEAD"})
 
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         response = super().process_response(request, response)
         if settings.TLS and not isinstance(response, HttpResponsePermanentRedirect):
             response.headers.setdefault(

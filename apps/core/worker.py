@@ -14,6 +14,7 @@ from django.db import close_old_connections, connections
 from django.utils import timezone
 
 from apps.core.health import CheckResult
+from apps.core.lifeline import beat_for_ever
 from apps.core.models import InstanceState
 from apps.core.registries import Companion, companions
 from apps.core.sweeps import Sweep, sweeps
@@ -72,8 +73,7 @@ def run_worker() -> None:
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _on_signal)
-        while True:
-            signal.pause()
+        beat_for_ever()
     finally:
         for companion in reversed(beside):
             companion.stop()

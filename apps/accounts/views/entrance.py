@@ -1,6 +1,6 @@
 """The way in: first-run set-up and sign-in."""
 
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
@@ -13,7 +13,6 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts.forms.entrance import SetupForm, SignInForm
-from apps.accounts.models import User
 from apps.accounts.selectors import any_user_exists
 from apps.accounts.setup import setup_complete
 from apps.accounts.throttle import attempt_begin, browser_remember
@@ -34,7 +33,7 @@ class SignIn(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         response = super().form_valid(form)
-        browser_remember(response, cast("User", form.get_user()))
+        browser_remember(response, form.get_user())
         return response
 
     def form_invalid(self, form: SignInForm) -> HttpResponse:  # type: ignore[override]

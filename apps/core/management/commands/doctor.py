@@ -78,6 +78,12 @@ def check_address() -> CheckResult:
         return CheckResult(
             False, f"Nothing answers at {host}:{port}.", "Start it: make run, or manage.py serve."
         )
+    except TimeoutError:
+        message = f"What listens at {host}:{port} does not answer within {ANSWER_SECONDS:.0f} seconds."
+        hint = (
+            "A frozen Izzy is ended and started again by `serve` after one or two minutes; look at its log."
+        )
+        return CheckResult(False, message, hint)
     except (OSError, ValueError, http.client.HTTPException):
         pass
     hint = "Set IZZY_PORT to another port, or IZZY_HOST to an address of this machine."

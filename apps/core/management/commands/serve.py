@@ -13,10 +13,12 @@ from django.conf import settings
 from django.core.checks import ERROR, run_checks
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
-from apps.core.checks import IZZY, check_data_directory, check_disk
+from apps.core.checks import IZZY, check_data_directory, check_disk, process_ended
 from apps.core.database import database_file
+from apps.core.liveness import HeartbeatProbe, WebProbe
 from apps.core.registries import console_notes
 from apps.core.stale import stale_message
 from apps.core.supervisor import Supervisor
@@ -42,14 +44,14 @@ class Command(BaseCommand):
         self._check_settings()
         wait_for_port(host, port)
         manage = Path(settings.BASE_DIR) / "manage.py"
-        supervisor = Supervisor({"web": ["web"], "worker": ["worker"]}, manage, self._say)
+        supervisor = Supervisor({"web": ["web"], "worker": ["worker"]}, manage, self._say, self._note)
         try:
-            supervisor.start("web")
+            supervisor.start("web", WebProbe(shown_host(host).strip("[]"), port))
             update_database()
             supervisor.open_gate()
             if supervisor.watch(until=lambda: answers(host, port)):
                 self._greet(host, port)
-                supervisor.start("worker")
+                supervisor.start("worker", HeartbeatProbe())
                 supervisor.watch()
         finally:
             self._say("Stopping.")
@@ -72,6 +74,10 @@ class Command(BaseCommand):
             if text := note(address):
                 self._say(f"  {text}")
         self._say("")
+
+    def _note(self, name: str, reason: str) -> None:
+        process_ended(name, reason)
+        connection.close()
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
