@@ -91,7 +91,7 @@ class ToolResult:
 class ApprovalRequested:
     """A tool call waits for the user's yes or no. `permission` is what a yes allows beyond this call, if anything:
     `{capability, version, hosts, secrets, …}`; `reason` a sentence that says why it is asked for, where that is not what
-    the user has set."""
+    the user has set; `always` (true) that a yes may hold for every later call of the tool."""
 
     type: ClassVar[str] = "approval_requested"
     id: str
@@ -99,6 +99,7 @@ class ApprovalRequested:
     input: dict[str, Any]
     permission: dict[str, Any] | None = field(default=None, metadata=WHERE_SET)
     reason: str | None = field(default=None, metadata=WHERE_SET)
+    always: bool | None = field(default=None, metadata=WHERE_SET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,14 @@ class ToolExecutor:
         )
         return self.scrubber.text(tool.reason(asking))[:REASON_CHARS] or None
 
+    async def may_always(self, tool: Tool) -> bool:
+        """Whether a yes to a call may become the user's setting for the tool: where that setting alone asks, about no
+        capability, and nobody else's words were read before."""
+        if self.approval(tool) != "ask" or tool.set_with or self.conversation_id is None:
+            return False
+        before = self.before or _ResultsAlone(self.user_id, self.conversation_id)
+        return not await in_db(lambda: before.is_untrusted)
+
     async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """What the user must allow before this call may run, beyond the tool itself; {} for nothing."""
         if tool.permission is None:

@@ -32,6 +32,7 @@ class Call:
     tool: Tool | None
     outcome: Outcome | None = None
     reason: str = ""
+    always: bool = False  # whether a yes may hold for every later call of the tool
 
     @property
     def id(self) -> str:
@@ -147,6 +148,7 @@ class Round:
             return WaitsFor.APPROVAL
         reason = await self.executor.why_asked(tool, call.block["input"])
         call.reason = reason or ""
+        call.always = reason == "" and await self.executor.may_always(tool)
         return WaitsFor.NOTHING if reason is None else WaitsFor.APPROVAL
 
     async def _wait(self, call: Call, waits_for: WaitsFor) -> None:
@@ -160,7 +162,12 @@ class Round:
             permission=permission,
         )
         asked: Waiting = ApprovalRequested(
-            call.id, call.row.name, call.row.input, permission or None, call.reason or None
+            call.id,
+            call.row.name,
+            call.row.input,
+            permission or None,
+            call.reason or None,
+            call.always or None,
         )
         if waits_for == WaitsFor.ANSWER:
             asked = Question(call.id, str(call.row.input.get("question", "")), call.reason or None)

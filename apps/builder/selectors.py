@@ -13,12 +13,21 @@ from django.utils import timezone
 from apps.agent.client import Usage
 from apps.agent.models import ToolCall
 from apps.agent.selectors import turn_usage
-from apps.builder.models import Build, BuilderMessage, DialogueMessage, Follower, MessageType, State
+from apps.builder.models import (
+    OPEN_STATES,
+    Build,
+    BuilderMessage,
+    DialogueMessage,
+    Follower,
+    MessageType,
+    State,
+)
 from apps.capabilities.models import CapabilityVersion
 from apps.capabilities.selectors import secrets_missing
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
+UNMADE = (State.FAILED, State.CANCELLED)
 LEASE = timedelta(seconds=15)
 """For so long a process holds a build that it runs, unless it says again that it does."""
 
@@ -54,6 +63,15 @@ def open_questions(build: Build) -> list[BuilderMessage]:
         build=build, type=MessageType.QUESTION, read=False
     )
     return list(rows.order_by("number"))
+
+
+def questions_pressing(user_id: UUID) -> list[tuple[BuilderMessage, float]]:
+    """The questions for whose answer a build of the user's waits just now, each with the seconds it still does."""
+    rows = BuilderMessage.objects.for_user(user_id).filter(type=MessageType.QUESTION, read=False)
+    rows = rows.filter(build__state__in=OPEN_STATES).select_related("build").order_by("created_at")
+    now = timezone.now()
+    waiting = [(row, row.payload.get("seconds", 0) - (now - row.created_at).total_seconds()) for row in rows]
+    return [(row, left) for row, left in waiting if left > 0]
 
 
 def waiting_for_user(user_id: UUID, builds: Iterable[Build]) -> set[UUID]:
@@ -163,11 +181,19 @@ def conversations_of(build: Build) -> list[UUID]:
     return list(dict.fromkeys(rows.values_list("conversation_id", flat=True)))
 
 
-def builds_in(user_id: UUID, conversation_id: UUID) -> list[dict[str, str]]:
-    """`{turn, build_id}` of the builds that were asked for in that conversation, oldest first."""
+def builds_in(user_id: UUID, conversation_id: UUID) -> list[dict[str, str | None]]:
+    """`{turn, build_id, replaces}` of the builds that were asked for in that conversation, oldest first; `replaces` is the
+    attempt of the same turn in whose place it was made."""
     rows = Follower.objects.owned_by(user_id).filter(conversation_id=conversation_id)
-    found = rows.order_by("pk").values_list("turn_id", "build_id")
-    return [{"turn": str(turn_id), "build_id": str(build_id)} for turn_id, build_id in found]
+    attempts: dict[tuple[UUID, UUID], Build] = {}
+    found: list[dict[str, str | None]] = []
+    for row in rows.select_related("build").order_by("pk"):
+        key = row.turn_id, row.build.capability_id
+        before = attempts.get(key)
+        replaces = str(before.pk) if before is not None and before.state in UNMADE else None
+        found.append({"turn": str(row.turn_id), "build_id": str(row.build_id), "replaces": replaces})
+        attempts[key] = row.build
+    return found
 
 
 def lost() -> Q:

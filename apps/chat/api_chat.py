@@ -22,7 +22,6 @@ from apps.chat.runner.registry import kick_soon
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.serializers import AnswerInput, ApproveInput, ChatInput, RetryInput, StopOutput, TurnOutput
 from apps.chat.services.turns import MAX_MESSAGE_CHARS
-from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.rest_views import UserView
@@ -187,8 +186,7 @@ class ApproveView(AnswerView):
         body = body_of(request)
         stream = bool(flag(body, "stream", False))
         call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
-        approved = is_yes(body.get("decision"))
-        services.approval_decide(user_id=self.user_id, tool_call_id=call.id, approved=approved)
+        services.approval_decide(user_id=self.user_id, tool_call_id=call.id, decision=body.get("decision"))
         return self.resume(call, seq, stream=stream)
 
 

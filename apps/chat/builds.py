@@ -7,7 +7,7 @@ from apps.agent.canonical import canonical_json
 from apps.agent.events import Build as BuildEvent
 from apps.builder.completion import stage_of
 from apps.builder.models import Build, Kind, State
-from apps.builder.selectors import conversations_of, conversations_with_news, message_json
+from apps.builder.selectors import builds_in, conversations_of, conversations_with_news, message_json
 from apps.builder.services.telling import messages_untold
 from apps.capabilities.execution import asked_by
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
@@ -46,8 +46,12 @@ def builds_told(conversation_id: UUID) -> list[Told]:
     for follower, messages in messages_untold(conversation_id=conversation_id):
         if Turn.objects.for_user(follower.user_id).filter(id=follower.turn_id).exists():
             build_id = str(follower.build_id)
+            listed = builds_in(follower.user_id, conversation_id)
+            replaced = {row["build_id"]: row["replaces"] for row in listed if row["replaces"]}
+            extra = {"replaces": replaced[build_id]} if build_id in replaced else {}
             lines += [
-                told(follower.turn_id, BuildEvent(build_id, message_json(message))) for message in messages
+                told(follower.turn_id, BuildEvent(build_id, message_json(message)), **extra)
+                for message in messages
             ]
     return lines
 

@@ -145,7 +145,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             services.approval_decide,
             user_id=self.user.id,
             tool_call_id=frame.values.get("id"),
-            approved=frame.approved,
+            decision=frame.values.get("decision"),
         )
         await self.registry.kick(await in_db(decided))
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apps.core.decisions import is_yes
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.ids import parse_id
 
@@ -49,11 +48,6 @@ class ClientFrame:
         if value is not None and not isinstance(value, bool):
             raise InvalidInput("use_memory must be true or false.", code="wrong_type", field="use_memory")
         return value
-
-    @property
-    def approved(self) -> bool:
-        """The decision of an `approve` frame."""
-        return is_yes(self.values.get("decision"))
 
 
 def parse_frame(text: str | None) -> ClientFrame:

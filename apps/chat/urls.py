@@ -14,4 +14,5 @@ urlpatterns = [
     path("c/<str:conversation_id>/log.json", log_views.log_download, name="conversation-log-download"),
     path("c/<str:conversation_id>/link/<str:signed>/", views.link, name="link"),
     path("conversations/", views.conversation_list, name="conversation-list"),
+    path("news/", views.news, name="news"),
 ]

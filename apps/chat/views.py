@@ -1,17 +1,21 @@
 """Pages of the chat and the fragments of its sidebar."""
 
+import hashlib
+import json
 from typing import Any, cast
 from uuid import UUID
 
 from django.core.signing import BadSignature
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 from django_htmx.middleware import HtmxDetails
 
 from apps.agent.endpoint import current_endpoint
+from apps.builder.selectors import questions_pressing
 from apps.chat import services
 from apps.chat.links import url_of
 from apps.chat.markdown_links import parts_of
@@ -19,6 +23,7 @@ from apps.chat.models import Conversation
 from apps.chat.selectors.conversations import conversation_get, conversations_page
 from apps.chat.selectors.finding import conversations_search
 from apps.chat.selectors.snapshot import snapshot
+from apps.chat.templatetags.conversation_groups import conversation_groups
 from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.text import clean_text
 
@@ -93,6 +98,29 @@ def conversation_delete(request: HttpRequest, conversation_id: str) -> HttpRespo
     return HttpResponse(headers={"HX-Redirect": reverse("chat:home")} if current else {})
 
 
+@never_cache
+@require_GET
+def news(request: HttpRequest) -> JsonResponse:
+    """What any page keeps an eye on: whether the sidebar's list has changed (`stamp` is another then), and the questions for
+    whose answer a build waits, with the seconds left."""
+    rows, _ = conversations_page(_user_id(request))
+    groups = conversation_groups(rows, timezone.get_current_timezone_name())
+    listed = [
+        [group["label"], [[str(row.id), row.title] for row in group["conversations"]]] for group in groups
+    ]
+    asks = [
+        {
+            "id": str(question.pk),
+            "build": str(question.build_id),
+            "name": question.build.name,
+            "text": question.payload.get("text", ""),
+            "seconds": round(left, 1),
+        }
+        for question, left in questions_pressing(_user_id(request))
+    ]
+    return JsonResponse({"stamp": hashlib.sha256(json.dumps(listed).encode()).hexdigest(), "asks": asks})
+
+
 def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
     listing = _listing(request) | {"active_id": str(shown.id) if shown else ""}
     return {
@@ -114,7 +142,8 @@ def _listing(request: HttpRequest) -> dict[str, Any]:
         for match in found:
             match.conversation.snippet = match.snippet  # type: ignore[attr-defined]  # for the template's row
         return context | {"conversations": [match.conversation for match in found]}
-    rows, has_more = conversations_page(_user_id(request), number)
+    whole = "whole" in request.GET  # the pages before as well, to draw a list again that is open so far
+    rows, has_more = conversations_page(_user_id(request), number, first=1 if whole else number)
     return context | {"conversations": rows, "has_more": has_more}
 
 

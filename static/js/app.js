@@ -1,9 +1,11 @@
 // What every page has: theme switch, drawer, dialogs, shortcuts, copy buttons, htmx set-up.
 import { startDialogs } from "./core/dialogs.js";
 import { startDrawer } from "./core/drawer.js";
+import { startFocus } from "./core/focus.js";
 import { startHtmx } from "./core/htmx.js";
 import { startCopyButtons } from "./core/copy.js";
 import { startMenus } from "./core/menus.js";
+import { startNews } from "./core/news.js";
 import { startTicks } from "./core/ticks.js";
 import { startShortcuts } from "./core/shortcuts.js";
 import { startThemeSwitch } from "./core/theme-switch.js";
@@ -18,3 +20,5 @@ startMenus();
 startShortcuts();
 startTicks();
 startSidebar();
+startFocus();
+startNews();

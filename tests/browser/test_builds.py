@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.audit import AUDIT
 from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
@@ -149,6 +150,7 @@ def test_questions_hosts_and_cancelling_on_the_card(
             write(),
             register(),
             held,
+            held,
         ],
     )  # fmt: skip
     with AnthropicServer.in_thread(fallback=cast) as model:
@@ -167,12 +169,31 @@ def test_questions_hosts_and_cancelling_on_the_card(
             field = card.get_by_label("How many sides at most?")
             expect(field).to_be_visible()
             shot(page, "question")
+            elsewhere = open_page(f"{server.url}/memory/", state=page.context.storage_state())
+            asked = elsewhere.locator("#asks")
+            expect(asked).to_contain_text("dice_roller asks: How many sides at most?")
+            expect(asked.locator(".ask-left")).to_have_text(re.compile(r"\d+ (s|min) left"))
+            expect(elsewhere).to_have_title(re.compile("^dice_roller asks · "))
+            expect(page).to_have_title(re.compile("^dice_roller asks · "))
+            expect(elsewhere.locator("#asks-count")).to_have_text("1")
+            expect(page.locator("#asks")).to_be_empty()
+            expect(card.locator(".ask-left")).to_have_text(re.compile(r"\d+ (s|min) left"))
+            assert elsewhere.evaluate(AUDIT) == []
+            shot(elsewhere, "question-elsewhere")
+            small = open_page(
+                f"{server.url}/settings/", state=page.context.storage_state(), **PHONE, color_scheme="dark"
+            )
+            expect(small.locator("#asks")).to_contain_text("How many sides at most?")
+            assert small.evaluate(AUDIT) == []
+            shot(small, "question-elsewhere-phone-dark")
             beside = open_page(f"{server.url}/builds/", state=page.context.storage_state())
             beside.get_by_role("link", name="dice_roller").click()
             expect(beside.get_by_label("How many sides at most?")).to_be_visible()
             field.fill("a hundred")
             card.get_by_role("button", name="Answer").click()
             expect(card.get_by_text("dice.example.org", exact=True)).to_be_visible()
+            expect(asked).to_contain_text("dice_roller asks: May it reach dice.example.org?")
+            assert not page.evaluate("document.activeElement === document.body")
             expect(card.get_by_text("Truly random numbers come from there.")).to_be_visible()
             shot(page, "network")
             late = open_page(page.url, state=page.context.storage_state(), **PHONE, color_scheme="dark")
@@ -180,6 +201,8 @@ def test_questions_hosts_and_cancelling_on_the_card(
             assert late.locator(".build-steps li", has_text="You: a hundred").count() == 1
             shot(late, "network-phone-dark")
             card.get_by_role("button", name="Allow").click()
+            expect(asked).to_be_empty()
+            expect(elsewhere).to_have_title(re.compile("^Memories"))
             expect(beside.get_by_text("Round 4")).to_be_visible(timeout=LONG)
             for each in (page, late, beside):
                 expect(each.locator(".build .build-title").first).to_have_text(
@@ -195,9 +218,18 @@ def test_questions_hosts_and_cancelling_on_the_card(
             expect(second.locator(".build-now")).to_contain_text("Planning")
             second.get_by_role("button", name="Cancel").click()
             expect(second.locator(".build-title")).to_have_text("Building coin_flipper was cancelled")
-            expect(second.get_by_role("button", name="Try again")).to_be_visible()
-            held.release.set()
             shot(page, "cancelled")
+            second.get_by_role("button", name="Try again").click()
+            expect(second.locator(".build-title")).to_have_text(re.compile("coin_flipper$"))
+            expect(second.get_by_role("button", name="Cancel")).to_be_visible()
+            expect(page.locator(".build")).to_have_count(2)
+            expect(second.locator(".build-title")).to_be_focused()
+            page.reload()
+            expect(second.get_by_role("button", name="Cancel")).to_be_visible()
+            expect(page.locator(".build")).to_have_count(2)
+            second.get_by_role("button", name="Cancel").click()
+            expect(second.locator(".build-title")).to_have_text("Building coin_flipper was cancelled")
+            held.release.set()
         finally:
             held.release.set()
             server.stop()

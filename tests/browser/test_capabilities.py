@@ -41,6 +41,10 @@ def test_one_is_written_run_changed_and_approved(
     page.get_by_label("B", exact=True).fill("23")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_label("Result")).to_have_text("Sum: 42")
+    expect(page.locator(".cap-glance div", has_text="Runs")).to_contain_text("1")
+    expect(page.locator(".cap-glance div", has_text="Last used")).to_contain_text("today")
+    expect(page.locator("#cap-recent tbody tr")).to_have_count(1)
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_focused()
     page.get_by_text("What it printed").click()
     expect(page.get_by_text("log line")).to_be_visible()
 

@@ -170,7 +170,7 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
 
     card.get_by_role("button", name="Edit this memory").click()
     card.get_by_role("textbox").fill("My favourite colour is orange.")
-    card.get_by_role("button", name="Save").click()
+    page.keyboard.press("Control+Enter")
     expect(card).to_contain_text("orange")
     assert rest(page, "GET", f"/memories/{note['id']}/")["content"] == "My favourite colour is orange."
     card.get_by_role("button", name="Undo").click()
@@ -275,6 +275,51 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     expect(page).to_have_url(f"{server.url}/")
     page.reload()
     expect(rows.first).to_contain_text("Nina's music")
+
+
+def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page(server.url, state=someone)
+    chat = Chat(page)
+    other = page.context.new_page()
+    other.goto(f"{server.url}/memory/")
+    followed, rows = other.locator(".conversation"), page.locator(".conversation")
+    expect(other.get_by_text("Your conversations will be listed here.")).to_be_visible()
+    for said in ("what do you know about plums?", "what do you know about figs?"):
+        page.locator("#new-chat").click()
+        chat.say(said)
+    expect(followed).to_have_count(2)
+    expect(followed.first).to_contain_text("figs")
+    expect(rows.first.locator('[aria-current="page"]')).to_have_count(1)
+
+    options = rows.nth(1).get_by_role("button").first
+    rows.nth(1).hover()
+    options.click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("textbox", name="Title").fill("Stone fruit")
+    page.keyboard.press("Control+Enter")
+    expect(rows.nth(1).locator(".conversation-link")).to_be_focused()
+    expect(followed.nth(1)).to_contain_text("Stone fruit")
+
+    options.click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(options).to_be_focused()
+    options.click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(rows).to_have_count(1)
+    expect(rows.first.locator(".conversation-link")).to_be_focused()
+    expect(followed).to_have_count(1)
+
+    chat.field.fill("half a thought")
+    address = {"X-CSRFToken": str(other.locator('meta[name="csrf-token"]').get_attribute("content"))}
+    conversation = page.url.rstrip("/").split("/")[-1]
+    other.request.post(f"{server.url}/c/{conversation}/delete/", headers=address | {"Referer": server.url})
+    expect(page).to_have_url(f"{server.url}/")
+    expect(chat.field).to_have_value("half a thought")
+    expect(followed).to_have_count(0)
 
 
 def test_going_back_in_the_browser_goes_back_to_the_conversation_before(

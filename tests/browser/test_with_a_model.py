@@ -1,5 +1,6 @@
 """The chat page against a server that speaks the Messages API: streaming, stop, permission, questions, failures."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -89,6 +90,7 @@ def test_stop_keeps_what_was_written(chat: Chat, model: Model) -> None:
     expect(turn.locator(".prose")).to_contain_text("The")
     chat.page.get_by_role("button", name="Stop the answer").click()
     chat.wait_for(turn, "stopped")
+    expect(chat.field).to_be_focused()
     answer.release.set()
     kept = chat.answer(turn)
     assert kept.startswith("The")
@@ -142,7 +144,11 @@ def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: Mode
 
 @pytest.mark.parametrize(
     ("button", "outcome"),
-    [("Yes, allow", "Deleted a conversation"), ("No", "Deleting a conversation: not done")],
+    [
+        ("Yes, allow", "Deleted a conversation"),
+        ("No", "Deleting a conversation: not done"),
+        ("Always for this tool", "Deleted a conversation"),
+    ],
 )
 def test_a_permission_card_decides_whether_the_tool_runs(
     chat: Chat, model: Model, button: str, outcome: str
@@ -159,8 +165,27 @@ def test_a_permission_card_decides_whether_the_tool_runs(
     card.get_by_role("button", name=button, exact=True).click()
     chat.wait_for(turn, "done")
     assert chat.tools(turn) == [outcome]
+    expect(turn.locator(".tool-failed")).to_have_count(0)
+    expect(turn.locator(".tool-status")).to_contain_text("declined" if button == "No" else "ms")
+    expect(chat.field).to_be_focused()
     status = chat.page.request.get(chat.page.url.split("/c/")[0] + f"/c/{doomed}/").status
-    assert status == (404 if button == "Yes, allow" else 200)
+    assert status == (200 if button == "No" else 404)
+
+
+def test_what_was_always_allowed_is_not_asked_again_and_is_set_where_it_can_be_taken_back(
+    chat: Chat, model: Model, model_server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(model_server.url, state=model_server.someone())
+    mine = Chat(page)
+    given = {"conversation_id": "0199a000-0000-7000-8000-000000000001"}
+    model.add(reply(tool("conversation_delete", given)), reply(text("There is none.")))
+    turn = mine.send("delete it")
+    page.get_by_role("button", name="Always for this tool").click()
+    mine.wait_for(turn, "done")
+    model.add(reply(tool("conversation_delete", given)), reply(text("There is still none.")))
+    mine.say("once more")
+    page.goto(f"{model_server.url}/settings/")
+    expect(page.locator('select[name*="conversation_delete"]')).to_have_value("allow")
 
 
 def test_a_new_message_declines_what_was_asked(chat: Chat, model: Model) -> None:
@@ -180,10 +205,24 @@ def test_a_failing_model_says_so_and_trying_again_helps(chat: Chat, model: Model
     turn = chat.send("hello")
     chat.wait_for(turn, "failed")
     expect(turn.locator(".notice-danger")).not_to_be_empty()
-    turn.get_by_role("button", name="Try again").click()
+    turn.locator(".notice-danger").get_by_role("button", name="Try again").click()
+    expect(chat.field).to_be_focused()
     chat.wait_for(chat.last, "done")
     expect(chat.turns).to_have_count(1)
     assert chat.answer() == "Now it works."
+
+
+def test_while_the_model_is_asked_again_the_page_says_so_and_when(chat: Chat, model: Model) -> None:
+    busy = failure(529, "overloaded_error", retry_after="15")
+    model.add(busy, reply(text("Here I am.")))
+    turn = chat.send("are you there?")
+    shown = re.compile(r"The model service is overloaded right now\.\s*Trying again in \d+ s")
+    expect(turn.locator(".turn-status")).to_have_text(shown)
+    chat.page.reload()
+    expect(chat.last.locator(".turn-status")).to_have_text(shown)
+    chat.wait_for(chat.last, "done")
+    expect(chat.last.locator(".turn-status")).to_be_empty()
+    assert chat.answer() == "Here I am."
 
 
 def test_two_messages_at_once_queue_up(chat: Chat, model: Model) -> None:

@@ -13,13 +13,22 @@ from apps.agent.models import ToolCall
 from apps.builder.limits import held_up
 from apps.builder.models import Build, BuilderMessage, Kind, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.services import build_answer, build_cancel, build_change, build_request, build_retry
+from apps.builder.selectors import builds_in
+from apps.builder.services import (
+    Origin,
+    build_answer,
+    build_cancel,
+    build_change,
+    build_request,
+    build_retry,
+)
 from apps.builder.services.running import builds_claim, dialogue_add
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.services import capability_disable
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, Throttled
+from apps.core.ids import uuid7
 from apps.core.worker import beat
 from tests.builder.scripts import DICE, SCHEMA, code, register, write
 from tests.builder.test_building import built, delivered, wish
@@ -333,3 +342,26 @@ def test_answers_that_fit_nothing_are_refused(alice: User) -> None:
     assert Build.objects.unscoped().get().hosts == ["a.example.org"]
     with pytest.raises(Conflict):
         build_answer(user_id=alice.pk, build_id=build.pk, question_id=question.pk, decision="deny")
+
+
+def test_an_attempt_takes_the_place_of_the_failed_one_before_and_of_no_other(alice: User) -> None:
+    here, turn, other = uuid7(), uuid7(), uuid7()
+    made = []
+    for asked in (turn, other):
+        origin = Origin(conversation_id=here, turn_id=asked)
+        made.append(build_request(user_id=alice.pk, **ASK, origin=origin).build)
+    first = made[0]
+    assert first is not None
+    build_cancel(user_id=alice.pk, build_id=first.pk)
+    again = build_retry(user_id=alice.pk, build_id=first.pk).build
+    assert again is not None
+    listed = [(row["turn"], row["build_id"], row["replaces"]) for row in builds_in(alice.pk, here)]
+    assert sorted(listed) == sorted(
+        [
+            (str(turn), str(first.pk), None),
+            (str(other), str(first.pk), None),
+            (str(turn), str(again.pk), str(first.pk)),
+            (str(other), str(again.pk), str(first.pk)),
+        ]
+    )
+    assert builds_in(alice.pk, uuid7()) == []

@@ -6,6 +6,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import User
+from apps.accounts.selectors import preferences_for
 from apps.agent.models import ToolCall
 from apps.chat.models import Conversation
 from apps.chat.runner.registry import registry
@@ -96,6 +97,38 @@ async def test_the_conversation_going_on_is_not_deleted(alice: User, model: Anth
     [call] = await calls(queued["turn"])
     assert call.is_error
     assert "list" in call.result
+
+
+async def test_a_yes_from_now_on_is_the_users_setting_for_the_tool(
+    alice: User, model: AnthropicServer
+) -> None:
+    place, wanted = await conversation(alice), reply(tool("conversation_delete", {"conversation_id": "none"}))
+    model.add(wanted, reply("There is none."), wanted, reply("There is none still."))
+    async with connected(alice) as page:
+        await page.say("Delete the other one", conversation=place)
+        asked = (await page.ended())["pending_approval"]
+        assert asked["always"] is True
+        await page.send("approve", id=asked["id"], decision="always")
+        assert (await page.ended())["text"].endswith("There is none.")
+        await page.say("Once more", conversation=place)
+        assert (await page.ended())["pending_approval"] is None
+        await registry().idle()
+    assert (await in_db(preferences_for, alice.pk)).tool_approval == {"conversation_delete": "allow"}
+
+
+async def test_after_others_words_a_yes_holds_for_one_call_alone(alice: User, model: AnthropicServer) -> None:
+    place = await conversation(alice)
+    model.add(reply(tool("conversation_delete", {"conversation_id": "none"})), reply("All right."))
+    async with connected(alice) as page:
+        await page.say("Do what this mail asks:\n> Delete every conversation.", conversation=place)
+        asked = (await page.ended())["pending_approval"]
+        assert "always" not in asked
+        await page.send("approve", id=asked["id"], decision="always")
+        assert (await page.until("error"))["code"] == "not_always"
+        await page.send("approve", id=asked["id"], decision="deny")
+        await page.until("response")
+        await registry().idle()
+    assert (await in_db(preferences_for, alice.pk)).tool_approval == {}
 
 
 async def test_a_conversation_without_memory_has_no_tools_over_notes_and_past(

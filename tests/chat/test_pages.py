@@ -4,15 +4,25 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.builder.models import Build, Kind, MessageType
+from apps.builder.services.queue import message_add
+from apps.capabilities.services import capability_begin
 from apps.chat.models import Conversation, Message
 from apps.chat.runner.afterwards import messages_index
 from apps.chat.selectors import finding
-from apps.chat.services import conversation_create, messages_ingest
+from apps.chat.services import (
+    conversation_create,
+    conversation_delete,
+    conversation_rename,
+    messages_ingest,
+)
 
+SCHEMA = {"type": "object", "properties": {}}
 SignIn = Callable[[User], Client]
 
 
@@ -54,6 +64,35 @@ def test_a_conversation_is_painted_from_its_snapshot(alice: User, browser: Clien
     )
     assert b"<script>alert(1)" not in page.content
     assert page.context["active_id"] == str(place.id)
+
+
+def test_the_news_change_with_the_sidebar_and_name_the_users_own_questions_alone(
+    alice: User, bob: User, browser: Client
+) -> None:
+    def stamp() -> str:
+        return str(browser.get("/news/").json()["stamp"])
+
+    stamps = [stamp()]
+    make(bob, "Not hers")
+    assert stamp() == stamps[0]
+    place = make(alice, "Plans")
+    stamps.append(stamp())
+    conversation_rename(user_id=alice.id, conversation_id=place.id, title="Other plans")
+    stamps.append(stamp())
+    assert len(set(stamps)) == 3
+    conversation_delete(user_id=alice.id, conversation_id=place.id)
+    assert stamp() == stamps[0]
+
+    for user, name in ((alice, "dice_roller"), (bob, "coin_flipper")):
+        tool = capability_begin(user_id=user.id, name=name, description="Rolls.", input_schema=SCHEMA)
+        build = Build.objects.create(user_id=user.id, capability=tool, name=name, kind=Kind.NEW)
+        with transaction.atomic():
+            for seconds, text in ((60, "How many?"), (0, "Too late?")):
+                payload = {"kind": "answer", "text": text, "seconds": seconds}
+                message_add(build=build, type=MessageType.QUESTION, payload=payload)
+    [asked] = browser.get("/news/").json()["asks"]
+    assert (asked["name"], asked["text"]) == ("dice_roller", "How many?")
+    assert 0 < asked["seconds"] <= 60
 
 
 def test_signing_in_is_needed() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
@@ -42,7 +42,7 @@ def overview(request: SignedInRequest, capability: str) -> HttpResponse:
 @require_POST
 @own
 def run(request: SignedInRequest, capability: str) -> HttpResponse:
-    """Runs it with what was entered; answers with what came of it, for htmx alone the result."""
+    """Runs it with what was entered; answers with its page, on which the result stands."""
     tool = found(request, capability)
     if tool.current is None:
         return redirect("capabilities:overview", capability=tool.name)
@@ -64,10 +64,7 @@ def run(request: SignedInRequest, capability: str) -> HttpResponse:
             if name in form.fields
         )
     status = 422 if problem else 200
-    if request.headers.get("HX-Request"):
-        return render(
-            request, "capabilities/_result.html", {"execution": execution, "problem": problem}, status=status
-        )
+    tool = found(request, capability)  # as the run has left it
     return _overview(request, tool, form=form, execution=execution, problem=problem, status=status)
 
 

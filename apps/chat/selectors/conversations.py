@@ -35,11 +35,13 @@ def conversations_for(user_id: UUID, *, channel: str | None = CHAT_CHANNEL) -> Q
     return found if channel is None else found.filter(channel=channel)
 
 
-def conversations_page(user_id: UUID, number: int = 1) -> tuple[list[Conversation], bool]:
-    """A page of the sidebar's list, counted from 1, and whether there are more."""
-    first = (number - 1) * PAGE_SIZE
-    rows = list(conversations_for(user_id)[first : first + PAGE_SIZE + 1])
-    return rows[:PAGE_SIZE], len(rows) > PAGE_SIZE
+def conversations_page(
+    user_id: UUID, number: int = 1, *, first: int | None = None
+) -> tuple[list[Conversation], bool]:
+    """A page of the sidebar's list, counted from 1, with those from `first` on before it, and whether there are more."""
+    begin, end = ((first or number) - 1) * PAGE_SIZE, number * PAGE_SIZE
+    rows = list(conversations_for(user_id)[begin : end + 1])
+    return rows[: end - begin], len(rows) > end - begin
 
 
 def messages_counted(user_id: UUID, conversation_ids: Collection[UUID]) -> dict[UUID, int]:

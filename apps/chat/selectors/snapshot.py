@@ -1,9 +1,11 @@
 """The state of a conversation in one frame, and what a client has missed since a sequence number."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.agent.events import ModelRetry
 from apps.builder.selectors import builds_in
 from apps.chat import markdown
 from apps.chat.links import ConversationLinks
@@ -97,7 +99,14 @@ def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
             for call in rows
         ],
         "memories": turn.memories,
+        "retry": _retry_json(turn),
     }
+
+
+def _retry_json(turn: Turn) -> dict[str, Any] | None:
+    """The `model_retry` that nothing has followed yet."""
+    newest = TurnEvent.objects.filter(turn=turn).order_by("-seq").first()
+    return json.loads(newest.payload) if newest and newest.type == ModelRetry.type else None
 
 
 def _queued(conversation: Conversation) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from apps.accounts.selectors import preferences_for
+from apps.accounts.services import preferences_update
 from apps.agent.canonical import canonical_json
 from apps.agent.services import toolcall_answer, toolcall_decide
 from apps.chat.models import (
@@ -26,6 +28,7 @@ from apps.chat.services.conversations import conversation_create
 from apps.chat.services.messages import STOPPED, position_next, turn_close
 from apps.chat.summary.services import summary_cut
 from apps.chat.titles import heuristic_title
+from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
@@ -128,9 +131,23 @@ def question_answer(*, user_id: UUID, tool_call_id: object, text: object) -> UUI
 
 
 @transaction.atomic
-def approval_decide(*, user_id: UUID, tool_call_id: object, approved: bool) -> UUID:
-    """Records the yes or no to a tool call; returns its conversation. Errors as for `toolcall_decide`."""
-    call = toolcall_decide(user_id=user_id, tool_call_id=tool_call_id, approved=approved)
+def approval_decide(*, user_id: UUID, tool_call_id: object, decision: object) -> UUID:
+    """Records the yes or no to a tool call; returns its conversation. Errors as for `toolcall_decide`.
+
+    `decision` is what `is_yes` takes, or "always": a yes that becomes the user's setting for the tool, where the call
+    was offered with that, else Conflict (`not_always`).
+    """
+    always = decision == "always"
+    call = toolcall_decide(user_id=user_id, tool_call_id=tool_call_id, approved=always or is_yes(decision))
+    if always:
+        waiting = (
+            Turn.objects.for_user(user_id).filter(id__in=[call.turn_id]).values_list("waiting_for", flat=True)
+        )
+        asked = [ask for asks in waiting for ask in asks if ask["id"] == str(call.id)]
+        if not any(ask.get("always") for ask in asked):
+            raise Conflict("This can be allowed for this call alone.", code="not_always")
+        set_before = preferences_for(user_id).tool_approval
+        preferences_update(user_id=user_id, tool_approval=set_before | {call.name: "allow"})
     return _conversation_of(call.conversation_id)
 
 

@@ -86,7 +86,8 @@ function questionAsk(question, respond) {
 
 /** How long it waits, and that an answer is of use even later. */
 function waiting(question) {
-  const element = h("span", { class: "faint small" }, `Without an answer it goes on after ${seconds(question)}.`);
+  const words = h("span", {}, `Without an answer it goes on after ${seconds(question)}.`);
+  const element = h("span", { class: "faint small" }, words, " ", h("span", { class: "ask-left", dataset: { askLeft: question.id } }));
   const update = ({ late }) => {
     if (late) element.textContent = "It has gone on meanwhile; your answer still reaches it.";
   };

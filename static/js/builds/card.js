@@ -25,6 +25,7 @@ export class BuildCard {
   #build = null;
   #asks = new Map();
   #timer = null;
+  busy = false; // the reader did something in it, and it is not known yet what came of that
 
   /** actions: {say(text), wentOn(since)} where there is a conversation to say something in, and whether it has gone on since a
    * time; details: a link to the build's page, where the reason of a failure stands in full and not in its first line. */
@@ -224,16 +225,23 @@ export class BuildCard {
 
   /** Does what the reader wants and shows how things are then. Its button may be gone with it: the card keeps the focus. */
   async #do(work) {
-    const focused = this.element.contains(document.activeElement);
+    this.busy = this.element.contains(document.activeElement);
     try {
       await work();
     } catch (error) {
       toastError(error);
       throw error;
     } finally {
+      document.dispatchEvent(new CustomEvent("izzy:answered"));
       await this.refresh();
-      if (focused && document.activeElement === document.body) this.title.focus({ preventScroll: true });
+      if (this.busy && this.element.isConnected && document.activeElement === document.body) this.focus();
+      this.busy = false;
     }
+  }
+
+  /** To what it asks next, else to its title. */
+  focus() {
+    (this.asks.querySelector("textarea, button") ?? this.title).focus({ preventScroll: true });
   }
 
   #gone() {

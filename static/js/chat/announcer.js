@@ -19,6 +19,7 @@ export class Announcer {
   /** What a frame means to someone who does not see the page. */
   onFrame(frame, view) {
     if (frame.type === "turn_started") this.say("Izzy is answering");
+    else if (frame.type === "model_retry") this.say(`${frame.message} Izzy tries again.`);
     else if (frame.type === "response" && !frame.pending_question && !frame.pending_approval) this.say(`Izzy: ${view?.plainText() || frame.text || "done"}`);
     else if (frame.type === "question") this.interrupt(["Izzy asks:", frame.text, frame.reason].filter(Boolean).join(" "));
     else if (frame.type === "approval_requested") this.interrupt(`Izzy asks for permission to use ${frame.name.replaceAll("_", " ")}`);

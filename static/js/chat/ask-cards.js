@@ -4,7 +4,7 @@ import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
 import { wishOf } from "./tool-words.js";
 
-/** actions: {decide(id, "allow"|"deny") → bool} → {element, reset} */
+/** actions: {decide(id, "allow"|"always"|"deny") → bool} → {element, reset} */
 export function askCard(call, actions) {
   return call.asks === "question" ? questionCard(call) : approvalCard(call, actions);
 }
@@ -16,10 +16,10 @@ function approvalCard(call, actions) {
     setBusy(true, words);
   };
   const yes = h("button", { type: "button", class: "btn btn-primary", onclick: () => decide("allow", "Allowed.") }, icon("check"), "Yes, allow");
+  const always = call.always ? h("button", { type: "button", class: "btn", title: "Set under Settings, where you can take it back", onclick: () => decide("always", "Allowed from now on.") }, "Always for this tool") : null;
   const no = h("button", { type: "button", class: "btn", onclick: () => decide("deny", "Declined.") }, "No");
   const setBusy = (busy, words = "") => {
-    yes.disabled = busy;
-    no.disabled = busy;
+    for (const button of [yes, always, no]) if (button) button.disabled = busy;
     note.textContent = words;
     note.hidden = !busy;
   };
@@ -33,7 +33,7 @@ function approvalCard(call, actions) {
     call.reason ? h("p", { class: "ask-reason" }, call.reason) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
     ...input,
-    h("div", { class: "ask-actions" }, yes, no, note),
+    h("div", { class: "ask-actions" }, yes, always, no, note),
   );
   return { element, reset: () => setBusy(false) };
 }

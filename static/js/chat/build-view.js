@@ -9,6 +9,15 @@ export class BuildView {
     this.element = this.#card.element;
   }
 
+  /** Whether the reader is in the card, or waits for what they did there. */
+  get hasFocus() {
+    return this.#card.busy || this.element.contains(document.activeElement);
+  }
+
+  focus() {
+    this.#card.focus();
+  }
+
   update(segment) {
     for (const message of segment.messages.values()) this.#card.add(message);
     this.#card.update();

@@ -1,4 +1,5 @@
 // Numbers, times and tool data in words a person reads.
+import { h } from "../core/dom.js";
 
 export function duration(ms) {
   if (ms === null || ms === undefined) return "";
@@ -7,18 +8,41 @@ export function duration(ms) {
   return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
 }
 
-export function clockTime(iso) {
-  if (!iso) return "";
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return "";
-  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  if (date.toDateString() === new Date().toDateString()) return time;
-  return `${date.toLocaleDateString([], { day: "numeric", month: "short" })}, ${time}`;
+const CLOCK = { hourCycle: "h23", weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+const timeZone = document.querySelector('meta[name="time-zone"]')?.content || "UTC";
+
+/** The parts of a moment by the clock of the user's time zone, whatever the browser's is. */
+function partsOf(date) {
+  try {
+    return partsIn(date, timeZone);
+  } catch {
+    return partsIn(date, "UTC"); // a zone that this browser does not know
+  }
 }
 
-export function fullTime(iso) {
-  const date = new Date(iso);
-  return Number.isNaN(date.getTime()) ? "" : date.toLocaleString();
+function partsIn(date, zone) {
+  const parts = new Intl.DateTimeFormat("en-GB", { ...CLOCK, timeZone: zone }).formatToParts(date);
+  return Object.fromEntries(parts.map(({ type, value }) => [type, value]));
+}
+
+/** "today, 14:05" as apps.core.templatetags.dates writes it, as a <time> that tells the whole date; null for no moment. */
+export function moment(iso) {
+  const date = new Date(iso ?? "");
+  if (Number.isNaN(date.getTime())) return null;
+  const at = partsOf(date);
+  const time = `${at.hour}:${at.minute}`;
+  const whole = `${at.weekday} ${at.day} ${at.month} ${at.year}, ${time}:${at.second}`;
+  return h("time", { datetime: iso, title: whole }, `${dayOf(at)}, ${time}`);
+}
+
+/** Calendar days are compared, not hours: a day may have 23 or 25 of them. */
+function dayOf(at) {
+  const now = partsOf(new Date());
+  const number = ({ day, month, year }) => Date.parse(`${day} ${month} ${year} 00:00:00 UTC`) / 86_400_000;
+  const ago = number(now) - number(at);
+  if (ago === 0) return "today";
+  if (ago === 1) return "yesterday";
+  return at.year === now.year ? `${at.day} ${at.month}` : `${at.day} ${at.month} ${at.year}`;
 }
 
 /** The line above words of others that tells the model what they are; people see it by where they stand. */

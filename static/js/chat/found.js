@@ -1,7 +1,7 @@
 // What a search through Izzy's own things found, on its card: memories to be corrected, conversations and capabilities to be opened.
 import { addressed } from "../core/addressing.js";
 import { h } from "../core/dom.js";
-import { clockTime, parsed } from "./format.js";
+import { moment, parsed } from "./format.js";
 import { MemoryCard } from "./memory-card.js";
 
 const SHOWN = 20;
@@ -40,18 +40,22 @@ function memory(entry) {
   return h("li", {}, h("p", {}, addressed(text)), entry.source === "conversation" ? h("p", { class: "faint small" }, "said in this conversation") : null);
 }
 
-function said(entry) {
+function whoAndWhen(entry) {
   const who = entry.role === "user" ? "You" : entry.role === "assistant" ? "Izzy" : String(entry.role ?? "");
-  return h("li", {}, h("p", {}, String(entry.text ?? "")), h("p", { class: "faint small" }, [who, clockTime(entry.created_at)].filter(Boolean).join(", "), ", in ", conversationLink(entry.conversation_id, entry.title)));
+  const at = moment(entry.created_at);
+  return [who, who && at && ", ", at].filter(Boolean);
+}
+
+function said(entry) {
+  return h("li", {}, h("p", {}, String(entry.text ?? "")), h("p", { class: "faint small" }, whoAndWhen(entry), ", in ", conversationLink(entry.conversation_id, entry.title)));
 }
 
 function conversation(entry) {
-  return h("li", {}, h("p", {}, conversationLink(entry.id, entry.title)), h("p", { class: "faint small" }, clockTime(entry.updated_at)));
+  return h("li", {}, h("p", {}, conversationLink(entry.id, entry.title)), h("p", { class: "faint small" }, moment(entry.updated_at)));
 }
 
 function message(entry) {
-  const who = entry.role === "user" ? "You" : entry.role === "assistant" ? "Izzy" : String(entry.role ?? "");
-  return h("li", {}, h("p", { class: "faint small" }, [who, clockTime(entry.created_at)].filter(Boolean).join(", ")), h("p", { class: "found-words" }, String(entry.text ?? "")));
+  return h("li", {}, h("p", { class: "faint small" }, whoAndWhen(entry)), h("p", { class: "found-words" }, String(entry.text ?? "")));
 }
 
 function capability(entry) {

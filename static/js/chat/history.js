@@ -22,7 +22,7 @@ export class SidebarLinks {
     this.list = list;
     this.active = conversationInUrl();
     // The list is swapped by search and paging: the mark is set again.
-    new MutationObserver(() => this.mark(this.active)).observe(list, { childList: true, subtree: true });
+    new MutationObserver(() => this.mark(this.active)).observe(list, { childList: true, subtree: true, attributes: true, attributeFilter: ["aria-current"] });
   }
 
   mark(conversation) {

@@ -16,7 +16,7 @@ import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, giveAnswer,
 
 const byId = (id) => document.getElementById(id);
 const SNAPSHOT_MESSAGES = 200;
-const KEEPS_BUSY = new Set(["text_delta", "html", "tool_progress", "memory_context", "tool_start", "tool_result", "build"]);
+const KEEPS_BUSY = new Set(["text_delta", "html", "model_retry", "tool_progress", "memory_context", "tool_start", "tool_result", "build"]);
 
 export class ChatPage {
   constructor({ socket, snapshot = null }) {

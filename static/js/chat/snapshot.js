@@ -13,7 +13,7 @@ export function fromSnapshot(snapshot) {
   state.useMemory = snapshot.use_memory ?? true;
   for (const message of snapshot.messages) addMessage(state, message);
   if (snapshot.turn) addLive(state, snapshot.turn);
-  for (const { turn, build_id: id } of snapshot.builds ?? []) addBuild(state, turn, id);
+  for (const { turn, build_id: id, replaces } of snapshot.builds ?? []) addBuild(state, turn, id, replaces);
   for (const queued of snapshot.queued ?? []) addQueued(state, queued);
   state.summary = snapshot.summary ?? null;
   placeSummary(state);
@@ -72,6 +72,7 @@ function callState(call, turn) {
 function addLive(state, live) {
   const turn = turnOf(state, live.id, live.id);
   turn.state = live.state;
+  turn.retry = live.retry ?? null;
   if (live.memories?.length) turn.memories = live.memories;
   for (const call of live.tool_calls ?? []) addCall(turn, call);
   if (live.text || live.blocks?.length) turn.segments.push(liveText(live));
@@ -99,6 +100,7 @@ function addAsk(turn, ask) {
   segment.question = ask.text ?? "";
   segment.permission = ask.permission ?? null;
   segment.reason = ask.reason ?? "";
+  segment.always = ask.always ?? false;
   if (ask.input) segment.input = ask.input;
 }
 

@@ -18,7 +18,7 @@ export function newTurn({ key, id = null, state = "queued", user = null, clientI
   return {
     key, id, state, clientId, user,
     segments: [], memories: [], messages: [],
-    notice: null, error: null, usage: null, summary: null,
+    notice: null, error: null, usage: null, summary: null, retry: null,
   };
 }
 
@@ -104,6 +104,8 @@ export function apply(state, event) {
   if (event.type !== "html" && event.seq !== undefined) {
     if (event.seq <= state.seq && !confirms(state, event)) return null;
     state.seq = Math.max(state.seq, event.seq);
+    const turn = findTurn(state, event.turn);
+    if (turn) turn.retry = null;
   }
   return handler(state, event);
 }
@@ -115,6 +117,9 @@ function confirms(state, event) {
 
 const HANDLERS = {
   turn_queued: onQueued,
+  model_retry: withTurn((turn, { message, at, seconds }) => {
+    turn.retry = { message, at, seconds };
+  }),
   turn_started: (state, event) => setState(state, event, "running"),
   turn_resumed: (state, event) => setState(state, event, "running"),
   memory_context: withTurn((turn, event) => {
@@ -140,10 +145,10 @@ const HANDLERS = {
     addBuildOf(turn, call);
   }),
   build: withTurn((turn, event) => {
-    buildOf(turn, event.build_id).messages.set(event.message.number, event.message);
+    buildOf(turn, event.build_id, event.replaces).messages.set(event.message.number, event.message);
   }),
   approval_requested: withTurn((turn, event) => {
-    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null, reason: event.reason ?? "" });
+    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null, reason: event.reason ?? "", always: event.always ?? false });
   }),
   question: withTurn((turn, event) => {
     Object.assign(toolOf(turn, { ...event, name: "ask_user" }), { state: "asking", asks: "question", question: event.text, reason: event.reason ?? "" });
@@ -256,20 +261,19 @@ function onHtml(turn, event) {
   segment.tail = spaceAfter(segment.text);
 }
 
-/** The card of a build, where the turn has come to it. */
-function buildOf(turn, id) {
-  let segment = turn.segments.find((item) => item.type === "build" && item.id === id);
-  if (!segment) {
-    segment = { type: "build", id, messages: new Map() };
-    turn.segments.push(segment);
-  }
-  return segment;
+/** The card of a build, where the turn has come to it; a new attempt takes the place of the one before. */
+function buildOf(turn, id, replaces = null) {
+  const place = (wanted) => turn.segments.findIndex((item) => item.type === "build" && item.id === wanted);
+  const before = replaces ? place(replaces) : -1;
+  if (place(id) < 0) turn.segments.splice(before < 0 ? turn.segments.length : before, 0, { type: "build", id, messages: new Map() });
+  if (before >= 0) turn.segments.splice(place(replaces), 1);
+  return turn.segments[place(id)];
 }
 
 /** A build that belongs to a turn by itself, such as a second attempt. */
-export function addBuild(state, turnId, id) {
+export function addBuild(state, turnId, id, replaces) {
   const turn = findTurn(state, turnId);
-  if (turn) buildOf(turn, id);
+  if (turn) buildOf(turn, id, replaces);
 }
 
 /** A call that had something built is followed by the card of the build. */

@@ -1,4 +1,6 @@
 // What stands around the log: titles, banners, the memory switch, the button for earlier messages.
+import { setTitle } from "../core/news.js";
+
 const byId = (id) => document.getElementById(id);
 
 export class Surroundings {
@@ -15,7 +17,7 @@ export class Surroundings {
       log.hidden = !conversation;
       if (conversation) log.href = `/c/${conversation}/log/`;
     }
-    document.title = `${shown} · Izzy`;
+    setTitle(`${shown} · Izzy`);
   }
 
   showConnection(status) {

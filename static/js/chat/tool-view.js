@@ -6,7 +6,7 @@ import { describeCall, isStep, noteOf, progressText, waits } from "./tool-words.
 import { deepParts, deepSteps, isDeep } from "./deep-memory.js";
 import { fileParts, isFile } from "./file-card.js";
 import { foundParts } from "./found.js";
-import { failedRunOf, notRun } from "./not-run.js";
+import { failedRunOf, notRun, ownDoing } from "./not-run.js";
 import { webParts } from "./web.js";
 import { askCard } from "./ask-cards.js";
 import { MemoryCard } from "./memory-card.js";
@@ -66,7 +66,7 @@ export class ToolView {
 
   #renderHead(call) {
     const words = describeCall(call);
-    this.details.dataset.state = call.state;
+    this.details.dataset.state = ownDoing(call) ? "unrun" : call.state;
     this.details.classList.toggle("tool-memory", words.isMemory);
     this.title.textContent = words.title;
     this.detail.textContent = words.detail || shorten(noteOf(call)?.gone ? this.actions.noteText(noteOf(call).item.id) : "");
@@ -157,6 +157,7 @@ function statusOf(call, pending) {
   if (call.state === "running") return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "running")];
   if (call.state === "asking") return [h("span", { class: "badge badge-warn" }, "waits for you")];
   if (call.state === "open") return [h("span", { class: "faint" }, "next")];
+  if (ownDoing(call)) return [h("span", {}, ownDoing(call))];
   const time = h("span", { class: "tool-time" }, duration(call.durationMs));
   if (call.state === "error") return [time, h("span", { class: "tool-failed" }, icon("alert"), h("span", { class: "visually-hidden" }, "failed"))];
   return [time, h("span", { class: "tool-ok" }, icon("check"), h("span", { class: "visually-hidden" }, "done"))];

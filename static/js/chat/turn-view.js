@@ -3,7 +3,7 @@ import { h, icon, iconButton } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
 import { readAloudButton } from "./speech.js";
 import { BuildView } from "./build-view.js";
-import { clockTime, fullTime, sendingText, usageText } from "./format.js";
+import { moment, sendingText, usageText } from "./format.js";
 import { summedUp } from "./summed-up.js";
 import { SurfacedView } from "./surfaced.js";
 import { TextView } from "./text-view.js";
@@ -74,7 +74,7 @@ export class TurnView {
     this.user.signature = signature;
     const copy = iconButton("copy", "Copy message", () => copyFrom(copy, turn.user.text));
     const edit = turn.user.id ? iconButton("edit", "Edit and send again", () => this.actions.edit(turn), { dataset: { edit: "" } }) : null;
-    const time = turn.user.at ? h("time", { datetime: turn.user.at, title: fullTime(turn.user.at) }, clockTime(turn.user.at)) : null;
+    const time = moment(turn.user.at);
     const bubble = h("div", { class: "bubble" }, turn.user.text);
     const speaker = turn.user.speaker ? h("p", { class: "speaker" }, turn.user.speaker) : null;
     const sending = pending ? h("span", { class: "sending" }, pending) : null;
@@ -82,12 +82,19 @@ export class TurnView {
   }
 
   #updateFlow() {
+    const gone = [...this.#segments].filter(([segment]) => !this.turn.segments.includes(segment));
+    const hadFocus = gone.some(([, view]) => view.hasFocus);
+    for (const [segment, view] of gone) {
+      view.element.remove();
+      this.#segments.delete(segment);
+    }
     this.turn.segments.forEach((segment, index) => {
       let view = this.#segments.get(segment);
       if (!view) {
         view = this.#viewFor(segment);
         this.#segments.set(segment, view);
         this.flow.insertBefore(view.element, this.flow.children[index] ?? null);
+        if (hadFocus && segment.type === "build") view.focus();
       }
       const mended = this.turn.segments.slice(index + 1).some((later) => later.type === "build");
       view.update(segment, this.turn.state, mended);
@@ -107,11 +114,25 @@ export class TurnView {
     const silent = !last || last.type === "build" || (last.type === "tool" && last.state !== "running" && last.state !== "asking");
     let content = null;
     if (turn.state === "queued") content = h("span", { class: "working" }, dots(), "Waiting for its turn");
+    else if (turn.state === "running" && turn.retry) content = h("span", { class: "working" }, dots(), h("span", {}, `${turn.retry.message} `), this.#untilRetry());
     else if (turn.state === "running" && silent) content = h("span", { class: "working" }, dots(), h("span", { class: "visually-hidden" }, "Izzy is working"));
-    const signature = content?.textContent ?? "";
+    const signature = turn.state === "running" && turn.retry ? turn.retry.at : (content?.textContent ?? "");
     if (this.status.dataset.shown === signature) return;
     this.status.dataset.shown = signature;
     this.status.replaceChildren(...(content ? [content] : []));
+  }
+
+  /** Counts down to the next try. */
+  #untilRetry() {
+    const { at, seconds } = this.turn.retry;
+    const element = h("span");
+    const tick = () => {
+      const left = Math.ceil(Math.min(seconds, (Date.parse(at) - Date.now()) / 1000));
+      element.textContent = left > 0 ? `Trying again in ${left} s` : "Trying again…";
+      if (left > 0) setTimeout(() => element.isConnected && tick(), 1000);
+    };
+    tick();
+    return element;
   }
 
   #updateFoot(isLast) {
@@ -119,21 +140,23 @@ export class TurnView {
     const signature = [turn.state, isLast, turn.error?.message, turn.notice?.message, turn.usage?.output_tokens].join("|");
     if (signature === this.#foot) return;
     this.#foot = signature;
-    this.foot.replaceChildren(...this.#outcome(), ...(ENDED.has(turn.state) ? [this.#actions(isLast)] : []));
+    this.foot.replaceChildren(...this.#outcome(isLast), ...(ENDED.has(turn.state) ? [this.#actions(isLast)] : []));
   }
 
-  #outcome() {
+  #outcome(canRetry) {
     const { turn } = this;
+    const retry = canRetry && turn.user ? h("button", { type: "button", class: "btn btn-small", dataset: { retry: "" }, onclick: () => this.actions.retry(turn) }, icon("retry"), "Try again") : null;
     if (turn.state === "stopped") return [line("stop", "You stopped this answer.")];
-    if (turn.state === "interrupted") return [notice("warn", turn.error?.message || "The server stopped while Izzy was answering. What was there is kept.")];
-    if (turn.state === "failed") return [notice("danger", turn.error?.message || "Something went wrong.")];
+    if (turn.state === "interrupted") return [notice("warn", turn.error?.message || "The server stopped while Izzy was answering. What was there is kept.", retry)];
+    if (turn.state === "failed") return [notice("danger", turn.error?.message || "Something went wrong.", retry)];
     return turn.notice ? [line("info", turn.notice.message)] : [];
   }
 
   #actions(canRetry) {
     const text = this.plainText();
     const copy = text ? iconButton("copy", "Copy answer", () => copyFrom(copy, this.plainText())) : null;
-    const retry = canRetry && this.turn.user ? iconButton("retry", "Try again", () => this.actions.retry(this.turn), { dataset: { retry: "" } }) : null;
+    const isNoticed = this.turn.state === "failed" || this.turn.state === "interrupted";
+    const retry = canRetry && this.turn.user && !isNoticed ? iconButton("retry", "Try again", () => this.actions.retry(this.turn), { dataset: { retry: "" } }) : null;
     const aloud = text ? readAloudButton(() => this.#shownText()) : null;
     const usage = usageText(this.turn.usage);
     return h("div", { class: "message-actions" }, copy, aloud, retry, usage ? h("span", { class: "usage" }, usage) : null);
@@ -148,6 +171,6 @@ function line(name, text) {
   return h("p", { class: "turn-line" }, icon(name), text);
 }
 
-function notice(kind, text) {
-  return h("div", { class: `notice notice-${kind}` }, icon("alert"), h("div", { class: "grow" }, text));
+function notice(kind, text, action) {
+  return h("div", { class: `notice notice-${kind}` }, icon("alert"), h("div", { class: "grow" }, text), action);
 }

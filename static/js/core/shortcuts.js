@@ -21,6 +21,13 @@ function activate(element) {
   }
 }
 
+/** As Enter in a form of one field does: presses its first button. */
+function save(form) {
+  const button = form.querySelector('button:not([type]), [type="submit"]');
+  if (button) button.click();
+  else form.requestSubmit();
+}
+
 export function startShortcuts() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
@@ -28,6 +35,11 @@ export function startShortcuts() {
     if (combo === "?" && !isTyping(event.target)) {
       event.preventDefault();
       document.getElementById("shortcuts-dialog")?.showModal();
+      return;
+    }
+    if (combo === "mod+enter" && event.target.form) {
+      event.preventDefault();
+      save(event.target.form);
       return;
     }
     const wantsModifier = combo.includes("+");

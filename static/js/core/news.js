@@ -1,0 +1,91 @@
+// What every page keeps an eye on: the sidebar's list, which another tab or Izzy may have changed, and the questions of builds,
+// which wait a minute only: in the title, at the top of the page and in the sidebar, with the seconds left.
+import { h, icon } from "./dom.js";
+
+const EVERY = 5000;
+const HIDDEN_EVERY = 15000;
+const ROWS_PER_PAGE = 40;
+
+let asks = []; // each with `until`, by this page's clock
+let baseTitle = document.title;
+let stamp = null;
+let timer = null;
+
+/** The page's title; what is asked stands before it. */
+export function setTitle(title) {
+  baseTitle = title;
+  showTitle();
+}
+
+export function startNews() {
+  if (!document.getElementById("asks")) return;
+  document.addEventListener("visibilitychange", () => document.hidden || look());
+  document.addEventListener("izzy:answered", look);
+  setInterval(tick, 1000);
+  look();
+}
+
+async function look() {
+  clearTimeout(timer);
+  const response = await fetch(document.getElementById("asks").dataset.url, { credentials: "same-origin" }).catch(() => null);
+  if (response?.redirected) return; // signed out
+  if (response?.ok) await show(await response.json());
+  timer = setTimeout(look, document.hidden ? HIDDEN_EVERY : EVERY);
+}
+
+async function show(news) {
+  asks = news.asks.map((ask) => ({ ...ask, until: performance.now() + ask.seconds * 1000 }));
+  draw();
+  const changed = stamp !== null && stamp !== news.stamp;
+  if (!changed || (await reloadSidebar())) stamp = news.stamp;
+}
+
+/** The list as the server has it now, as far as it was open. False where the reader is in the middle of something in it. */
+async function reloadSidebar() {
+  const list = document.getElementById("conversations");
+  if (list.querySelector("form, :popover-open") || document.querySelector("dialog[open]")) return false;
+  const query = document.getElementById("conversation-search").value;
+  const pages = Math.max(1, Math.ceil(list.querySelectorAll("[data-conversation-row]").length / ROWS_PER_PAGE));
+  const asked = new URLSearchParams(query ? { q: query } : { page: pages, whole: "" });
+  await window.htmx?.ajax("GET", `${list.dataset.url}?${asked}`, { target: "#conversations", swap: "innerMorph" });
+  return true;
+}
+
+function draw() {
+  const box = document.getElementById("asks");
+  const shown = asks.filter(({ build }) => !document.querySelector(`.build[data-build="${CSS.escape(build)}"]`));
+  const known = new Map([...box.children].map((element) => [element.dataset.ask, element]));
+  box.replaceChildren(...shown.map((ask) => known.get(ask.id) ?? banner(ask)));
+  const count = document.getElementById("asks-count");
+  count.textContent = asks.length || "";
+  count.title = asks.length ? "A build waits for your answer" : "";
+  showTitle();
+  tick();
+}
+
+function banner({ id, build, name, text }) {
+  const words = h("span", { class: "grow break", role: "status" }, h("strong", {}, name), ` asks: ${text}`);
+  return h("div", { class: "banner banner-warn", dataset: { ask: id } }, icon("question"), words, h("span", { class: "ask-left", dataset: { askLeft: id }, "aria-hidden": "true" }), h("a", { class: "btn btn-small", href: `/builds/${build}/` }, "Answer"));
+}
+
+function showTitle() {
+  document.title = asks.length ? `${asks[0].name} asks · ${baseTitle}` : baseTitle;
+}
+
+/** A second has passed: nobody is asked any more when the build goes on. */
+function tick() {
+  const left = asks.filter(({ until }) => until > performance.now());
+  if (left.length < asks.length) {
+    asks = left;
+    draw();
+    return;
+  }
+  for (const { id, until } of asks) {
+    const seconds = Math.ceil((until - performance.now()) / 1000);
+    for (const element of document.querySelectorAll(`[data-ask-left="${CSS.escape(id)}"]`)) element.textContent = leftText(seconds);
+  }
+}
+
+function leftText(seconds) {
+  return seconds < 120 ? `${seconds} s left` : `${Math.round(seconds / 60)} min left`;
+}
