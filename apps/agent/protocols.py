@@ -86,7 +86,7 @@ class FileTools(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """What a run of a capability gave; `own_words` where nobody but its user and Izzy can have written that."""
+    """What a run of a capability gave, or says of itself; `own_words` where nobody but its user and Izzy can have written that."""
 
     text: str
     own_words: bool = False
@@ -102,7 +102,7 @@ class CatalogTools(Protocol):
     async def list(self, *, status: str, limit: int, offset: int) -> dict[str, Any]:
         """`{count, capabilities: [{name, description, status}]}` by name."""
 
-    async def docs(self, name: str) -> str:
+    async def docs(self, name: str) -> RunAnswer:
         """The RUN.md of a capability."""
 
     async def execute(

@@ -17,6 +17,7 @@ from .names import NAME
 
 UNUSED_FOR = timedelta(days=90)
 FAILING_RUNS = 3
+OTHERS_WROTE = Q(untrusted=True) | Q(quotes_others=True) | Q(origin=Origin.IMPORT)
 
 
 def capability_get(user_id: UUID, name: object) -> Capability:
@@ -167,13 +168,20 @@ def may_quote_others(execution: Execution) -> bool:
     So it is where the version may reach hosts, and where it, or one that it was made from, came out of an archive or
     was built after others' words had been read.
     """
-    versions = CapabilityVersion.objects.for_user(execution.user_id).filter(
-        capability_id=execution.capability_id, number__lte=execution.version
+    versions = _versions_up_to(execution.user_id, execution.capability_id, execution.version)
+    hosts = versions.filter(number=execution.version).values_list("hosts", flat=True).first()
+    return hosts is None or bool(hosts) or versions.filter(OTHERS_WROTE).exists()
+
+
+def others_wrote(version: CapabilityVersion) -> bool:
+    """Whether its files may hold words that neither its user nor Izzy wrote, by where it and those before it came from."""
+    return (
+        _versions_up_to(version.user_id, version.capability_id, version.number).filter(OTHERS_WROTE).exists()
     )
-    written = list(versions.values_list("number", "hosts", "origin", "untrusted", "quotes_others"))
-    own = next((hosts for number, hosts, *_ in written if number == execution.version), None)
-    foreign = any(untrusted or quotes or origin == Origin.IMPORT for *_, origin, untrusted, quotes in written)
-    return own is None or bool(own) or foreign
+
+
+def _versions_up_to(user_id: UUID, capability_id: UUID, number: int) -> QuerySet[CapabilityVersion]:
+    return CapabilityVersion.objects.for_user(user_id).filter(capability_id=capability_id, number__lte=number)
 
 
 def secrets_stored(user_id: UUID) -> list[Secret]:

@@ -13,7 +13,7 @@ from .execution import capability_execute
 from .files import files_verified
 from .matching import ABOUT_THIS, capabilities_matching
 from .models import Capability, Execution, Trigger
-from .selectors import capabilities_for, capability_get, may_quote_others
+from .selectors import capabilities_for, capability_get, may_quote_others, others_wrote
 from .services import capability_approve
 from .services.runs import Place
 
@@ -48,7 +48,7 @@ class Catalog:
         """`{count, capabilities: [{name, description, status}]}` by name."""
         return await in_db(self._list, status, limit, offset)
 
-    async def docs(self, name: str) -> str:
+    async def docs(self, name: str) -> RunAnswer:
         """The RUN.md of the current version."""
         return await in_db(self._docs, name)
 
@@ -108,7 +108,7 @@ class Catalog:
         ]
         return {"count": rows.count(), "capabilities": entries}
 
-    def _docs(self, name: str) -> str:
+    def _docs(self, name: str) -> RunAnswer:
         capability = self._exact(name)
         if capability is None:
             raise self._unknown(name)
@@ -116,7 +116,8 @@ class Catalog:
             raise ToolFailure(f"{capability.name} has no version yet, so there is nothing to read.")
         if is_unseen(capability):
             raise ToolFailure(f"{capability.name} came from an archive and the user has not approved it yet.")
-        return files_verified(capability.current, capability.name)[RUN_MD]
+        text = files_verified(capability.current, capability.name)[RUN_MD]
+        return RunAnswer(text, own_words=not others_wrote(capability.current))
 
     def _approve(self, name: str, permission: dict[str, Any]) -> None:
         """What the user said yes to is one version of one capability; another is not approved by it."""

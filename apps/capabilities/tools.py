@@ -38,7 +38,8 @@ async def list_capabilities(context: ToolContext, args: dict[str, Any]) -> dict[
 
 async def read_capability_docs(context: ToolContext, args: dict[str, Any]) -> ToolOutput:
     """The RUN.md of a capability."""
-    return ToolOutput(await _catalog(context).docs(args["name"]))
+    guide = await _catalog(context).docs(args["name"])
+    return ToolOutput(guide.text, own_words=guide.own_words)
 
 
 async def execute_capability(context: ToolContext, args: dict[str, Any]) -> ToolOutput:
@@ -122,6 +123,7 @@ CAPABILITY_TOOLS = (
         tier=Tier.READ_ONLY,
         toolset=TOOLSET,
         result_limit=60_000,
+        untrusted=True,
     ),
     Tool(
         name="execute_capability",

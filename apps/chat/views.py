@@ -17,7 +17,7 @@ from django_htmx.middleware import HtmxDetails
 from apps.agent.endpoint import current_endpoint
 from apps.builder.selectors import questions_pressing
 from apps.chat import services
-from apps.chat.links import url_of
+from apps.chat.links import ConversationLinks, url_of
 from apps.chat.markdown_links import parts_of
 from apps.chat.models import Conversation
 from apps.chat.selectors.conversations import conversation_get, conversations_page
@@ -60,7 +60,15 @@ def link(request: HttpRequest, conversation_id: str, signed: str) -> HttpRespons
     except BadSignature:
         raise Http404 from None
     before, host, after = parts_of(url)
-    context = {"conversation": found, "url": url, "before": before, "host": host, "after": after}
+    named = ConversationLinks(_user_id(request), found.id)(url) == url
+    context = {
+        "conversation": found,
+        "url": url,
+        "before": before,
+        "host": host,
+        "after": after,
+        "named": named,
+    }
     return render(request, "chat/link.html", context)
 
 

@@ -374,4 +374,16 @@ async def test_the_words_of_an_archive_reach_the_model_only_after_a_yes(
         assert listed(model) == []
         await in_db(lambda: services.capability_approve(user_id=alice.pk, capability_id=made.pk))
         after = await say(page, place, "And now?")
-    assert len([call.name for call in await calls(after["turn"]) if "mallory" in call.result]) == 4
+    after_a_yes = await calls(after["turn"])
+    assert len([call.name for call in after_a_yes if "mallory" in call.result]) == 4
+    assert [call.name for call in after_a_yes if call.untrusted] == ["read_capability_docs"]
+
+
+async def test_the_guide_of_the_users_own_tool_taints_nobody(alice: User, model: AnthropicServer) -> None:
+    await in_db(make, alice)
+    model.add(reply(tool("read_capability_docs", {"name": "greeter"})), reply("It greets."))
+    async with connected(alice) as page:
+        queued = await say(page, await conversation(alice), "How does it work?")
+    (call,) = await calls(queued["turn"])
+    assert not call.untrusted
+    assert "written by others" not in call.result

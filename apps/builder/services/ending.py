@@ -14,6 +14,7 @@ from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.capabilities.services import capability_enable, capability_fail, version_add
+from apps.memory.capture.services import conversation_tainted
 
 MAX_REASON_CHARS = 2_000
 UNTESTED = (
@@ -56,7 +57,7 @@ def build_succeed(*, build: Build, draft: Draft, tested: bool = True) -> Capabil
         draft=draft,
         origin=Origin.BUILDER,
         approved_by=build.user_id if approved else None,
-        quotes_others=_read_others(build),
+        quotes_others=bool(build.hosts) or others_spoke(build),
         tested=tested,
         beside=True,
     )
@@ -78,14 +79,14 @@ def secrets_allowed(build: Build, draft: Draft) -> bool:
     )
 
 
-def _read_others(build: Build) -> bool:
-    """Whether the wish, or the builder's work, may come from words that neither the user nor Izzy wrote."""
-    if build.hosts:
-        return True
-    conversation = build.conversation_id
-    return conversation is not None and conversation_untrusted(
-        user_id=build.user_id, conversation_id=conversation
-    )
+def others_spoke(build: Build) -> bool:
+    """Whether what was asked for may come from words that neither the user nor Izzy wrote: such were read or quoted in its
+    conversation."""
+    place = build.conversation_id
+    if place is None:
+        return False
+    read = conversation_untrusted(user_id=build.user_id, conversation_id=place)
+    return read or conversation_tainted(build.user_id, place)
 
 
 def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> bool:

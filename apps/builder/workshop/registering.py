@@ -8,7 +8,7 @@ from django.conf import settings
 
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.builder.models import Build
-from apps.builder.services.ending import build_succeed, registered
+from apps.builder.services.ending import build_succeed, others_spoke, registered
 from apps.builder.workshop.permitting import allowed_for, is_undecided
 from apps.builder.workshop.verifying import failed_example, load_problem
 from apps.builder.workshop.workshop import Workshop
@@ -97,9 +97,11 @@ class Registering:
         main = files.get(MAIN) or await self._written(MAIN)
         if not main:
             raise ToolFailure(f"There is no {MAIN}. Write it first.")
+        # What it says of itself stands in every conversation: once others spoke, that is what the user's yes was given to.
+        said = {} if await in_db(others_spoke, build) else args
         draft = Draft(
-            description=args.get("description") or build.description,
-            input_schema=args.get("input_schema") or build.input_schema,
+            description=said.get("description") or build.description,
+            input_schema=said.get("input_schema") or build.input_schema,
             output_schema=args.get("output_schema") or {},
             main=main,
             requirements=files.get(REQUIREMENTS) or await self._written(REQUIREMENTS),
