@@ -403,6 +403,22 @@ def test_what_is_being_written_outlives_an_edit_another_conversation_and_a_reloa
     expect(chat.field).to_have_value("half a thought")
 
 
+def test_the_chat_tells_the_time_by_the_users_clock_and_as_every_other_page(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page(server.url, state=someone, timezone_id="Asia/Tokyo", locale="de-DE")
+    Chat(page).say("what do you know about clocks?")
+    expect(page.locator(".user time")).to_have_text(re.compile(r"^today, \d\d:\d\d$"))
+    page.goto(f"{page.url}log/")
+    written = """async (there) => {
+      const { moment } = await import("/static/js/chat/format.js");
+      const here = moment(there.dateTime);
+      return [here.textContent, here.title, there.textContent, there.title];
+    }"""
+    words, whole, *there = page.locator(".decision-time time").evaluate(written)
+    assert [words, whole] == there
+
+
 def test_a_suggestion_sends_its_message(
     server: Server, open_page: Callable[..., Page], someone: StorageState
 ) -> None:
