@@ -16,6 +16,7 @@ from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, spl
 
 from .schemas import nodes_of
 
+MAX_CHARS = 20_000  # of the messages, their end
 MOST_VALUES = 20
 """So many of an input's values may be chosen freely, from however short a list."""
 MOST_DIGITS, DIGITS_OF_NUMBER, DIGITS_IN_TEXT = 14, 7, 4
@@ -76,7 +77,7 @@ class _Said:
 
     @classmethod
     def of(cls, messages: Sequence[str]) -> "_Said":
-        text = unicodedata.normalize("NFKC", "\n".join(messages))
+        text = unicodedata.normalize("NFKC", "\n".join(messages)[-MAX_CHARS:])
         runs, language = frozenset(_RUN.findall(text)), detect_language(text)
         words = [word for run in runs for word in split_words(run)]
         plain = stop_words(language) | stop_words(DEFAULT_LANGUAGE) | _CALENDAR

@@ -81,26 +81,34 @@ def chunk_text(text: str, size: int = 500, overlap: int = 100) -> list[str]:
     """
     if not 0 <= overlap < size:
         raise ValueError("overlap must be at least 0 and below size")
-    pieces = [(part, estimate_tokens(part)) for part in _pieces_within(text, max(1, size - overlap))]
     chunks: list[str] = []
     window: list[tuple[str, int]] = []
-    total = 0
-    for piece, tokens in pieces:
-        if window and _together(window, total, piece, tokens) > size:
+    total, last = 0, ""
+    for piece in _pieces_within(text, max(1, size - overlap)):
+        tokens, run = _added(last, piece)
+        if window and total + tokens > size:
             chunks.append("".join(part for part, _ in window).strip())
             window = _tail(window, min(overlap, size - tokens))
             total = sum(count for _, count in window)
+            tokens, run = _added(_last_run(window), piece)
         window.append((piece, tokens))
-        total += tokens
+        total, last = total + tokens, run
     chunks.append("".join(part for part, _ in window).strip())
     return [chunk for chunk in chunks if chunk]
 
 
-def _together(window: list[tuple[str, int]], total: int, piece: str, tokens: int) -> int:
-    """The tokens of a window with one more piece. Parts of one word may be more together than each for itself."""
-    if window[-1][0][-1].isspace():
-        return total + tokens
-    return max(total + tokens, estimate_tokens("".join(part for part, _ in window) + piece))
+def _added(last: str, piece: str) -> tuple[int, str]:
+    """The tokens that a piece adds behind a text whose last run (of letters, space, …) is given, and the last run then.
+
+    Parts of one word may be more together than each for itself. Looking at the whole text again would take time by its square.
+    """
+    runs = _PIECE.findall(last + piece)
+    together = sum(map(_piece_tokens, runs)) - (_piece_tokens(last) if last else 0)
+    return max(together, estimate_tokens(piece)), runs[-1]
+
+
+def _last_run(window: list[tuple[str, int]]) -> str:
+    return _PIECE.findall("".join(part for part, _ in window))[-1] if window else ""
 
 
 def _tail(window: list[tuple[str, int]], limit: int) -> list[tuple[str, int]]:
@@ -126,17 +134,18 @@ def _pieces_within(text: str, limit: int) -> list[str]:
 
 def _cut_sentence(sentence: str, limit: int) -> list[str]:
     pieces: list[str] = []
-    window: list[tuple[str, int]] = []
-    total = 0
+    window: list[str] = []
+    total, last = 0, ""
     for word in re.findall(r"\S+\s*|\s+", sentence):
         for part in _cut_word(word, limit):
-            tokens = estimate_tokens(part)
-            if window and _together(window, total, part, tokens) > limit:
-                pieces.append("".join(text for text, _ in window))
+            tokens, run = _added(last, part)
+            if window and total + tokens > limit:
+                pieces.append("".join(window))
                 window, total = [], 0
-            window.append((part, tokens))
-            total += tokens
-    return [*pieces, "".join(text for text, _ in window)]
+                tokens, run = _added("", part)
+            window.append(part)
+            total, last = total + tokens, run
+    return [*pieces, "".join(window)]
 
 
 def _cut_word(word: str, limit: int) -> list[str]:

@@ -12,17 +12,18 @@ _VERB = (
 )
 _ADVERBS = rf"(?:(?:{'|'.join(sorted(ADVERBS))})\s+){{0,3}}"
 _STATEMENT = re.compile(
-    rf"(?:the user\s+{_ADVERBS}(?P<own>[\w'’]+)|(?:(?P<subject>\S.*?)\s+)?{_ADVERBS}(?P<verb>{_VERB}))(?:\s+(?P<value>.+))?",
+    rf"(?:the user\s+{_ADVERBS}(?P<own>[\w'’]+)|(?:(?P<subject>\S(?:.*?\S)?)\s+)?{_ADVERBS}(?P<verb>{_VERB}))(?:\s+(?P<value>.+))?",
     re.IGNORECASE | re.DOTALL,
 )
 """A subject, adverbs, a verb, and what is said; after "and" the subject may be that of the clause before."""
 _SEPARATOR = re.compile(
-    r"(?P<weak>,\s+(?:and\s+|but\s+)?|\s+(?:and|but)\s+)|(?<=[!?;:])\s+|(?<=\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)\s+|\n+"
+    r"(?P<weak>,\s+(?:and\s+|but\s+)?|(?<!\s)\s+(?:and|but)\s+)|(?<=[!?;:])\s+|(?<=\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)\s+|\n+"
 )
 """Between clauses; a comma or "and" (weak) may as well stand inside of one."""
 _PRONOUNS = frozenset({"he", "it", "she", "that", "they", "this"})
 _CONTRACTED = re.compile(rf"^({'|'.join(sorted(_PRONOUNS))})['’]s\b", re.IGNORECASE)
 _MARKS = ".,;:!? "
+MAX_CHOICES = 5  # clauses that may be meant; among more nobody would choose
 
 
 @dataclass(slots=True)
@@ -42,7 +43,9 @@ def corrected(note: str, said: str) -> tuple[str, list[str]]:
     said = _CONTRACTED.sub(r"\1 is", said)
     clauses = _clauses(note)
     matching = _matching(note, clauses, said)
-    made = [_replaced(note, clause.start, end, said) for clause in matching for end in _ends(clause)]
+    made = [
+        _replaced(note, clause.start, end, said) for clause in matching[:MAX_CHOICES] for end in _ends(clause)
+    ]
     whole = said if len(clauses) == 1 and clauses[0].weak is None and _takes_as_much(note, said) else ""
     sure = made[0] if len(made) == 1 else "" if made else whole
     return sure, list(dict.fromkeys([*made, said]))

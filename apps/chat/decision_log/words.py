@@ -11,7 +11,7 @@ from apps.memory.files.commands import SYNONYMS
 from apps.memory.files.paths import ROOT
 
 LINE_CHARS = 140
-_UNKNOWN_NOTE = re.compile(r"There is no note with the id [^.]*\.")
+_UNKNOWN_NOTE = re.compile(r"There is no note with the id [^.]{0,200}\.")
 
 TITLES = {
     "memory_search": "Search memories",

@@ -20,7 +20,7 @@ INPUT_CHARS = 400
 RESULT_CHARS = 400
 LEFT_OUT = "(text by others, left out here)"
 
-_TAG = re.compile(r"</?\s*(?:messages|message|tool|record)\b[^>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?\s*(?:messages|message|tool|record)\b(?:[^<>]*>)?", re.IGNORECASE)
 
 
 @dataclass(kw_only=True)

@@ -29,7 +29,7 @@ def duration(milliseconds: int | None) -> str:
 @register.filter
 def unmarked(text: str) -> str:
     """Markdown as it is read: without the signs for bold, italics, code, headings and tables."""
-    text = re.sub(r"^ *\|?[ :|-]*-{3,}[ :|-]*\n?|^ *```.*\n?", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[ :|-]*-{3,}[ :|-]*\n?|^ *```.*\n?", "", text, flags=re.MULTILINE)
     text = re.sub(r"^ *\|(.*)\| *$", lambda row: ", ".join(_cells(row[1])), text, flags=re.MULTILINE)
     plain = re.sub(r"\*\*(.+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|`([^`\n]+)`", _inside, text)
     return re.sub(r"^#{1,6} +", "", plain, flags=re.MULTILINE)

@@ -71,7 +71,6 @@ SAVE: dict[str, Any] = {
         "required": ["items"],
     },
 }
-_OBJECT = re.compile(r"[\[{].*[\]}]", re.DOTALL)
 _YES_NO = re.compile(r"^\W*(yes|no|true|false|ja|nein)\b", re.IGNORECASE)
 
 
@@ -161,10 +160,14 @@ def _input(response: ModelResponse, name: str) -> Any:
 
 def _parsed(text: object) -> Any:
     """The JSON in a text, or as many whole items as a text has that was cut off; None where there is none."""
-    if not isinstance(text, str) or not (written := _OBJECT.search(text)):
+    if not isinstance(text, str):
+        return None
+    starts = [place for place in map(text.find, "[{") if place >= 0]
+    end = max(map(text.rfind, "]}"))
+    if not starts or end < min(starts):
         return None
     try:
-        return json.loads(written[0])
+        return json.loads(text[min(starts) : end + 1])
     except (ValueError, RecursionError):
         return _whole_items(text)
 

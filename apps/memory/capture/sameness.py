@@ -28,7 +28,7 @@ _NUMBER_WORDS = {
     for number, word in enumerate(words.split())
 }
 _DATES = re.compile(
-    r"\b\d{1,4}(?:[-./:]\d{1,4})+\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tues|wednes|thurs|fri|"
+    r"\b\d{1,4}(?:[-./:]\d{1,4}){1,5}\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tues|wednes|thurs|fri|"
     r"satur|sun)[a-z]*\b",
     re.IGNORECASE,
 )

@@ -7,7 +7,6 @@ without it.
 import asyncio
 import json
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +55,6 @@ SEARCH_TOOL: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
-_JSON = re.compile(r"\[.*\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +129,10 @@ def _searches(response: ModelResponse) -> Any:
     for block in response.tool_uses:
         if block["name"] == SEARCH_TOOL["name"]:
             return block["input"].get("searches")
-    written = _JSON.search(response.text)
+    start, end = response.text.find("["), response.text.rfind("]")
     try:
-        return json.loads(written[0]) if written else None
-    except ValueError:
+        return json.loads(response.text[start : end + 1]) if 0 <= start < end else None
+    except (ValueError, RecursionError):
         return None
 
 

@@ -14,6 +14,7 @@ PASTED_TOKENS = 25
 """Text of at least so many tokens after “here is the article:” counts as pasted."""
 MARKED_TOKENS = 6
 """Text in quotation marks of at least so many tokens counts as quoted; a title or a word does not."""
+MAX_CHARS = 20_000  # of a message that are looked at; what follows counts as quoted
 BLOCK_TOKENS = 350
 """A message that long, of several paragraphs of which one has the look of a document, is pasted from there on."""
 
@@ -24,7 +25,7 @@ _TRIPLE = re.compile(r"(\"\"\"|'''|“““|<<<)(.*?)(?:\"\"\"|'''|”””|>>
 _ELEMENT = re.compile(
     r"<(document|documents|doc|page|webpage|article|email|mail|message|context|source|sources|file|quote|blockquote|"
     r"text|content|result|results|search_results|tool_result|transcript|attachment|untrusted|data|html|body|pre|code|"
-    r"instructions|system|input|output)\b[^>]*>.*?(?:</\1\s*>|\Z)",
+    r"instructions|system|input|output)\b[^<>]*+[<>].*?(?:</\1\s*>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 _ARROWS = re.compile(r"^[ \t]*(?:&gt;|>|\|[ \t]).*(?:\n[ \t]*(?:&gt;|>|\|[ \t]).*)*", re.MULTILINE)
@@ -67,7 +68,8 @@ def split_quotes(text: str) -> list[tuple[str, bool]]:
     """The text in order as (part, whether it is quoted); parts without a word are left out."""
     parts: list[tuple[str, bool]] = []
     place = 0
-    for start, end in _merged(_spans(text)):
+    beyond = [(MAX_CHARS, len(text))] if len(text) > MAX_CHARS else []
+    for start, end in _merged([*_spans(text[:MAX_CHARS]), *beyond]):
         parts += [(text[place:start], False), (text[start:end], True)]
         place = end
     parts.append((text[place:], False))
