@@ -6,6 +6,7 @@ third of a second to import, so they come with the first rendering (or with `war
 """
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
     from markdown_it.utils import EnvType, OptionsDict
     from pygments.formatters import HtmlFormatter
 
-MAX_HIGHLIGHT_CHARS = 50_000
-"""So much code of one text gets colours: Pygments takes a third of a second for it."""
+MAX_HIGHLIGHT_CHARS = 50_000  # of the code of one text
+HIGHLIGHT_SECONDS = 0.1
+"""Of processor time for one text: what takes Pygments longer stays without colours. Its lexers take time by the square of code
+made for it (`'a.' * 25_000` in JavaScript: 20 seconds), but little for each token."""
+_LANGUAGES = """bash c cpp csharp css diff docker go html ini java javascript json jsx kotlin lua make nginx perl powershell
+    py python r ruby rust scss sh sql swift toml ts tsx typescript xml yaml yml zsh js c++ cs rb rs"""
+COLOURED = frozenset(_LANGUAGES.split())
+"""The languages that get colours. Of five hundred some take minutes for one token, or read languages within (PHP, Markdown)."""
 
 KEPT_TEXTS = 2000
 KEPT_CHARS = 10_000
@@ -151,20 +158,37 @@ def _fence(
 ) -> str:
     """A code block with Pygments' classes, as long as the text has room for them; the language as a class on `pre` for the
     page's label."""
-    from pygments import highlight
-    from pygments.lexers import get_lexer_by_name
-    from pygments.util import ClassNotFound
-
     code = tokens[index].content
     language = tokens[index].info.split(maxsplit=1)[:1]
     name = "".join(char for char in "".join(language).lower() if char.isalnum() or char in "+#-")[:20]
     body, room = escape(code), env.get("room", MAX_HIGHLIGHT_CHARS) - len(code)
-    if name and room >= 0:
-        with suppress(ClassNotFound):
-            body = highlight(code, get_lexer_by_name(name, stripnl=False), _formatter())
+    if name in COLOURED and room >= 0:
+        with suppress(_TakesLongError):
             env["room"] = room
+            body = _coloured(code, name, env)
     label = f" language-{name}" if name else ""
     return f'<pre class="code{label}"><code>{body}</code></pre>'
+
+
+def _coloured(code: str, language: str, env: "EnvType") -> str:
+    from pygments import format as formatted
+    from pygments.lexers import get_lexer_by_name
+
+    tokens = get_lexer_by_name(language, stripnl=False).get_tokens(code)
+
+    def within_limits() -> Iterator[Any]:
+        began = time.thread_time() - env.get("spent", 0.0)
+        for token in tokens:
+            env["spent"] = time.thread_time() - began
+            if env["spent"] > HIGHLIGHT_SECONDS:
+                raise _TakesLongError
+            yield token
+
+    return formatted(within_limits(), _formatter())
+
+
+class _TakesLongError(Exception):
+    pass
 
 
 @cache

@@ -10,11 +10,11 @@ import re
 MAX_LINK_WORK = 2_000_000
 MAX_LINKS = 3_000
 """Places where a link may begin, times the length of their line, and in all; a third of a second."""
-MAX_CELLS = 10_000
-"""Of all tables of a text; a third of a second."""
-MAX_SIGNS = 20_000
-"""Lines, and signs that markup may begin with; half a second. README files of a hundred thousand characters have half of
-them."""
+MAX_CELLS = 4_000
+"""Of all tables of a text; a tenth of a second."""
+MAX_SIGNS = 5_000
+"""Lines, and signs that markup may begin with; a tenth of a second, or two where each opens a bracket. An answer of ten
+thousand words has half of them."""
 
 _LINK = re.compile(r"//|mailto:|@|\w\.(?=\w)", re.IGNORECASE)
 _DELIMITERS = re.compile(r"[\s>*+\-|:\d.)]*\Z")
@@ -27,11 +27,11 @@ def markup_found(text: str) -> bool:
     return len(text) <= MAX_SIGNS or _signs(text) <= MAX_SIGNS
 
 
-def _signs(text: str) -> int:
+def _signs(text: str) -> float:
     """At least so many, since of code only what is fenced at the beginning of its lines is passed over."""
-    found, fence = 0, ""
+    found, fence = 0.0, ""
     for line in text.split("\n"):
-        found += 1
+        found += 0.1 if fence else 1
         mark = _FENCE.fullmatch(line)
         if fence:
             if mark and line.strip().strip(fence[0]) == "" and line.strip().startswith(fence):

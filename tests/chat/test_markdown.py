@@ -170,3 +170,20 @@ def test_a_long_answer_keeps_its_links_and_tables() -> None:
 
     assert html.count("<a ") == 12 * 2 * 20 + 300
     assert html.count("<tr>") == 301
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("javascript", "a."),
+        ("java", "a "),
+        ("c", '" '),
+        ("css", "'\\"),
+        ("amdgpu", "a"),
+        ("shell-session", "a"),
+    ],
+)
+def test_code_that_would_take_minutes_to_colour_stays_without_colours(language: str, code: str) -> None:
+    html = render(f"```{language}\n{code * (45_000 // len(code))}\n```\n\n```python\nx = 1\n```")
+    assert html.startswith(f'<pre class="code language-{language}"><code>{code[0]}')
+    assert "<span" not in html.split("</pre>")[0]
