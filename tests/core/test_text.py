@@ -98,3 +98,8 @@ def test_the_estimate_of_a_whole_is_at_most_that_of_its_parts_and_one(left: str,
 def test_an_overlap_of_the_whole_size_makes_no_sense() -> None:
     with pytest.raises(ValueError, match="overlap"):
         chunk_text("x", size=10, overlap=10)
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=200))
+def test_letters_of_english_are_counted_the_same_beside_others(text: str) -> None:
+    assert estimate_tokens(f"{text}\né") == estimate_tokens(f"{text}\na")

@@ -9,7 +9,7 @@ Kind = Literal["same", "added", "removed"]
 
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 _LINE = re.compile(r"[^\n]*\n?")
-MAX_COMPARED = 2000
+MAX_COMPARED = 700
 """Of longer stretches of words the lines are compared; a stretch of more lines counts as replaced as a whole. Comparing
 takes time by the square of its length."""
 
