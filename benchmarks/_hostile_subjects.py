@@ -33,9 +33,10 @@ def subjects() -> list[Subject]:
 
 
 def _refusing(call: Callable[[str], object]) -> Callable[[str], object]:
+    from apps.agent.tools.base import ToolFailure
 
     def read(text: str) -> None:
-        with suppress(IzzyError, ValueError):
+        with suppress(IzzyError, ToolFailure, ValueError):
             call(text)
 
     return read
