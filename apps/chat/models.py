@@ -35,7 +35,8 @@ class Conversation(UserOwned):
     in their rows. `summary_by` is the model that wrote it, or `extract` where none did; `summary_untrusted` says that
     other people's text (a page, a file) was read in what it sums up.
 
-    `deleted_at` says that it is being deleted: nobody finds it any more, and its rows go slice by slice.
+    `deleted_at` says that it is being deleted: nobody finds it any more, and from that time on its rows go slice by slice; until
+    then it can be brought back.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -9,10 +9,11 @@ urlpatterns = [
     path("", views.home, name="home"),
     path("c/<str:conversation_id>/", views.conversation, name="conversation"),
     path("c/<str:conversation_id>/rename/", views.conversation_rename, name="conversation-rename"),
+    path("c/<str:conversation_id>/restore/", views.conversation_restore, name="conversation-restore"),
     path("c/<str:conversation_id>/delete/", views.conversation_delete, name="conversation-delete"),
     path("c/<str:conversation_id>/log/", log_views.log_page, name="conversation-log"),
     path("c/<str:conversation_id>/log.json", log_views.log_download, name="conversation-log-download"),
-    path("c/<str:conversation_id>/link/<str:signed>/", views.link, name="link"),
+    path("c/<str:conversation_id>/link/<str:token>/", views.link, name="link"),
     path("conversations/", views.conversation_list, name="conversation-list"),
     path("news/", views.news, name="news"),
 ]

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from django.core.signing import BadSignature
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.middleware import HtmxDetails
 
 from apps.agent.endpoint import current_endpoint
@@ -28,6 +28,8 @@ from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.text import clean_text
 
 MAX_QUERY_CHARS = 200
+DELETED = "deleted_conversation"
+"""Key in the session: id and title of the conversation that was deleted while it was looked at, for the next page."""
 
 
 class HtmxHttpRequest(HttpRequest):
@@ -52,11 +54,11 @@ def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
 
 @never_cache
 @require_GET
-def link(request: HttpRequest, conversation_id: str, signed: str) -> HttpResponse:
+def link(request: HttpRequest, conversation_id: str, token: str) -> HttpResponse:
     """An address that the assistant may have put together from what others wrote, whole, before it is gone to."""
     found = _found(request, conversation_id)
     try:
-        url = url_of(found.id, signed)
+        url = url_of(found.id, token)
     except BadSignature:
         raise Http404 from None
     before, host, after = parts_of(url)
@@ -99,11 +101,26 @@ def conversation_rename(request: HttpRequest, conversation_id: str) -> HttpRespo
 
 @require_http_methods(["POST", "DELETE"])
 def conversation_delete(request: HttpRequest, conversation_id: str) -> HttpResponse:
-    """Deletes a conversation; whoever looks at it is sent to an empty chat."""
+    """Deletes a conversation and offers to undo it for a while; whoever looks at it is sent to an empty chat."""
     found = _found(request, conversation_id)
     current = _is_current(request, found)
-    services.conversation_delete(user_id=_user_id(request), conversation_id=found.id)
-    return HttpResponse(headers={"HX-Redirect": reverse("chat:home")} if current else {})
+    services.conversation_hide(user_id=_user_id(request), conversation_id=found.id)
+    if current:
+        request.session[DELETED] = [str(found.id), str(found)]
+        return HttpResponse(headers={"HX-Redirect": reverse("chat:home")})
+    return render(request, "chat/_conversation_deleted.html", {"conversation": found})
+
+
+@require_POST
+def conversation_restore(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Brings a deleted conversation back: its row, or without HTMX its page."""
+    try:
+        found = services.conversation_restore(user_id=_user_id(request), conversation_id=conversation_id)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    if not request.headers.get("HX-Request"):
+        return redirect("chat:conversation", conversation_id=found.id)
+    return render(request, "chat/_conversation_row.html", {"conversation": found})
 
 
 @never_cache
@@ -137,6 +154,7 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
         "conversation": shown,
         "snapshot": snapshot(shown).frame if shown else None,
         "offline": current_endpoint().is_offline,
+        "deleted": request.session.pop(DELETED, None) if DELETED in request.session else None,
     }
 
 

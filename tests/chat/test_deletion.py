@@ -3,6 +3,7 @@ crash in the middle leaves nothing behind."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -11,11 +12,14 @@ import pytest
 from django.db import connection, connections
 from django.db.models import Model
 from django.test import Client
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import user_delete, user_set_active, users_delete_pending
 from apps.agent.models import ModelCall, ToolCall
+from apps.chat.capturing import messages_capture_pending
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.chat.runner.afterwards import messages_index_pending
 from apps.chat.runner.due import conversations_left
 from apps.chat.runner.lease import LeaseLost, lease_extend, lease_take
 from apps.chat.runner.work import work_next
@@ -23,14 +27,19 @@ from apps.chat.services import (
     UserMessage,
     conversation_create,
     conversation_delete,
+    conversation_hide,
+    conversation_restore,
     message_send,
     messages_ingest,
 )
 from apps.chat.services.deletion import conversations_delete_pending
 from apps.core import slices
 from apps.core.errors import Conflict, Forbidden, NotFound
+from apps.memory.models import CaptureWindow
+from apps.search.documents import Scope, Source
 from apps.search.fulltext import postings
 from apps.search.models import IndexOwner, Passage, Tombstone
+from apps.search.selectors import search
 from tests.conftest import PASSWORD
 
 MANY = 450
@@ -198,3 +207,70 @@ def test_what_is_deleted_in_the_admin_is_not_found_by_search_any_more(
     sign_in(admin).post(f"/admin/chat/{name}/{key}/delete/", {"post": "yes"})
     kept = 1 if name == "message" else 0
     assert (Message.objects.unscoped().count(), Passage.objects.count()) == (kept, kept)
+
+
+# --- Brought back ---------------------------------------------------------------------------------------------------
+
+
+def found(user: User) -> list[str]:
+    scope = Scope(sources=frozenset({Source.CONVERSATION}))
+    return [hit.text for hit in search(user.pk, "albatross", scope=scope)]
+
+
+def test_a_conversation_that_was_deleted_on_its_page_is_brought_back_whole(
+    alice: User, bob: User, api: Api, sign_in: Callable[[User], Client]
+) -> None:
+    place = a_long_talk(alice, number=3)
+    browser, other = sign_in(alice), sign_in(bob)
+    row = browser.post(f"/c/{place}/delete/", headers={"HX-Request": "true"}).content.decode()
+    assert f"/c/{place}/restore/" in row
+    assert "Deleted “s”" in row
+    assert found(alice) == []
+    assert api(alice).get(f"/api/v1/conversations/{place}/").status_code == 404
+    conversations_delete_pending()
+    assert other.post(f"/c/{place}/restore/").status_code == 404
+    assert browser.post(f"/c/{place}/restore/")["Location"] == f"/c/{place}/"
+    assert api(alice).get(f"/api/v1/conversations/{place}/messages/").json()["count"] == 3
+    Message.objects.unscoped().update(created_at=timezone.now() - timedelta(hours=1))
+    messages_index_pending()
+    assert len(found(alice)) == 3
+    assert a_long_talk(alice, number=3) == place
+
+
+def test_what_waited_to_be_read_of_it_waits_again(alice: User) -> None:
+    place = a_long_talk(alice, number=3)
+    assert CaptureWindow.objects.for_user(alice).get().state == "waiting"
+    conversation_hide(user_id=alice.pk, conversation_id=place)
+    assert CaptureWindow.objects.for_user(alice).get().segments == []
+    conversation_restore(user_id=alice.pk, conversation_id=place)
+    Message.objects.unscoped().update(created_at=timezone.now() - timedelta(hours=1))
+    messages_capture_pending()
+    newest = CaptureWindow.objects.for_user(alice).order_by("id").last()
+    assert newest is not None
+    assert [segment["text"] for segment in newest.segments] == [f"Albatross {place}" for place in range(3)]
+
+
+def test_after_a_while_it_is_gone_for_good(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.chat.services.deletion.UNDO_FOR", timedelta(0))
+    place = a_long_talk(alice, number=3)
+    conversation_hide(user_id=alice.pk, conversation_id=place)
+    with pytest.raises(NotFound):
+        conversation_restore(user_id=alice.pk, conversation_id=place)
+    conversations_delete_pending()
+    assert left() == {}
+
+
+def test_its_session_may_be_used_again_before_it_is_gone(alice: User) -> None:
+    old = a_long_talk(alice, number=1)
+    conversation_hide(user_id=alice.pk, conversation_id=old)
+    assert a_long_talk(alice, number=1) != old
+    conversation_restore(user_id=alice.pk, conversation_id=old)
+    assert Conversation.objects.for_user(alice).count() == 2
+
+
+def test_what_was_not_deleted_or_at_once_cannot_be_brought_back(alice: User) -> None:
+    here, gone = a_long_talk(alice, number=1), a_long_talk(alice, "t", number=1)
+    conversation_delete(user_id=alice.pk, conversation_id=gone)
+    for place in (here, gone):
+        with pytest.raises(NotFound):
+            conversation_restore(user_id=alice.pk, conversation_id=place)

@@ -1,18 +1,25 @@
 """Deleting conversations: out of sight at once, gone slice by slice, so that nobody waits for a long one to be removed."""
 
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.selectors.conversations import conversation_get
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
 from apps.core.slices import SLICE, in_slices, rows_remove
-from apps.memory.capture.services import conversation_withdraw
+from apps.memory.capture.services import conversation_withdraw, withdrawn_messages
 from apps.search.documents import Source
 from apps.search.services import documents_remove
+
+UNDO_FOR = timedelta(minutes=2)
+"""How long a conversation that was deleted on the page can be brought back."""
 
 
 def conversation_delete(*, user_id: UUID, conversation_id: object) -> None:
@@ -21,19 +28,55 @@ def conversation_delete(*, user_id: UUID, conversation_id: object) -> None:
     A turn that runs in it ends at its next write. What a crash leaves of it nobody sees, and a sweep removes.
     """
     conversation = conversation_get(user_id, conversation_id)
-    _hide(user_id, conversation.id)
+    _hide(user_id, conversation.id, session="")
     in_slices(partial(_slice, user_id, conversation.id))
 
 
+def conversation_hide(*, user_id: UUID, conversation_id: object) -> None:
+    """Deletes as `conversation_delete` does, but that its rows go only after UNDO_FOR: until then `conversation_restore` has
+    it back. Nobody finds it meanwhile, nor its words by a search."""
+    conversation = conversation_get(user_id, conversation_id)
+    _hide(user_id, conversation.id, deleted_at=timezone.now() + UNDO_FOR)
+    rows = Message.objects.unscoped().filter(conversation_id=conversation.id, indexed=True).exclude(text="")
+    in_slices(partial(_unindex, user_id, rows))
+
+
 @transaction.atomic
-def _hide(user_id: UUID, conversation_id: UUID) -> None:
-    """From here on nobody finds the conversation, runs it or adds to it; its session's name is free for another one."""
-    Conversation.objects.owned_by(user_id).filter(id=conversation_id).update(**_hidden())
+def conversation_restore(*, user_id: UUID, conversation_id: object) -> Conversation:
+    """A hidden conversation as it was; a sweep makes its words searchable again and hands over what waited to be read.
+    NotFound where it was not hidden, is gone by now, or is somebody else's."""
+    now = timezone.now()
+    hidden = Conversation.objects.unscoped().filter(user_id=user_id, deleted_at__gt=now)
+    conversation = hidden.select_for_update().filter(id=parse_id(conversation_id)).first()
+    if conversation is None or conversation.deleted_at is None:
+        raise NotFound("This conversation can no longer be brought back.")
+    since, conversation.deleted_at = conversation.deleted_at - UNDO_FOR, None
+    conversation.save(update_fields=["deleted_at"])
+    messages = Message.objects.unscoped().filter(conversation_id=conversation.id)
+    messages.exclude(text="").update(indexed=False)
+    unread = withdrawn_messages(user_id=user_id, conversation_id=conversation.id, since=since)
+    messages.filter(id__in=unread).update(captured=False)
+    return conversation
+
+
+@transaction.atomic
+def _unindex(user_id: UUID, rows: QuerySet[Message]) -> bool:
+    """Takes some of the messages out of search; whether there may be more."""
+    some = list(rows.order_by("position").values_list("id", flat=True)[:SLICE])
+    documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=some)
+    Message.objects.unscoped().filter(id__in=some).update(indexed=False)
+    return len(some) == SLICE
+
+
+@transaction.atomic
+def _hide(user_id: UUID, conversation_id: UUID, **values: object) -> None:
+    """From here on nobody finds the conversation, runs it or adds to it."""
+    Conversation.objects.owned_by(user_id).filter(id=conversation_id).update(**_hidden() | values)
     conversation_withdraw(user_id=user_id, conversation_id=conversation_id)
 
 
 def _hidden() -> dict[str, object]:
-    return {"deleted_at": timezone.now(), "runner": "", "lease_until": None, "session": ""}
+    return {"deleted_at": timezone.now(), "runner": "", "lease_until": None}
 
 
 @transaction.atomic
@@ -58,7 +101,7 @@ def user_conversations_thin(user_id: UUID) -> bool:
 
     Passages go with the account's index, files and all that is few with the account itself.
     """
-    Conversation.objects.for_user(user_id).update(**_hidden())
+    Conversation.objects.for_user(user_id).update(**_hidden(), session="")
     return rows_remove(
         Message.objects.unscoped().filter(user_id=user_id),
         TurnEvent.objects.filter(conversation__user_id=user_id),
@@ -68,7 +111,7 @@ def user_conversations_thin(user_id: UUID) -> bool:
 
 
 def conversations_delete_pending() -> None:
-    """Sweep: goes on where a crash left a deletion."""
-    hidden = Conversation.objects.unscoped().exclude(deleted_at=None).order_by()
+    """Sweep: removes what was hidden and is not to be brought back any more, and goes on where a crash left a deletion."""
+    hidden = Conversation.objects.unscoped().filter(deleted_at__lte=timezone.now()).order_by()
     for user_id, conversation_id in hidden.values_list("user_id", "id"):
         in_slices(partial(_slice, user_id, conversation_id))

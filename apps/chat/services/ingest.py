@@ -84,6 +84,8 @@ def _store(
     after_tools: bool,
 ) -> tuple[UUID, list[UUID]]:
     """The conversation and the ids of the new messages."""
+    gone = Conversation.objects.unscoped().filter(user_id=user_id, channel=channel, session=session)
+    gone.exclude(deleted_at=None).update(session="")  # of one that is being deleted its name is free
     conversation = _conversation(user_id, channel, session, messages)
     rows = _rows(conversation, _fresh(conversation, messages))
     Message.objects.bulk_create(rows, batch_size=500)

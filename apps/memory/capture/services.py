@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -127,6 +127,13 @@ def conversation_withdraw(*, user_id: UUID, conversation_id: UUID) -> int:
     )
     windows.update(**NOTHING_TOLD, fingerprint="")
     return waited
+
+
+def withdrawn_messages(*, user_id: UUID, conversation_id: UUID, since: datetime) -> list[UUID]:
+    """The messages of the windows that were withdrawn since a time, read by nobody."""
+    windows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id)
+    gone = windows.filter(state=WindowState.WITHDRAWN, done_at__gte=since)
+    return [UUID(key) for keys in gone.values_list("message_ids", flat=True) for key in keys]
 
 
 @transaction.atomic
