@@ -135,6 +135,13 @@ class FileForm(forms.Form):
         """The form filled with a file."""
         return cls(initial={"path": file.path, "content": file.content}, prefix=str(file.pk))
 
+    def clean_path(self) -> str:
+        """A path that names no root is taken from `/memories` on."""
+        path: str = self.cleaned_data["path"].strip()
+        if path.startswith("/"):
+            return path
+        return f"{ROOT}/{path.removeprefix(ROOT[1:] + '/')}"
+
     def changes(self) -> dict[str, Any]:
         """What was entered, with the line breaks of files rather than those of browsers."""
         text = self.cleaned_data["content"].replace("\r\n", "\n")

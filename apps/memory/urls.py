@@ -6,13 +6,24 @@ from django.urls import path
 
 from apps.memory.graph import views as graph
 from apps.memory.timeline import views as timeline
-from apps.memory.views import cards, files, listing, merging, passages, purges, quality, review, ticked
+from apps.memory.views import (
+    cards,
+    files,
+    listing,
+    merging,
+    passages,
+    purges,
+    quality,
+    review,
+    taking_back,
+    ticked,
+)
 
 app_name = "memory"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-_MODULES = (listing, cards, files, purges, review, merging, quality, passages, ticked)
-lists, notes, texts, purging, queue, merges, figures, reading, many = (
+_MODULES = (listing, cards, files, purges, review, merging, quality, passages, ticked, taking_back)
+lists, notes, texts, purging, queue, merges, figures, reading, many, back = (
     cast("Any", module) for module in _MODULES
 )
 links, times = cast("Any", graph), cast("Any", timeline)
@@ -23,6 +34,7 @@ urlpatterns = [
     path("memory/passages/retry/", reading.retry, name="capture-retry"),
     path("memory/merge/", merges.merge, name="merge"),
     path("memory/ticked/", many.ticked, name="ticked"),
+    path("memory/take-back/", back.take_back, name="take-back"),
     path("memory/review/", queue.queue, name="review"),
     path("memory/contradictions/<str:edge_id>/", queue.settle, name="settle"),
     path("memory/files/", texts.files, name="files"),

@@ -47,6 +47,8 @@ def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: in
 
 def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArray[np.int64]:
     """The rows of highest score, at most `top_k`, one per document, best first."""
+    if not len(total):  # all that there was has left the index
+        return np.empty(0, np.int64)
     wanted = top_k
     while True:
         wanted = min(wanted + min(top_k, 50), len(total))

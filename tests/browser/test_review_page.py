@@ -37,12 +37,12 @@ def test_notes_are_decided_on_by_keyboard(
     page.keyboard.press("j")
     expect(cards.first).to_be_focused()
     page.keyboard.press("a")
-    expect(page.get_by_text("Accepted.")).to_be_visible()
+    expect(page.get_by_text("Accepted “Rows on Fridays.”.")).to_be_visible()
     expect(page.locator("#review-count-nav")).to_contain_text("2")
     expect(cards.first).to_be_focused()
     page.keyboard.press("r")
-    expect(page.get_by_text("Rejected.")).to_be_visible()
-    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Rejected “Plays the cello.”.")).to_be_visible()
+    page.get_by_role("button", name="Undo").last.click()
     expect(cards).to_have_count(2)
     page.goto(server.url + "/memory/")
     expect(page.locator(".note-text")).to_have_text(["Rows on Fridays."])
@@ -57,10 +57,12 @@ def test_a_text_is_changed_before_it_is_accepted_on_a_phone(
     card.get_by_text("Edit first").click()
     card.get_by_label("In your words").fill("I row on Saturdays.")
     card.get_by_role("button", name="Accept").click()
-    expect(page.get_by_text("Accepted.")).to_be_visible()
+    expect(page.get_by_text("Accepted “I row on Saturdays.”.")).to_be_visible()
     page.locator('[name="notes"]').first.check()
+    expect(page.get_by_text("1 ticked")).to_be_visible()
     page.get_by_role("button", name="Reject ticked").click()
-    expect(page.get_by_text("Rejected: 1.")).to_be_visible()
+    expect(page.get_by_text("Rejected “Plays the cello.”.")).to_be_visible()
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.goto(server.url + "/memory/")
     expect(page.locator(".note-text")).to_have_text(["I row on Saturdays."])
 
@@ -69,9 +71,10 @@ def test_ticked_notes_become_one(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
     page = queue(open_page, server, someone)
-    page.locator("#review-all").click()
+    page.get_by_role("button", name="Tick all").click()
+    expect(page.get_by_text("3 ticked")).to_be_visible()
     page.get_by_role("button", name="Accept ticked").click()
-    expect(page.get_by_text("Accepted: 3.")).to_be_visible()
+    expect(page.get_by_text("and 1 more.")).to_be_visible()
     page.goto(server.url + "/memory/")
     for box in page.locator(".note-select input").all()[:2]:
         box.check()
@@ -79,6 +82,10 @@ def test_ticked_notes_become_one(
     page.get_by_label("What the one memory says").fill("The user rows and plays the cello.")
     page.get_by_role("button", name="Merge into one").click()
     expect(page.locator(".note-text")).to_have_text(["Rows and plays the cello.", "Has a cat."])
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Undone.")).to_be_focused()
+    expect(page.locator(".note-text")).to_have_count(3)
 
 
 def test_who_reviews_everything_sees_in_the_chat_that_a_note_waits(
@@ -96,4 +103,95 @@ def test_who_reviews_everything_sees_in_the_chat_that_a_note_waits(
     chat.last.locator(".tool-title").click()
     chat.last.get_by_text("Look at it on the review page").click()
     page.get_by_role("button", name="Accept", exact=True).click()
-    expect(page.get_by_text("Accepted.")).to_be_visible()
+    expect(page.get_by_text("Accepted “Rows on Fridays.”.")).to_be_visible()
+
+
+def test_many_are_put_away_and_brought_back_with_the_keyboard(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    """Nothing moves when the first is ticked, and the focus is always where one goes on."""
+    page = queue(open_page, server, someone)
+    page.get_by_role("button", name="Tick all").click()
+    page.get_by_role("button", name="Accept ticked").click()
+    page.goto(server.url + "/memory/")
+    notes, undo = page.locator(".note"), page.get_by_role("button", name="Undo")
+    place = notes.nth(2).bounding_box()
+    boxes = page.locator(".note-select input")
+    boxes.nth(0).focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_text("1 ticked")).to_be_visible()
+    assert notes.nth(2).bounding_box() == place
+    boxes.nth(1).focus()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Archive").press("Enter")
+    expect(page.get_by_text("Archived “")).to_be_visible()
+    expect(undo).to_be_focused()
+    expect(notes).to_have_count(1)
+    page.goto(server.url + "/memory/?status=archived")
+    boxes.nth(0).focus()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Tick all").press("Enter")
+    page.locator(".note-bulk").get_by_role("button", name="Bring back").press("Enter")
+    expect(page).to_have_url(server.url + "/memory/?status=archived")
+    expect(undo).to_be_focused()
+    page.goto(server.url + "/memory/")
+    expect(notes).to_have_count(3)
+
+
+def test_a_note_is_edited_in_place_with_the_keyboard(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = queue(open_page, server, someone)
+    page.get_by_role("button", name="Tick all").click()
+    page.get_by_role("button", name="Accept ticked").click()
+    page.goto(server.url + "/memory/")
+    note, edit = page.locator(".note").first, page.get_by_role("button", name="Edit this memory").first
+    edit.press("Enter")
+    expect(note.get_by_label("Note")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(edit).to_be_focused()
+    page.keyboard.press("Enter")
+    note.get_by_label("Note").fill("I row on Sundays.")
+    page.keyboard.press("Control+Enter")
+    expect(edit).to_be_focused()
+    expect(note).to_contain_text("I row on Sundays.")
+    page.get_by_role("button", name="Delete this memory").first.press("Enter")
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(edit).to_be_focused()
+
+
+def test_two_notes_of_ones_choice_are_linked(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = queue(open_page, server, someone)
+    page.get_by_role("button", name="Tick all").click()
+    page.get_by_role("button", name="Accept ticked").click()
+    page.goto(server.url + "/memory/")
+    page.locator(".note", has_text="cat").get_by_role("link", name="What is linked").click()
+    page.get_by_role("searchbox", name="Find a memory to link it to").fill("cello")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Link “Plays the cello.”").first.press("Enter")
+    expect(page.get_by_text("Linked to “Plays the cello.”.")).to_be_focused()
+    expect(page.locator("#links-title + ul")).to_contain_text("Plays the cello.")
+
+
+def test_a_file_gets_its_directory_and_keeps_the_focus(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url + "/memory/files/", state=someone)
+    page.get_by_text("Add a file").click()
+    page.get_by_label("Path").fill("trips/porto.md")
+    page.get_by_label("Text").fill("Fly to Porto")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Saved /memories/trips/porto.md.")).to_be_focused()
+    page.get_by_role("button", name="Edit /memories/trips/porto.md").press("Enter")
+    field = page.locator(".file-notes").get_by_label("Text")
+    field.fill("Sail to Porto")
+    field.press("Control+Enter")
+    expect(page.locator(".file-text")).to_have_text("Sail to Porto")
+    expect(page.get_by_role("button", name="Close")).to_be_focused()
+    page.get_by_role("button", name="Delete /memories/trips/porto.md").press("Enter")
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Read /memories/trips/porto.md")).to_be_focused()

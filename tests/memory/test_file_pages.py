@@ -86,6 +86,15 @@ def test_a_file_is_added(browser: Client, alice: User) -> None:
     assert (file.path, file.content, file.origin) == (PATH, "  one\ntwo\n", "user")
 
 
+@pytest.mark.parametrize("path", ["trips/porto.md", "memories/trips/porto.md", " /memories/trips/porto.md "])
+def test_a_path_is_completed_with_the_directory_that_all_files_are_in(
+    path: str, browser: Client, alice: User
+) -> None:
+    answer = browser.post(f"{PAGE}new/", {"new-path": path, "new-content": "x"}, follow=True)
+    assert "Saved /memories/trips/porto.md." in answer.content.decode()
+    assert MemoryFile.objects.for_user(alice).get().path == "/memories/trips/porto.md"
+
+
 @pytest.mark.parametrize(
     ("path", "content", "said"),
     [

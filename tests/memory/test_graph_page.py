@@ -15,7 +15,14 @@ from apps.memory.graph.layout import fitted, positions
 from apps.memory.graph.picture import pictures
 from apps.memory.graph.selectors import MAX_NOTES, graph_of
 from apps.memory.models import Memory, MemoryEdge
-from apps.memory.services import edge_create, memory_bulk_create, memory_delete, memory_supersede
+from apps.memory.services import (
+    contradiction_resolve,
+    edge_create,
+    memory_bulk_create,
+    memory_create,
+    memory_delete,
+    memory_supersede,
+)
 from tests.memory.conftest import MakeNote
 
 PAGE = "/memory/graph/"
@@ -30,6 +37,32 @@ def shown(client: Client, query: str = "") -> str:
     answer = client.get(f"{PAGE}{query}")
     assert answer.status_code == 200
     return unescape(answer.content.decode())
+
+
+def test_a_search_around_a_note_keeps_the_note_and_offers_to_link_what_it_finds(
+    alice: User, browser: Client
+) -> None:
+    tea, cat = (memory_create(user_id=alice.pk, content=text) for text in ("Likes tea.", "Has a cat."))
+    page = shown(browser, f"?note={tea.pk}&q=cat")
+    assert f'name="note" value="{tea.pk}"' in page
+    assert f'name="target" value="{cat.pk}"' in page
+    assert "What is linked to this memory" in page
+    link = {"target": str(cat.pk), "relation": "related"}
+    linked = browser.post(reverse("memory:link", args=[tea.pk]), link, follow=True).content.decode()
+    assert "Linked to “Has a cat.”." in linked
+    again = shown(browser, f"?note={tea.pk}&q=cat")
+    assert f'name="target" value="{cat.pk}"' not in again
+
+
+def test_a_contradiction_that_was_settled_reads_so(alice: User, browser: Client) -> None:
+    one, two = (memory_create(user_id=alice.pk, content=text) for text in ("Eats no meat.", "Loves steak."))
+    edge = edge_create(user_id=alice.pk, source_id=two.pk, target_id=one.pk, relation="contradicts")
+    assert re.search(r">\s*contradicts\s*<", shown(browser, f"?note={one.pk}"))
+    contradiction_resolve(user_id=alice.pk, edge_id=edge.pk, keep_id=one.pk)
+    for query in (f"?note={one.pk}", ""):
+        page = shown(browser, query)
+        assert re.search(r">\s*contradicted\s*<", page)
+        assert not re.search(r">\s*contradicts\s*<", page)
 
 
 def drawn(page: str) -> list[str]:

@@ -1,13 +1,15 @@
 """The review page, merging on the memories page, and contradictions, as a person uses them."""
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import User
-from apps.memory.models import Memory, Origin, Status, Trust
+from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
 from apps.memory.services import (
     Change,
     Provenance,
@@ -107,17 +109,82 @@ def test_merging_into_the_one_like_it(alice: User, browser: Client, pending: Mem
 
 
 def test_a_rejected_note_can_be_put_back(browser: Client, pending: Memory) -> None:
-    answer = browser.post(url("reject", pending.pk), headers=HTMX).content.decode()
-    assert url("put-back", pending.pk) in answer
-    browser.post(url("put-back", pending.pk), headers=HTMX)
+    answer = browser.post(url("reject", pending.pk), headers=HTMX)
+    assert "Rejected “Lives in Oslo.”." in answer.content.decode()
+    undone(browser, pending, answer)
     assert fresh(pending).status == Status.PENDING
+
+
+def undone(browser: Client, waited: Memory, answer: Any) -> None:
+    """Presses the Undo in the place of a card that was decided on: the card is back."""
+    body = {"step": re.findall(r'name="step" value="([^"]+)"', answer.content.decode())}
+    back = browser.post(url("put-back", waited.pk), body, headers=HTMX)
+    assert f"review-{waited.pk}" in back.content.decode()
+
+
+def test_what_was_accepted_waits_again(alice: User, browser: Client, pending: Memory) -> None:
+    undone(browser, pending, browser.post(url("accept", pending.pk), headers=HTMX))
+    assert (fresh(pending).status, found_texts(alice, "Oslo")) == (Status.PENDING, [])
+    edited = browser.post(url("accept", pending.pk), {"content": "I live in Bergen."}, headers=HTMX)
+    undone(browser, pending, edited)
+    now = fresh(pending)
+    assert (now.status, now.content, now.trust) == ("pending", "The user lives in Oslo.", "untrusted")
+
+
+@pytest.mark.parametrize("kind", ["update", "supersede", "merge"])
+def test_an_accepted_proposal_gives_back_what_it_changed(
+    kind: str, alice: User, browser: Client, pending: Memory, note: MakeNote
+) -> None:
+    old = note(alice, "The user plays chess.", tags=["games"])
+    action: dict[str, Any] = {"path": "accept", "body": {}}
+    waits = pending
+    change = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+    if kind == "update":
+        waits = memory_update(user_id=alice.pk, memory_id=old.pk, change=change, content="Plays go.")
+    elif kind == "supersede":
+        waits = memory_supersede(
+            user_id=alice.pk, memory_id=old.pk, content="Plays go.", provenance=FOREIGN, change=change
+        )
+    else:
+        action = {"path": "review-merge", "body": {"into": str(old.pk), "content": "Both."}}
+    answer = browser.post(url(action["path"], waits.pk), action["body"], headers=HTMX)
+    assert "The user plays chess." not in found_texts(alice, "chess")
+    undone(browser, waits, answer)
+    was = fresh(old)
+    assert (was.content, was.status, was.tags, was.superseded_by) == (
+        "The user plays chess.",
+        Status.ACTIVE,
+        ["games"],
+        None,
+    )
+    assert fresh(waits).status == Status.PENDING
+    assert found_texts(alice, "chess") == ["The user plays chess."]
+
+
+@pytest.mark.parametrize("keep", ["one", ""])
+def test_what_was_settled_is_open_again(keep: str, alice: User, browser: Client, note: MakeNote) -> None:
+    one, two = note(alice, "Eats no meat."), note(alice, "Loves steak.")
+    edge = edge_create(user_id=alice.pk, source_id=two.pk, target_id=one.pk, relation="contradicts")
+    answer = browser.post(url("settle", edge.pk), {"keep": str(one.pk) if keep else ""}, follow=True)
+    page = answer.content.decode()
+    assert "These cannot both be true" not in page
+    steps = re.findall(r'name="step" value="([^"]+)"', page)
+    again = browser.post(url("take-back"), {"step": steps, "page": "review"}, follow=True).content.decode()
+    assert "These cannot both be true" in again
+    assert (fresh(one).status, fresh(two).status) == (Status.ACTIVE, Status.ACTIVE)
+    assert {edge.relation for edge in MemoryEdge.objects.for_user(alice)} == {"contradicts"}
 
 
 def test_several_at_once(alice: User, browser: Client, pending: Memory) -> None:
     other = memory_submit(user_id=alice.pk, content="The user has a cat.", provenance=FOREIGN)
     ids = [str(pending.pk), str(other.pk)]
-    assert "Accepted: 2." in browser.post(PAGE, {"decision": "accept", "notes": ids}).content.decode()
+    page = browser.post(PAGE, {"decision": "accept", "notes": ids}, follow=True).content.decode()
+    assert "Accepted “Lives in Oslo.” and “Has a cat.”." in page
     assert fresh(other).status == Status.ACTIVE
+    steps = re.findall(r'name="step" value="([^"]+)"', page)
+    browser.post(url("take-back"), {"step": steps, "page": "review"})
+    assert (fresh(other).status, fresh(pending).status) == (Status.PENDING, Status.PENDING)
+    browser.post(PAGE, {"decision": "accept", "notes": ids})
     for body in (
         {"decision": "accept"},
         {"decision": "sell", "notes": ids},

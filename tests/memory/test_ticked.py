@@ -1,5 +1,6 @@
 """Several notes at once, as the memories page does it."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -8,8 +9,10 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.core.errors import InvalidInput, NotFound, TooLarge
 from apps.memory.models import Memory
-from apps.memory.services import memory_create, memory_delete
+from apps.memory.searching import NOTES
+from apps.memory.services import memory_create, memory_delete, memory_update
 from apps.memory.services.ticked import MAX_TICKED, memories_archive, memories_delete, memories_tag
+from apps.search.selectors import search
 
 pytestmark = pytest.mark.django_db
 
@@ -38,17 +41,19 @@ def test_ticked_notes_are_deleted_and_the_others_stay(
     browser: Client, alice: User, three: list[Memory]
 ) -> None:
     page = post(browser, "delete", three[:2])
-    assert "2 memories deleted." in page
+    assert "Deleted “Likes tea.” and “Has a cat.”." in page
     assert states(alice) == {"Likes tea.": "deleted", "Has a cat.": "deleted", "Rows on Fridays.": "active"}
 
 
 def test_ticked_notes_are_put_away(browser: Client, alice: User, three: list[Memory]) -> None:
-    assert "1 memory put away." in post(browser, "archive", three[:1])
+    assert "Archived “Likes tea.”." in post(browser, "archive", three[:1])
     assert states(alice)["Likes tea."] == "archived"
 
 
 def test_a_tag_is_added_to_those_that_have_others(browser: Client, alice: User, three: list[Memory]) -> None:
-    assert "2 memories tagged “home”." in post(browser, "tag", three[1:], tag=" home ")
+    assert "Tagged “home”: “Has a cat.” and “Rows on Fridays.”." in post(
+        browser, "tag", three[1:], tag=" home "
+    )
     tags = dict(Memory.objects.for_user(alice).values_list("content", "tags"))
     assert tags == {"Likes tea.": ["old"], "Has a cat.": ["old", "home"], "Rows on Fridays.": ["old", "home"]}
     post(browser, "tag", three[1:], tag="home")
@@ -57,6 +62,90 @@ def test_a_tag_is_added_to_those_that_have_others(browser: Client, alice: User, 
 
 def test_ticked_notes_lead_to_the_form_that_merges_them(browser: Client, three: list[Memory]) -> None:
     assert "What the one memory says" in post(browser, "merge", three[:2])
+
+
+def undo(browser: Client, page: str) -> str:
+    """Presses the Undo that a page offers."""
+    steps = re.findall(r'name="step" value="([^"]+)"', page)
+    return browser.post("/memory/take-back/", {"step": steps}, follow=True).content.decode()
+
+
+@pytest.mark.parametrize("do", ["delete", "archive", "tag"])
+def test_what_was_done_to_many_is_undone_in_one_go(
+    do: str, browser: Client, alice: User, three: list[Memory]
+) -> None:
+    page = post(browser, do, three, tag="home")
+    assert "3 memories: “Likes tea.”, “Has a cat.” and 1 more" in page
+    assert "Undone." in undo(browser, page)
+    assert set(states(alice).values()) == {"active"}
+    assert all(note.tags == ["old"] for note in Memory.objects.for_user(alice))
+    found = search(alice.pk, "a cat", scope=NOTES)
+    assert [hit.text for hit in found][:1] == ["Has a cat."]
+
+
+@pytest.mark.parametrize(("do", "state"), [("archive", "archived"), ("delete", "deleted")])
+def test_what_was_put_away_is_brought_back_by_the_dozen(
+    do: str, state: str, browser: Client, alice: User, three: list[Memory]
+) -> None:
+    post(browser, do, three)
+    shown = browser.get(f"/memory/?status={state}").content.decode()
+    assert shown.count('name="notes"') == 3
+    assert "Bring back</button>" in shown
+    page = post(browser, "restore", three[:2], back=f"status={state}")
+    assert "Brought back “Likes tea.” and “Has a cat.”." in page
+    assert sorted(states(alice).values()) == sorted(["active", "active", state])
+    undo(browser, page)
+    assert set(states(alice).values()) == {state}
+
+
+def test_the_list_keeps_its_filters(browser: Client, three: list[Memory]) -> None:
+    data = {"do": "tag", "notes": [str(three[0].pk)], "tag": "x", "back": "tag=old&ordering=created_at"}
+    answer = browser.post("/memory/ticked/", data)
+    assert answer["Location"] == "/memory/?tag=old&ordering=created_at"
+
+
+def test_a_merge_is_undone(browser: Client, alice: User, three: list[Memory]) -> None:
+    data = {"notes": [str(note.pk) for note in three[:2]], "content": "Likes tea and has a cat."}
+    page = browser.post("/memory/merge/", data, follow=True).content.decode()
+    assert "Merged into one: “Likes tea.” and “Has a cat.”." in page
+    assert states(alice)["Likes tea and has a cat."] == "active"
+    undo(browser, page)
+    assert states(alice) == {"Likes tea.": "active", "Has a cat.": "active", "Rows on Fridays.": "active"}
+
+
+def test_what_was_changed_since_is_not_undone_with_the_others(
+    browser: Client, alice: User, three: list[Memory]
+) -> None:
+    page = post(browser, "tag", three, tag="home")
+    memory_update(user_id=alice.pk, memory_id=three[1].pk, content="Has two cats.")
+    assert "It was changed since" in undo(browser, page)
+    assert all(note.tags == ["old", "home"] for note in Memory.objects.for_user(alice))
+
+
+def test_nobody_undoes_what_another_did(
+    browser: Client, bob: User, alice: User, three: list[Memory], sign_in: Callable[[User], Client]
+) -> None:
+    page = post(browser, "delete", three)
+    assert "no longer there" in undo(sign_in(bob), page)
+    assert set(states(alice).values()) == {"deleted"}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        ["undo"],
+        ["undo x 1 1"],
+        ["explode 1 2 3"],
+        ["undo 1 a 1"],
+        ["delete\x00 1 1 1"],
+        ["undo 1 1 1"] * 501,
+    ],
+)
+def test_what_is_no_step_is_told(steps: list[str], browser: Client, three: list[Memory]) -> None:
+    answer = browser.post("/memory/take-back/", {"step": steps}, follow=True)
+    assert answer.status_code == 200
+    assert "notice-danger" in answer.content.decode()
 
 
 def test_all_or_none(alice: User, three: list[Memory]) -> None:

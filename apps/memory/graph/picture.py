@@ -99,7 +99,7 @@ def _picture(graph: Graph, canvas: Canvas, places: Points, chosen: bool) -> Pict
 def _lines(graph: Graph, points: list[tuple[float, float]]) -> list[Line]:
     lines = []
     for link in graph.links:
-        words = Words.of(link.relation)
+        words = Words.of(link.relation, graph.notes[link.source], graph.notes[link.target])
         ends = points[link.source], points[link.target]
         lines.append(Line(*ends[0], *ends[1], words.style, words.forth, (link.source, link.target)))
     return lines

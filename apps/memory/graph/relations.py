@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from apps.memory.models import Relation
+from apps.memory.models import Memory, Relation, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,11 @@ class Words:
     style: str = "plain"
 
     @classmethod
-    def of(cls, relation: str) -> "Words":
-        """Those of a relation; another text than Izzy's own stands for itself."""
+    def of(cls, relation: str, *ends: Memory) -> "Words":
+        """Those of a relation between two notes; another text than Izzy's own stands for itself. What contradicted a note that
+        does not hold any more is settled."""
+        if relation == Relation.CONTRADICTS and any(note.status != Status.ACTIVE for note in ends):
+            return SETTLED
         return KNOWN.get(relation) or cls(relation.replace("_", " "), relation.replace("_", " "))
 
 
@@ -25,5 +28,6 @@ KNOWN: dict[str, Words] = {
     Relation.CONTRADICTS: Words("contradicts", "contradicts", "against"),
     Relation.ELABORATES: Words("adds to", "has more in"),
 }
+SETTLED = Words("contradicted", "contradicted", "replaced")
 CHOICES = [(str(relation), KNOWN[relation].forth) for relation in (Relation.RELATED, Relation.ELABORATES)]
 """What a reader may link notes by; the others come from replacing and from contradictions."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -21,6 +20,7 @@ from apps.memory.searching import notes_search
 from apps.memory.selectors import NoteFilter
 from apps.memory.views.cards import own_note
 from apps.memory.views.listing import LEAST_RELEVANCE, rows_of
+from apps.memory.views.taking_back import done_last, done_next, named
 
 from .picture import pictures
 from .relations import CHOICES, Words
@@ -44,15 +44,20 @@ class Neighbour:
 @require_GET
 @own_note
 def graph(request: SignedInRequest) -> HttpResponse:
-    """`?note=` shows what is around a note, else the best linked; `?q=` finds a note to look around."""
+    """`?note=` shows what is around a note, else the best linked; `?q=` finds notes to look around or to link to that one."""
     asked = request.GET.get("note", "")
     query = request.GET.get("q", "").strip()[:1000]
     chosen = selectors.memory_get(request.user.pk, parse_id(asked)) if asked else None
-    context = {"nav": "memory", "query": query, **_drawn(request.user.pk, chosen)}
+    context = {"nav": "memory", "query": query, **_drawn(request.user.pk, chosen), **done_last(request)}
     if query:
         try:
             hits = notes_search(request.user.pk, query, wanted=NoteFilter(), top_k=FOUND_AT_MOST)
-            context["found"] = [note for hit, note in hits if hit.relevance >= LEAST_RELEVANCE]
+            linked = {near.note.pk for near in context.get("links", [])}
+            context["found"] = [
+                (note, chosen is not None and note.pk not in {chosen.pk, *linked})
+                for hit, note in hits
+                if hit.relevance >= LEAST_RELEVANCE
+            ]
         except IzzyError as error:
             context["problem"] = error.message
     return render(request, "memory/graph/page.html", context)
@@ -63,18 +68,20 @@ def graph(request: SignedInRequest) -> HttpResponse:
 def link(request: SignedInRequest, memory_id: str) -> HttpResponse:
     """Link a note to another of the user's: `target`, `relation`."""
     key = parse_id(memory_id)
-    relation = request.POST.get("relation", "")
+    relation, target = request.POST.get("relation", ""), parse_id(request.POST.get("target", ""))
     try:
         services.edge_create(
             user_id=request.user.pk,
             source_id=key,
-            target_id=parse_id(request.POST.get("target", "")),
+            target_id=target,
             relation=relation if relation in dict(CHOICES) else CHOICES[0][0],
         )
     except NotFound:
         raise
     except IzzyError as error:
-        messages.error(request, error.message)
+        done_next(request, error.message, failed=True)
+    else:
+        done_next(request, f"Linked to {named(request.user.pk, [target])}.")
     return redirect(f"{reverse('memory:graph')}?note={key}")
 
 
@@ -84,6 +91,7 @@ def unlink(request: SignedInRequest, memory_id: str, edge_id: str) -> HttpRespon
     """Take a link of a note away."""
     key = parse_id(memory_id)
     services.edge_delete(user_id=request.user.pk, source_id=key, edge_id=parse_id(edge_id))
+    done_next(request, "The link is taken away.")
     return redirect(f"{reverse('memory:graph')}?note={key}")
 
 
@@ -114,7 +122,7 @@ def _around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
 
 
 def _neighbour(edge: MemoryEdge, of: UUID) -> Neighbour:
-    words = Words.of(edge.relation)
+    words = Words.of(edge.relation, edge.source, edge.target)
     outward = edge.source_id == of
     return Neighbour(words.forth if outward else words.back, edge.target if outward else edge.source, edge.pk)
 
@@ -137,7 +145,7 @@ def _listed(found: Graph) -> list[tuple[Memory, str, list[Neighbour]]]:
     """The picture in words: each note with what it is linked to."""
     near: dict[int, list[Neighbour]] = defaultdict(list)
     for link in found.links:
-        words = Words.of(link.relation)
+        words = Words.of(link.relation, found.notes[link.source], found.notes[link.target])
         near[link.source].append(Neighbour(words.forth, found.notes[link.target]))
         near[link.target].append(Neighbour(words.back, found.notes[link.source]))
     return [(note, addressed(note.content), near[place]) for place, note in enumerate(found.notes)]

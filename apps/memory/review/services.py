@@ -48,8 +48,7 @@ def review_accept(
     if content is not None:
         text = clean_content(content)
         if text != note.content:
-            note.content, note.trust = text, Trust.USER
-            note.save(update_fields=["content", "trust"])
+            change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
     target = _target(note)
     if target is None:
         return _activate(note, change)

@@ -10,6 +10,7 @@ from apps.memory.selectors import memory_get
 
 from .changes import memory_archive, memory_update
 from .deletion import memory_delete
+from .undoing import memory_restore
 
 MAX_TICKED = 200
 TOO_MANY = f"At most {MAX_TICKED} memories can be changed at once."
@@ -37,6 +38,14 @@ def memories_tag(*, user_id: UUID, memory_ids: Sequence[UUID], tag: str) -> int:
     for key in _unique(memory_ids):
         tags = memory_get(user_id, key).tags
         memory_update(user_id=user_id, memory_id=key, tags=[*tags, tag])
+    return len(_unique(memory_ids))
+
+
+@transaction.atomic
+def memories_restore(*, user_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    """How many are back; NotFound, and nothing changed, for one that cannot be brought back any more."""
+    for key in _unique(memory_ids):
+        memory_restore(user_id=user_id, memory_id=key)
     return len(_unique(memory_ids))
 
 

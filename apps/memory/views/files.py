@@ -19,6 +19,7 @@ from apps.memory.services import file_history as past
 from apps.memory.services import files as services
 
 from .cards import own_note
+from .taking_back import done_last, done_next
 
 PAGE_SIZE = 50
 DELETED_SHOWN = 20
@@ -36,10 +37,11 @@ def create(request: SignedInRequest) -> HttpResponse:
     form = FileForm(request.POST, prefix="new")
     if form.is_valid():
         try:
-            services.file_create(user_id=request.user.pk, **form.changes())
+            file = services.file_create(user_id=request.user.pk, **form.changes())
         except IzzyError as error:
             form.add_failure(error)
         else:
+            done_next(request, f"Saved {file.path}.")
             return redirect("memory:files")
     return _page(request, form, status=422)
 
@@ -84,7 +86,7 @@ def delete(request: SignedInRequest, file_id: str) -> HttpResponse:
     services.file_delete(user_id=request.user.pk, path=file.path)
     if not request.headers.get("HX-Request"):
         return redirect("memory:files")
-    return render(request, "memory/files/_deleted.html", {"file": file})
+    return render(request, "memory/files/_deleted.html", {"file": file, "fresh": True})
 
 
 @require_POST
@@ -132,6 +134,7 @@ def _page(request: SignedInRequest, form: FileForm, status: int = 200) -> HttpRe
         "rows": [_row(file) for file in page],
         "deleted": deleted[:DELETED_SHOWN],
         "form": form,
+        **done_last(request),
     }
     return render(request, "memory/files/page.html", context, status=status)
 

@@ -21,6 +21,8 @@ from apps.memory.services import Provenance
 from apps.memory.views.passages import capture_context
 from apps.search.documents import Hit
 
+from .taking_back import done_last
+
 PAGE_SIZE = 30
 FOUND_AT_MOST = 60
 LEAST_RELEVANCE = 0.1
@@ -65,7 +67,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
         context["problem"] = error.message
     if request.headers.get("HX-Request"):
         return render(request, "memory/_list.html", context)
-    context |= capture_context(request.user.pk)
+    context |= capture_context(request.user.pk) | done_last(request)
     context["empty"] = not Memory.objects.for_user(request.user).exists()
     return render(request, "memory/list.html", context)
 
@@ -100,15 +102,16 @@ def _wanted(filters: FilterForm) -> NoteFilter:
 
 def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
     user_id = request.user.pk
-    if wanted.q and wanted.status == Status.ACTIVE:
-        return {"rows": _found(user_id, wanted), "filtered": True}
-    page = Paginator(selectors.memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
     shown = request.GET.copy()
     shown.pop("page", None)
+    common = {"query_string": shown.urlencode(), "status": wanted.status}
+    if wanted.q and wanted.status == Status.ACTIVE:
+        return {**common, "rows": _found(user_id, wanted), "filtered": True}
+    page = Paginator(selectors.memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
     return {
+        **common,
         "rows": rows_of(user_id, [(note, None) for note in page]),
         "page": page,
-        "query_string": shown.urlencode(),
         "filtered": any(shown.values()),
     }
 

@@ -1,5 +1,6 @@
 """Merging notes that were ticked on the memories page."""
 
+from functools import partial
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -13,6 +14,7 @@ from apps.memory import selectors, services
 from apps.memory.models import Memory
 
 from .cards import own_note
+from .taking_back import done_next, named, with_steps
 
 
 @require_http_methods(["GET", "POST"])
@@ -29,14 +31,18 @@ def merge(request: SignedInRequest) -> HttpResponse:
     content = request.POST.get("content", text).replace("\r\n", "\n")
     try:
         into = parse_id(request.POST.get("into") or (ids[0] if ids else ""))
-        services.memory_merge(
+        merge_them = partial(
+            services.memory_merge,
             user_id=request.user.pk,
             into_id=into,
             from_ids=[key for key in ids if key != into],
             content=content,
         )
+        said = named(request.user.pk, ids)
+        _, steps = with_steps(request.user.pk, ids, merge_them)
     except REFUSALS as error:
         return _form(request, notes, content, error.message, status=422)
+    done_next(request, f"Merged into one: {said}.", steps)
     return redirect("memory:list")
 
 

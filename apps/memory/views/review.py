@@ -1,6 +1,8 @@
 """The review page: what waits for the user's word, and what cannot both be true."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,14 +18,17 @@ from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.addressing import addressed
 from apps.memory.history.diffs import text_diff
-from apps.memory.models import Memory, Status
+from apps.memory.models import Memory, MemoryEdge, Relation, Status
 from apps.memory.review import services as review
 from apps.memory.review.selectors import Waiting, pending_get, review_queue, waiting_of
+from apps.memory.services.taking_back import steps_take, versions_of
 
 from .cards import own_note
+from .taking_back import done_last, done_next, named, with_steps
 
 PAGE_SIZE = 20
 CONTRADICTIONS_SHOWN = 20
+BOTH = "Both are kept as true."
 WORDS = {"accept": "Accepted", "reject": "Rejected"}
 
 
@@ -38,14 +43,19 @@ def queue(request: SignedInRequest) -> HttpResponse:
         return _page(request, problem="Choose what to do with the notes.", status=422)
     try:
         ids = [parse_id(value) for value in request.POST.getlist("notes")]
-        done = decide(user_id=request.user.pk, memory_ids=ids)
+        targets = _concerned(request.user.pk, ids)
+        done, steps = with_steps(
+            request.user.pk, targets, partial(decide, user_id=request.user.pk, memory_ids=ids)
+        )
     except NotFound:
         return _page(request, problem="One of these notes is no longer there.", status=422)
     except IzzyError as error:
         return _page(request, problem=error.message, status=422)
-    said = f"{WORDS[decision]}: {done.count}."
+    kept = [key for key in ids if key not in done.failed]
+    said = f"{WORDS[decision]} {named(request.user.pk, kept)}." if kept else ""
     missed = f" {len(done.failed)} no longer waited." if done.failed else ""
-    return _page(request, said=said + missed)
+    done_next(request, (said + missed).strip(), steps, failed=not kept)
+    return redirect("memory:review")
 
 
 @require_GET
@@ -64,12 +74,12 @@ def accept(request: SignedInRequest, memory_id: str) -> HttpResponse:
         return _card(request, key, form="edit")
     text = request.POST.get("content")
     try:
-        note = review.review_accept(
-            user_id=request.user.pk, memory_id=key, content=None if text is None else _clean(text)
-        )
+        work = partial(review.review_accept, content=None if text is None else _clean(text))
+        note, steps = _taken(request, key, work)
     except REFUSALS as error:
         return _failed(request, key, error, form="edit" if text is not None else "", text=text)
-    return _decided(request, note, "Accepted." if note.pk == key else "Accepted: the note is changed.")
+    words = "Accepted" if note.pk == key else "Accepted and changed"
+    return _decided(request, key, f"{words} {named(request.user.pk, [note.pk])}.", steps)
 
 
 @require_http_methods(["GET", "POST"])
@@ -81,15 +91,12 @@ def merge(request: SignedInRequest, memory_id: str) -> HttpResponse:
         return _card(request, key, form="merge")
     text = request.POST.get("content", "")
     try:
-        note = review.review_merge(
-            user_id=request.user.pk,
-            memory_id=key,
-            into_id=parse_id(request.POST.get("into", "")),
-            content=_clean(text),
-        )
+        into = parse_id(request.POST.get("into", ""))
+        work = partial(review.review_merge, into_id=into, content=_clean(text))
+        note, steps = _taken(request, key, work, into)
     except REFUSALS as error:
         return _failed(request, key, error, form="merge", text=text)
-    return _decided(request, note, "Merged into the other note.")
+    return _decided(request, key, f"Merged into {named(request.user.pk, [note.pk])}.", steps)
 
 
 @require_POST
@@ -98,20 +105,24 @@ def reject(request: SignedInRequest, memory_id: str) -> HttpResponse:
     """Turn a note down; answers with the way back."""
     key = parse_id(memory_id)
     try:
-        note = review.review_reject(user_id=request.user.pk, memory_id=key)
+        note, steps = _taken(request, key, review.review_reject)
     except REFUSALS as error:
         return _failed(request, key, error)
-    return _decided(request, note, "Rejected. It can be brought back for 30 days.", undo=True)
+    return _decided(request, key, f"Rejected {named(request.user.pk, [note.pk])}.", steps)
 
 
 @require_POST
 @own_note
 def put_back(request: SignedInRequest, memory_id: str) -> HttpResponse:
-    """Bring a rejected note back into the queue."""
+    """Undo what was decided (`step`): the note waits again."""
     key = parse_id(memory_id)
-    note = services.memory_restore(user_id=request.user.pk, memory_id=key)
-    if note.status != Status.PENDING:
-        return redirect("memory:review")
+    if not versions_of(request.user.pk, [key]):
+        raise NotFound("There is no note with this id.")
+    try:
+        steps_take(user_id=request.user.pk, steps=request.POST.getlist("step"))
+    except REFUSALS as error:
+        context = {"text": error.message, "key": key}
+        return render(request, "memory/review/_decided.html", context, status=422)
     return _card(request, key, badges_too=True)
 
 
@@ -119,19 +130,34 @@ def put_back(request: SignedInRequest, memory_id: str) -> HttpResponse:
 @own_note
 def settle(request: SignedInRequest, edge_id: str) -> HttpResponse:
     """Say which of two notes is true, or (`keep` empty) that both are."""
-    keep = request.POST.get("keep", "")
-    services.contradiction_resolve(
-        user_id=request.user.pk, edge_id=parse_id(edge_id), keep_id=parse_id(keep) if keep else None
+    keep, user_id = request.POST.get("keep", ""), request.user.pk
+    edge = selectors.open_contradictions(user_id).filter(pk=parse_id(edge_id)).first()
+    if edge is None:
+        raise NotFound("There is no open contradiction with this id.")
+    linked = MemoryEdge.objects.for_user(user_id).filter(
+        source_id=edge.source_id, target_id=edge.target_id, relation=Relation.RELATED
     )
+    opposed = f"contradicts {edge.source_id} {edge.target_id} {int(linked.exists())}"
+    resolve = partial(
+        services.contradiction_resolve,
+        user_id=user_id,
+        edge_id=edge.pk,
+        keep_id=parse_id(keep) if keep else None,
+    )
+    _, steps = with_steps(user_id, [edge.source_id, edge.target_id], resolve)
+    other = edge.target_id if keep and parse_id(keep) == edge.source_id else edge.source_id
+    text = f"Settled: {named(user_id, [other])} is kept as what held before." if keep else BOTH
+    steps = steps if keep else [opposed]
     if not request.headers.get("HX-Request"):
+        done_next(request, text, steps)
         return redirect("memory:review")
     if reverse("memory:review") not in request.headers.get("HX-Current-URL", ""):
+        done_next(request, text, steps)
         return HttpResponse(headers={"HX-Redirect": reverse("memory:list")})
-    text = "Settled: the other is kept as what held before." if keep else "Both are kept."
-    return render(request, "memory/review/_settled.html", {"text": text})
+    return render(request, "memory/review/_settled.html", {"text": text, "steps": steps})
 
 
-def _page(request: SignedInRequest, *, said: str = "", problem: str = "", status: int = 200) -> HttpResponse:
+def _page(request: SignedInRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
     user_id = request.user.pk
     page = Paginator(review_queue(user_id), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
@@ -139,8 +165,8 @@ def _page(request: SignedInRequest, *, said: str = "", problem: str = "", status
         "page": page,
         "items": _shown(waiting_of(user_id, list(page))),
         "contradictions": list(selectors.open_contradictions(user_id)[:CONTRADICTIONS_SHOWN]),
-        "said": said,
         "problem": problem,
+        **done_last(request),
     }
     return render(request, "memory/review/page.html", context, status=status)
 
@@ -171,7 +197,7 @@ def _failed(
     try:
         note = pending_get(request.user.pk, key)
     except IzzyError:
-        context = {"text": error.message, "note_id": key}
+        context = {"text": error.message, "key": key}
         return render(request, "memory/review/_decided.html", context, status=422)
     (item,) = _shown(waiting_of(request.user.pk, [note]))
     template = "memory/review/_form.html" if form else "memory/review/_card.html"
@@ -179,10 +205,29 @@ def _failed(
     return render(request, template, context, status=422)
 
 
-def _decided(request: SignedInRequest, note: Memory, text: str, *, undo: bool = False) -> HttpResponse:
+def _concerned(user_id: UUID, keys: Sequence[UUID]) -> list[UUID]:
+    """The notes that a decision on these may change: they themselves, and those that they propose to change."""
+    targets = Memory.objects.owned_by(user_id).filter(pk__in=keys).exclude(proposed_target=None)
+    found = list(targets.values_list("proposed_target_id", flat=True))
+    replaced_by = Memory.objects.owned_by(user_id).filter(supersedes__in=found).values_list("pk", flat=True)
+    return list(dict.fromkeys([*keys, *found, *replaced_by]))
+
+
+def _taken(
+    request: SignedInRequest, key: UUID, work: Callable[..., Memory], *others: UUID
+) -> tuple[Memory, list[str]]:
+    """The note that a decision led to, and the steps back."""
+    user_id = request.user.pk
+    concerned = [*_concerned(user_id, [key]), *others]
+    note, steps = with_steps(user_id, concerned, partial(work, user_id=user_id, memory_id=key))
+    return note, steps
+
+
+def _decided(request: SignedInRequest, key: UUID, text: str, steps: Sequence[str]) -> HttpResponse:
     if not request.headers.get("HX-Request"):
+        done_next(request, text, steps)
         return redirect("memory:review")
-    context = {"text": text, "note": note, "undo": undo}
+    context = {"text": text, "key": key, "steps": steps}
     return render(request, "memory/review/_decided.html", context)
 
 

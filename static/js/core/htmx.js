@@ -16,7 +16,28 @@ export function startHtmx() {
     else dropRequest();
   });
   document.addEventListener("htmx:before:swap", onSwap);
+  document.addEventListener("htmx:before:swap", ({ detail }) => notePlace(detail.ctx.target));
+  document.addEventListener("htmx:after:swap", keepFocus);
   document.addEventListener("htmx:error", () => toast("Izzy cannot be reached right now.", { kind: "danger" }));
+}
+
+const ACTION = "[autofocus], a[href], button:not([disabled]), input:not([type=hidden]), select, textarea";
+let place = null; // of a swap that takes the focus along: what was there, what contains it, what follows it
+
+function notePlace(target) {
+  const holdsFocus = target instanceof Element && target.contains(document.activeElement);
+  place = holdsFocus ? { target, parent: target.parentElement, next: target.nextElementSibling } : null;
+}
+
+/** What had the focus was swapped away: it goes to the next action of what came, never to the body. */
+function keepFocus() {
+  if (!place || (document.activeElement && document.activeElement !== document.body)) return;
+  const { target, parent, next } = place;
+  const came = target.isConnected ? target : (next?.isConnected ? (next.previousElementSibling ?? next) : parent?.lastElementChild) ?? parent;
+  if (!came?.isConnected) return;
+  const action = [...came.querySelectorAll(ACTION)].find((element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: false }));
+  if (!action) came.tabIndex = -1;
+  (action ?? came).focus({ preventScroll: true });
 }
 
 /** A failed request leaves the page as it is, unless the answer is a form with its errors (422). */

@@ -43,7 +43,7 @@ async function show(news) {
 /** The list as the server has it now, as far as it was open. False where the reader is in the middle of something in it. */
 async function reloadSidebar() {
   const list = document.getElementById("conversations");
-  if (list.querySelector("form, :popover-open") || document.querySelector("dialog[open]")) return false;
+  if (list.querySelector("form, :popover-open, .conversation-deleted") || document.querySelector("dialog[open]")) return false;
   const query = document.getElementById("conversation-search").value;
   const pages = Math.max(1, Math.ceil(list.querySelectorAll("[data-conversation-row]").length / ROWS_PER_PAGE));
   const asked = new URLSearchParams(query ? { q: query } : { page: pages, whole: "" });

@@ -28,10 +28,21 @@ function save(form) {
   else form.requestSubmit();
 }
 
+/** Leaves a form that is edited in place; false in any other. */
+function leave(form) {
+  const cancel = form?.querySelector("[data-cancel]");
+  cancel?.click();
+  return Boolean(cancel);
+}
+
 export function startShortcuts() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const combo = combination(event);
+    if (combo === "escape" && leave(event.target.closest?.("form.note-form, form.merge"))) {
+      event.preventDefault();
+      return;
+    }
     if (combo === "?" && !isTyping(event.target)) {
       event.preventDefault();
       document.getElementById("shortcuts-dialog")?.showModal();

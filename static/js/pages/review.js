@@ -50,13 +50,6 @@ function afterSwap() {
   next.scrollIntoView({ block: "nearest" });
 }
 
-const all = document.getElementById("review-all");
-all?.addEventListener("click", () => {
-  const boxes = [...document.querySelectorAll('[data-review] input[name="notes"]')];
-  const tick = boxes.some((box) => !box.checked);
-  for (const box of boxes) box.checked = tick;
-});
-if (all) all.hidden = false;
 const keys = document.getElementById("review-keys");
 if (keys) keys.hidden = false;
 document.addEventListener("keydown", onKey);
