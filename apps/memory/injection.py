@@ -1,6 +1,7 @@
 """Automatic injection: which notes a chat turn brings up by itself, within a token budget, or none at all."""
 
 import re
+from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -109,23 +110,21 @@ def surface(
 
     `recent_texts` are the conversation's newest messages, oldest first; the last three count, those before the newest
     as far as it leans on them. Standing notes come first, whatever it says. `exclude_ids` are the notes that this
-    conversation has been shown, and the messages: with a `conversation_id` also what the user said in others and nobody has
-    read yet is brought up. Records the access of what it returns, so call it once per turn, inside `in_db`.
+    conversation has been shown, and messages: what others than `conversation_id` hold unread is brought up too. Records the
+    access of what it returns, so call it once per turn, inside `in_db`.
     """
-    now = now or timezone.now()
+    now, talk = now or timezone.now(), recent_texts[-RECENT_TEXTS:]
     standing = _standing(user_id, exclude_ids, now)
     scope = replace(NOTES, exclude_ids=frozenset([*exclude_ids, *(item.id for item in standing)]))
-    hits = bearing(
-        user_id, recent_texts[-RECENT_TEXTS:], top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE
-    )
+    hits = bearing(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE)
     items: list[Item] = [*_relevant(user_id, hits, now)]
     if conversation_id is not None:
-        talk, others = recent_texts[-RECENT_TEXTS:], conversation_id
+        others = conversation_id
         said = unread_hits(user_id, talk, other_than=others, exclude_ids=exclude_ids, least=THRESHOLD)
         items += [SurfacedWords(hit, _shortened(hit.text, NOTE_TOKENS)) for hit in said]
     surfaced = compose(items, first=standing)
-    notes = [item.id for item in surfaced.items if isinstance(item, SurfacedNote)]
-    access_record(user_id=user_id, memory_ids=notes)
+    notes = (item.id for item in surfaced.items if isinstance(item, SurfacedNote))
+    access_record(user_id=user_id, memory_ids=list(notes))
     return surfaced
 
 
@@ -243,12 +242,5 @@ def _shortened(text: str, limit: int) -> str:
     """`text`, cut between words where possible to at most about `limit` estimated tokens."""
     if _fits(text, limit):
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _fits(f"{text[:middle]}…", limit):
-            low = middle
-        else:
-            high = middle - 1
-    start = text[:low]
+    start = text[: bisect(range(len(text)), 0, key=lambda end: not _fits(f"{text[: end + 1]}…", limit))]
     return f"{start.rpartition(' ')[0] or start}…"
