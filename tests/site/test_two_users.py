@@ -82,7 +82,12 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"decision": "reject", "notes": [str(hers.waiting_note)]},
         ],
         "memory/ticked/": [
-            {"do": what, "notes": note, "tag": "bobs"} for what in ("tag", "archive", "delete")
+            {"do": what, "notes": note, "tag": "bobs"} for what in ("tag", "archive", "delete", "restore")
+        ],
+        "memory/take-back/": [
+            {"step": f"undo {note} 0 1"},
+            {"step": f"delete {hers.deleted_note} 1 1"},
+            {"step": f"contradicts {note} {hers.waiting_note} 0"},
         ],
         "api/v1/memories/<str:memory_id>/merge/": [{"into": note}],
         "api/v1/memories/contradictions/<str:edge_id>/": [{"keep": note}, {"keep": None}],
