@@ -84,7 +84,7 @@ def test_ticked_notes_become_one(
     expect(page.locator(".note-text")).to_have_text(["Rows and plays the cello.", "Has a cat."])
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Undone.")).to_be_focused()
+    expect(page.locator(".done", has_text="Undone.")).to_be_focused()
     expect(page.locator(".note-text")).to_have_count(3)
 
 
@@ -172,7 +172,7 @@ def test_two_notes_of_ones_choice_are_linked(
     page.get_by_role("searchbox", name="Find a memory to link it to").fill("cello")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Link “Plays the cello.”").first.press("Enter")
-    expect(page.get_by_text("Linked to “Plays the cello.”.")).to_be_focused()
+    expect(page.locator(".done", has_text="Linked to “Plays the cello.”.")).to_be_focused()
     expect(page.locator("#links-title + ul")).to_contain_text("Plays the cello.")
 
 
@@ -184,7 +184,7 @@ def test_a_file_gets_its_directory_and_keeps_the_focus(
     page.get_by_label("Path").fill("trips/porto.md")
     page.get_by_label("Text").fill("Fly to Porto")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("Saved /memories/trips/porto.md.")).to_be_focused()
+    expect(page.locator(".done", has_text="Saved /memories/trips/porto.md.")).to_be_focused()
     page.get_by_role("button", name="Edit /memories/trips/porto.md").press("Enter")
     field = page.locator(".file-notes").get_by_label("Text")
     field.fill("Sail to Porto")
