@@ -331,8 +331,7 @@ def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
     options.click()
     page.get_by_role("button", name="Delete", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(rows).to_have_count(1)
-    expect(rows.first.locator(".conversation-link")).to_be_focused()
+    expect(page.locator(".conversation-deleted").get_by_role("button", name="Undo")).to_be_focused()
     expect(followed).to_have_count(1)
 
     chat.field.fill("half a thought")
