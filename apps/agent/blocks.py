@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from django.conf import settings
+
 from apps.agent.client import INCOMPLETE_INPUT, ServerCall, ServerResult
 from apps.agent.results import storable
 from apps.agent.server_blocks import CALL, GAP, RESULT_SUFFIX, is_result, is_server_block, source_links
+from apps.agent.valid import valid_id, valid_name
 from apps.core.strict_json import strict_loads
 
 MAX_COUNT = 2**31 - 1
@@ -38,6 +41,10 @@ class Answer:
     model: str = ""
     usage: dict[str, int] = field(default_factory=dict)
     server: list[ServerCall | ServerResult] = field(default_factory=list)
+    left: int = field(
+        default_factory=lambda: settings.IZZY_ANSWER_CHARS
+    )  # Characters that it may still have.
+    full: bool = False
     _said: bool = False
     _gap: bool = False
 
@@ -60,9 +67,10 @@ class Answer:
                 self._count(event.message.usage)
             case "content_block_start":
                 block = event.content_block.to_dict()
-                self.opened[event.index] = OpenBlock(block, text=[block.get("text") or ""])
+                text = self._fitting(block.get("text") or "")
+                self.opened[event.index] = OpenBlock(block, text=[text])
                 self._notice_result(block)
-                return storable(block.get("text") or "") if block["type"] == "text" else ""
+                return storable(text) if block["type"] == "text" else ""
             case "content_block_delta" if event.index in self.opened:
                 return self._delta(self.opened[event.index], event.delta)
             case "content_block_stop" if event.index in self.opened:
@@ -77,18 +85,26 @@ class Answer:
     def _delta(self, block: OpenBlock, delta: Any) -> str:
         match delta.type:
             case "text_delta":
-                text: str = storable(delta.text)
+                text: str = storable(self._fitting(delta.text))
                 block.text.append(text)
                 return text
             case "input_json_delta":
-                block.json.append(delta.partial_json)
+                block.json.append(self._fitting(delta.partial_json))
             case "thinking_delta":
-                block.text.append(delta.thinking)
+                block.text.append(self._fitting(delta.thinking))
             case "signature_delta":
                 block.signature = delta.signature
             case "citations_delta":
                 block.citations.append(delta.citation.to_dict())
         return ""
+
+    def _fitting(self, piece: str) -> str:
+        """As much of the piece as the answer may still have. One that is full has ended, as at its length limit."""
+        fitting = piece[: self.left]
+        self.left -= len(fitting)
+        if len(fitting) < len(piece):
+            self.stop_reason, self.complete, self.full = "max_tokens", True, True
+        return fitting
 
     def _notice_result(self, block: dict[str, Any]) -> None:
         self._gap = self._gap or is_server_block(block)
@@ -176,11 +192,13 @@ def _word(value: Any) -> str:
 
 
 def _with_own_ids(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Gives tool calls an id where a server sent none or the same twice, so that results find their calls."""
+    """Gives tool calls a proper name, and an id where a server sent none or the same twice: results find their calls."""
     seen: set[str] = set()
     for block in blocks:
         if block["type"] != "tool_use":
             continue
+        block["name"] = valid_name(block["name"])
+        block["id"] = valid_id(block["id"]) if block["id"] else ""
         if not block["id"] or block["id"] in seen:
             block["id"] = f"toolu_{uuid4().hex}"
         seen.add(block["id"])

@@ -7,6 +7,7 @@ from apps.agent.client import ModelRequest
 from apps.agent.endpoint import Endpoint
 from apps.agent.server_blocks import sendable
 from apps.agent.tools.registry import typed_definitions
+from apps.agent.valid import valid_messages
 from apps.agent.web.choice import own_tools
 
 MARKER = {"type": "ephemeral"}
@@ -34,7 +35,7 @@ def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
         if last:
             last[-1]["cache_control"] = MARKER
         fixed["cache_control"] = MARKER
-    messages = canonical(sendable(request.messages, known=searches))
+    messages = canonical(sendable(valid_messages(request.messages), known=searches))
     return fixed | {
         "model": request.model,
         "max_tokens": request.max_tokens,

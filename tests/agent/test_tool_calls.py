@@ -8,7 +8,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.accounts.secrets import secret_set
-from apps.agent.events import ToolProgress, ToolResult, ToolStart
+from apps.agent.events import Response, ToolProgress, ToolResult, ToolStart
 from apps.agent.models import ToolCall
 from apps.agent.results import UNTRUSTED
 from apps.agent.scrub import REMOVED
@@ -241,6 +241,35 @@ async def test_an_unknown_tool_is_an_error_for_the_model(alice: User, peer: Anth
         turn.store.results[0]["content"]
         == "There is no tool called teleport. Use one of those you were given."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("", "unnamed"),
+        ("x" * 300, "x" * 128),
+        ("open page/é", "open_page__"),
+        ("functions.think", "functions_think"),
+    ],
+)
+async def test_a_name_that_the_model_made_up_does_not_end_the_conversation(
+    alice: User, peer: AnthropicServer, name: str, called: str
+) -> None:
+    peer.add(reply(tool(name)), reply("I cannot."))
+    turn = Turn(alice)
+    await turn.run()
+    assert turn.store.messages[0][2][0]["name"] == called
+    assert turn.store.results[0]["content"].startswith(f"There is no tool called {called}")
+    assert turn.of(Response)[-1].text.endswith("I cannot.")
+
+
+@pytest.mark.parametrize("call_id", ["", "toolu 1", "é", "x" * 300, "call:0"])
+async def test_nor_does_an_odd_id_of_a_call(alice: User, peer: AnthropicServer, call_id: str) -> None:
+    peer.add(reply(tool("think", {"thought": "hm"}) | {"id": call_id}), reply("Done."))
+    turn = Turn(alice)
+    await turn.run()
+    assert turn.store.results[0]["content"] == "Noted. Go on."
+    assert turn.of(Response)[-1].text.endswith("Done.")
 
 
 async def test_a_tool_that_is_known_but_not_offered_is_accepted(alice: User, peer: AnthropicServer) -> None:

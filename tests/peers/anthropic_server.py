@@ -12,7 +12,7 @@ From synchronous code (a browser test) `with AnthropicServer.in_thread() as serv
 list of replies: `{"parts": ["text", {"tool": "name", "input": {}}], "stop_reason": …, "status": …}`.
 
 A reply may also be a function of the request's JSON. When the script is used up, `fallback` answers (by default
-it repeats the newest user text, word by word).
+it repeats the newest user text, word by word). What a strict server would refuse (`anthropic_strict`) gets a 400.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.peers.anthropic_replies import Reply, cited, failure, reply, searched, text, thinking, tool
+from tests.peers.anthropic_strict import problem_of
 
 __all__ = ["AnthropicServer", "Reply", "cited", "failure", "reply", "searched", "text", "thinking", "tool"]
 
@@ -169,6 +170,9 @@ class AnthropicServer:
 
     async def _message(self, request: Request, writer: asyncio.StreamWriter) -> None:
         wanted = request.json
+        if problem := problem_of(wanted):
+            await _send(writer, 400, failure(400, "invalid_request_error", problem).error())
+            return
         answer = self.script.popleft() if self.script else self.fallback
         given = answer if isinstance(answer, Reply) else answer(wanted)
         if given.body is not None:
