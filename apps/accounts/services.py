@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -105,6 +105,12 @@ def users_delete_pending() -> None:
     """Sweep: finishes what a crash left of a deletion."""
     for user in User.objects.exclude(leaving_at=None):
         user_delete(user=user)
+
+
+def users_lock(user_ids: Iterable[UUID]) -> None:
+    """Hold these users' rows until the transaction ends, so that what it counts of theirs nobody else adds to meanwhile."""
+    rows = User.objects.select_for_update(no_key=True).filter(pk__in=set(user_ids))
+    list(rows.order_by("pk").values_list("pk"))
 
 
 def _keep_one_superuser(user: User) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
+from apps.accounts.services import users_lock
 from apps.builder.models import OPEN_STATES, Build, State
 from apps.core.errors import Throttled
 from apps.core.worker import check_worker
@@ -16,7 +17,11 @@ MAX_OPEN = 20
 
 
 def check_limits(user_id: UUID) -> None:
-    """Raises Throttled (`too_many_builds`) where the user has asked for enough within a day, or too much waits."""
+    """Raises Throttled (`too_many_builds`) where the user has asked for enough within a day, or too much waits.
+
+    Call it in the transaction that adds the build: nobody else adds one of the same user until that ends.
+    """
+    users_lock([user_id])
     rows = Build.objects.for_user(user_id)
     since = timezone.now() - DAY
     today = rows.filter(created_at__gte=since)

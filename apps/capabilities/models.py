@@ -98,6 +98,9 @@ class CapabilityVersion(UserOwned):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     tested_at = models.DateTimeField(null=True, blank=True)
+    testing_until = models.DateTimeField(
+        null=True, blank=True
+    )  # How long the process that tests it has it to itself.
     test_failures = models.JSONField(
         default=list, blank=True, help_text="What the newest test of examples said."
     )

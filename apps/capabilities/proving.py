@@ -8,13 +8,13 @@ from functools import partial
 from uuid import UUID
 
 from apps.core.background import Background
-from apps.core.database import in_db
+from apps.core.database import in_db, settled
 from apps.core.errors import NotFound, Unavailable
 
 from .examples import failures_of
 from .models import CapabilityVersion
 from .selectors import versions_unproven
-from .services.testing import version_tested
+from .services.testing import version_claim, version_release, version_tested
 
 logger = logging.getLogger(__name__)
 
@@ -23,16 +23,6 @@ AT_ONCE = 4
 """Users whose versions are tested side by side, so that a slow one keeps no other waiting."""
 REST = timedelta(minutes=1)
 """How long to wait where there is no sandbox."""
-
-
-async def version_prove(version: CapabilityVersion) -> list[str]:
-    """Runs the examples of an approved version and notes what came of it; returns what failed.
-
-    Raises Unavailable where there is no sandbox: nothing is noted, and it is tried again later.
-    """
-    failures = await failures_of(version.capability.name, version)
-    await in_db(partial(version_tested, user_id=version.user_id, version_id=version.pk, failures=failures))
-    return failures
 
 
 async def prove_all() -> None:
@@ -57,10 +47,19 @@ async def prove_all() -> None:
 
 
 async def _prove(version: CapabilityVersion) -> None:
+    """Runs the examples of an approved version and notes what came of it, unless another process is at it. Raises Unavailable
+    where there is no sandbox: nothing is noted, and it is tried again later."""
+    if not await in_db(partial(version_claim, version=version)):
+        return
+    tested = partial(version_tested, user_id=version.user_id, version_id=version.pk)
     try:
-        await version_prove(version)
+        failures = await failures_of(version.capability.name, version)
+        await in_db(partial(tested, failures=failures))
     except NotFound:
         logger.info("a version was deleted while it was tested")
+    except BaseException:
+        await settled(in_db(partial(version_release, version=version)))
+        raise
 
 
 def _prove_waiting() -> timedelta | None:

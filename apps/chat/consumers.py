@@ -41,6 +41,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
     user: User
     token: APIToken | None
     registry: Registry
+    channel_layer_alias = (
+        ""  # Events come by the hub. With a layer it would subscribe in Redis before anything else.
+    )
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Ends what hangs on the socket also where `disconnect` is never reached: the server cancels an application

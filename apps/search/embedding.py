@@ -9,12 +9,13 @@ from uuid import UUID
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import Max
 from django.utils import timezone
 
 from apps.core.errors import Conflict
 from apps.search.embedders import Embedder, EmbedderDown, embedder_for
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
+from apps.search.passages import change_raise
 from apps.search.spaces import is_resting, note_down, note_up, space_make
 
 logger = logging.getLogger(__name__)
@@ -179,17 +180,12 @@ def _store(
     column = _column(space.slot)
     halves = np.asarray(vectors, dtype="<f2")
     for user_id, group in groupby(enumerate(rows), key=lambda item: item[1][1]):
-        change = _raise_change(user_id) if announce else None
+        change = change_raise(user_id) if announce else None
         for place, (passage_id, _, _) in group:
             values: dict[str, object] = {column: halves[place].tobytes()}
             if announce:
                 values |= {"change": change, "pending": False}
             Passage.objects.filter(id=passage_id).update(**values)
-
-
-def _raise_change(user_id: UUID) -> int:
-    IndexOwner.objects.filter(user_id=user_id).update(change=F("change") + 1)
-    return IndexOwner.objects.values_list("change", flat=True).get(user_id=user_id)
 
 
 def _column(slot: str) -> str:

@@ -16,7 +16,7 @@ from apps.search.fulltext import postings_add, postings_remove
 MAX_NAME = 200
 
 _OWNER = (
-    "SELECT o.number, o.change, p.language, s.name, s.slot FROM search_indexowner o "
+    "SELECT o.number, p.language, s.name, s.slot FROM search_indexowner o "
     "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id "
     "LEFT JOIN search_embeddingspace s ON s.state = 'active' WHERE o.user_id = ?"
 )
@@ -56,12 +56,21 @@ def owner_begin(user_id: UUID) -> Owner:
     found = _execute(_OWNER, (user_id.hex,))
     if not found:
         _execute(
-            "INSERT INTO search_indexowner(user_id, change, tombstones_from) VALUES (?, 0, 0)", (user_id.hex,)
+            "INSERT INTO search_indexowner(user_id, change, tombstones_from) VALUES (?, 0, 0) "
+            "ON CONFLICT (user_id) DO NOTHING",
+            (user_id.hex,),
         )
         found = _execute(_OWNER, (user_id.hex,))
-    number, change, language, space, slot = found[0]
-    _execute("UPDATE search_indexowner SET change = change + 1 WHERE number = ?", (number,))
-    return Owner(user_id, int(number), int(change) + 1, language or "", space or "", slot or "")
+    number, language, space, slot = found[0]
+    return Owner(user_id, int(number), change_raise(user_id), language or "", space or "", slot or "")
+
+
+def change_raise(user_id: UUID) -> int:
+    """The user's next change number, which no other writer gets."""
+    raised = _execute(
+        "UPDATE search_indexowner SET change = change + 1 WHERE user_id = ? RETURNING change", (user_id.hex,)
+    )
+    return int(raised[0][0])
 
 
 def passages_insert(

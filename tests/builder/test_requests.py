@@ -1,10 +1,14 @@
 """Asking for builds: once for a name, within limits, each user for themselves; answering and cancelling."""
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -33,7 +37,7 @@ from apps.core.worker import beat
 from tests.builder.scripts import DICE, SCHEMA, code, register, write
 from tests.builder.test_building import built, delivered, wish
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
 
@@ -128,6 +132,25 @@ def test_builds_of_one_user_at_once_are_limited_and_the_rest_waits(
     build_cancel(user_id=alice.pk, build_id=mine[2].pk)
     Build.objects.unscoped().filter(pk=mine[0].pk).update(state=State.DONE)
     assert builds_claim(runner="a", limit=1) == [mine[3].pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_together_keep_to_the_limit_of_a_user(alice: User, settings: Settings) -> None:
+    settings.IZZY_BUILDS_PER_USER = 1
+    for number in range(4):
+        wish(alice, name=f"tool_{number}")
+    both = threading.Barrier(2)
+
+    def claim(runner: str) -> list[UUID]:
+        both.wait(PATIENCE)
+        try:
+            return builds_claim(runner=runner, limit=4)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as workers:
+        claimed = [build for found in workers.map(claim, ["one", "other"]) for build in found]
+    assert len(claimed) == 1
 
 
 def test_a_build_held_from_before_the_clock_was_set_back_is_taken_up(alice: User) -> None:

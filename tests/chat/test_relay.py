@@ -165,3 +165,16 @@ async def test_a_redis_that_comes_later_is_found(settings: Settings, tmp_path: P
             await asyncio.sleep(0.1)
         await asyncio.gather(here.close(), there.close())
         await get_channel_layer().flush()
+
+
+async def test_without_redis_a_page_opens_and_sees_another_process_by_its_rows(
+    alice: User, model: AnthropicServer, settings: Settings
+) -> None:
+    through(settings, f"redis://127.0.0.1:{free_port()}/0")
+    model.add(reply("By the rows."))
+    async with connected(alice) as page:
+        sent = await page.say("Hi")
+        assert (await page.ended())["text"] == "By the rows."
+    async with connected(alice) as other:
+        shown = await other.snapshot(sent["conversation"])
+        assert shown["messages"][-1]["text"] == "By the rows."

@@ -13,6 +13,7 @@ from django.db.models import Count, F, Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from apps.accounts.services import users_lock
 from apps.agent.canonical import canonical_json
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, Direction, MessageType, State
 from apps.builder.selectors import LEASE, lost
@@ -33,10 +34,11 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
     One that was interrupted too often ends as failed instead.
     """
     gone = lost()
+    waiting = Build.objects.unscoped().filter(gone | Q(state=State.QUEUED)).order_by("created_at", "pk")
+    users_lock(waiting.values_list("user_id", flat=True))
     running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(gone).order_by()
     busy = dict(running.values_list("user_id").annotate(number=Count("pk")))
     claimed: list[UUID] = []
-    waiting = Build.objects.unscoped().filter(gone | Q(state=State.QUEUED)).order_by("created_at", "pk")
     for build in waiting:
         if len(claimed) >= limit:
             break

@@ -4,10 +4,12 @@ Every function commits before it returns; the caller then calls `apps.chat.runne
 is taken up at once (a sweep finds it otherwise).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -29,7 +31,7 @@ from apps.chat.services.messages import STOPPED, position_next, turn_close
 from apps.chat.summary.services import summary_cut
 from apps.chat.titles import heuristic_title
 from apps.core.decisions import is_yes
-from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
 from apps.memory.capture.services import windows_hasten, windows_withdraw
@@ -66,7 +68,6 @@ class Sent:
     repeated: bool = False
 
 
-@transaction.atomic
 def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
     """Stores the user's message with a queued turn; with `replaces`, takes that message and all after it out.
 
@@ -78,8 +79,10 @@ def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
     client_id = clean_text(
         message.client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True
     )
-    if (sent := _sent_before(user_id, client_id)) is not None:
-        return sent
+    return _once(user_id, client_id, partial(_message_store, user_id, message, text, client_id))
+
+
+def _message_store(user_id: UUID, message: UserMessage, text: str, client_id: str) -> Sent:
     if message.conversation is None:
         if message.replaces is not None:
             raise InvalidInput("Name the conversation of the message to replace.", field="conversation")
@@ -95,12 +98,13 @@ def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
     return _add_message(conversation, turn, text)
 
 
-@transaction.atomic
 def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = "") -> Sent:
     """Sends the newest user message again and takes its old answer out. Errors as for `message_send`."""
     name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
-    if (sent := _sent_before(user_id, name)) is not None:
-        return sent
+    return _once(user_id, name, partial(_retry_store, user_id, conversation_id, name))
+
+
+def _retry_store(user_id: UUID, conversation_id: object, name: str) -> Sent:
     conversation = _locked(user_id, conversation_id)
     _check_queue(conversation)
     newest = _own_messages(conversation).last()
@@ -160,6 +164,22 @@ def _conversation_of(conversation_id: UUID | None) -> UUID:
 def _locked(user_id: UUID, conversation_id: object) -> Conversation:
     conversation = conversation_get(user_id, conversation_id)
     return Conversation.objects.for_user(user_id).select_for_update().get(id=conversation.id)
+
+
+def _once(user_id: UUID, client_id: str, store: Callable[[], Sent]) -> Sent:
+    """What was sent by that name before, also where another process is storing it at this moment; else what `store` makes."""
+    if (sent := _sent_before(user_id, client_id)) is not None:
+        return sent
+    try:
+        with transaction.atomic():
+            return store()
+    except (
+        IntegrityError,
+        IzzyError,
+    ):  # The other one came first, and this one would be too much or too late.
+        if (sent := _sent_before(user_id, client_id)) is None:
+            raise
+        return sent
 
 
 def _sent_before(user_id: UUID, client_id: str) -> Sent | None:

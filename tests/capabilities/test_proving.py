@@ -1,0 +1,57 @@
+"""What the assistant built is tested once, whichever worker comes first."""
+
+import asyncio
+
+import pytest
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.capabilities import proving
+from apps.capabilities.drafts import Draft
+from apps.capabilities.models import CapabilityVersion
+from apps.capabilities.selectors import versions_unproven
+from apps.capabilities.services import capability_create
+from apps.core.database import in_db
+from apps.core.errors import Unavailable
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def approved_but_untested(user: User) -> CapabilityVersion:
+    draft = Draft(
+        description="Greets.",
+        input_schema={"type": "object"},
+        main='def run(args: dict) -> str:\n    return "hi"\n',
+        examples=[{"input": {}, "expect": "hi"}],
+    )
+    made = capability_create(user_id=user.pk, name="greet", draft=draft)
+    versions = CapabilityVersion.objects.for_user(user).filter(capability=made)
+    versions.update(origin="assistant", approved_at=timezone.now(), tested_at=None)
+    return versions.get()
+
+
+async def test_two_workers_test_a_version_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = await in_db(approved_but_untested, alice)
+    assert await in_db(versions_unproven) == [version]
+    tested: list[str] = []
+
+    async def test(name: str, _: CapabilityVersion) -> list[str]:
+        tested.append(name)
+        assert await in_db(versions_unproven) == [], "nobody else takes it up meanwhile"
+        return []
+
+    monkeypatch.setattr(proving, "failures_of", test)
+    await asyncio.gather(proving._prove(version), proving._prove(version))
+    assert tested == ["greet"]
+
+
+async def test_without_a_sandbox_it_is_given_back(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = await in_db(approved_but_untested, alice)
+
+    async def test(*_: object) -> list[str]:
+        raise Unavailable
+
+    monkeypatch.setattr(proving, "failures_of", test)
+    with pytest.raises(Unavailable):
+        await proving.prove_all()
+    assert await in_db(versions_unproven) == [version]
