@@ -21,6 +21,7 @@ from apps.agent.blocks import Answer
 from apps.agent.client import ModelError, ModelEvent, ModelRequest, ModelResponse, Retry, TextChunk, Usage
 from apps.agent.endpoint import Endpoint, current_endpoint
 from apps.agent.ledger import CallRecord, modelcall_record
+from apps.agent.merging import merged
 from apps.agent.parameters import parameters
 from apps.agent.pricing import priced
 from apps.agent.scrub import Scrubber
@@ -71,7 +72,7 @@ class SdkModelClient:
         endpoint = await in_db(current_endpoint)
         call = _Call(request, endpoint, await self._client(endpoint))
         try:
-            async with aclosing(call.events()) as events:
+            async with aclosing(merged(call.events())) as events:
                 async for event in events:
                     yield event
         except ModelError as error:
@@ -171,6 +172,8 @@ class _Call:
                         yield TextChunk(text)
                     while self.answer.server:
                         yield self.answer.server.pop(0)
+                    if self.answer.full:
+                        break
         except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
             raise failures.timed_out() from error
         except sdk.APIStatusError as error:

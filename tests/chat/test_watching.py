@@ -1,18 +1,26 @@
 """Tabs that close, come back, and watch side by side."""
 
 import asyncio
+import json
 from typing import Any
+
+import pytest
 
 from apps.accounts.models import User
 from apps.chat import markdown
+from apps.chat.live import feed
+from apps.chat.live.feed import Subscription
+from apps.chat.log import LoggedEvent
 from apps.chat.models import Conversation, TurnEvent
 from apps.chat.runner.registry import registry
 from apps.chat.sweeps import events_prune
 from apps.core.database import in_db
-from tests.chat.client import Socket, connected
+from apps.core.ids import uuid7
+from tests.chat.client import Socket, connected, program_of
 from tests.chat.rows import conversation, turn
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 
+TURN = uuid7()
 ANSWER = "# Title\n\nSome *text* here.\n\n- one\n- two\n\n```python\nprint(1)\n```\n\nThe end."
 
 
@@ -232,3 +240,46 @@ async def test_no_more_than_eight_conversations_are_watched_by_one_socket(
         await page.until("pong")
         assert set(map(str, registry().hub.feeds)) == set(places[2:])
     assert not registry().hub.feeds
+
+
+def frame(seq: int, type: str, **values: Any) -> LoggedEvent:
+    return LoggedEvent(seq, TURN, type, values)
+
+
+async def test_what_a_slow_reader_has_not_read_is_put_together() -> None:
+    watcher = Subscription(uuid7(), html=True)
+    watcher.begin([], 0)
+    for seq in range(1, 20_001):
+        watcher.put(frame(seq, "text_delta", text=f"{seq} "))
+        if seq % 50 == 0:
+            watcher.put(frame(seq, "html", block=0, html=f"<p>{seq}</p>"))
+    watcher.put(frame(20_001, "response", text="all"))
+    got = [await watcher.next()]
+    while got[-1]["type"] != "response":
+        got.append(await watcher.next())
+    assert not watcher.lagged
+    assert len(got) < 100
+    texts = [each["text"] for each in got if each["type"] == "text_delta"]
+    assert "".join(texts) == "".join(f"{seq} " for seq in range(1, 20_001))
+    assert [each["seq"] for each in got] == sorted(each["seq"] for each in got)
+    assert [each["html"] for each in got if each["type"] == "html"][-1] == "<p>20000</p>"
+
+
+async def test_a_program_that_lags_gets_the_rest_and_one_end(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "QUEUE_FRAMES", 2)
+    model.add(reply("Let me think.", tool("think", {"thought": "hm"})), reply("One two three four five"))
+    program = await program_of(alice)
+    response = await program.post("chat/", {"message": "Count", "stream": True})
+    chunks = aiter(response.streaming_content)
+    events = [await anext(chunks)]
+    await registry().idle()
+    events += [chunk async for chunk in chunks]
+    frames = [json.loads(chunk.decode().split("data: ")[1]) for chunk in events if not chunk.startswith(b":")]
+    types = [each["type"] for each in frames]
+    assert types.count("response") == 1
+    assert types[-1] == "response"
+    assert [each["seq"] for each in frames] == sorted({each["seq"] for each in frames})
+    texts = [each["text"] for each in frames if each["type"] == "text_delta"]
+    assert "".join(texts) == "Let me think.One two three four five"

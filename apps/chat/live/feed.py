@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +22,23 @@ logger = logging.getLogger(__name__)
 NAMES_LINKS = frozenset({"turn_started", "tool_result"})
 QUEUE_FRAMES = 5000
 """A watcher that lags further behind loses its place and gets a snapshot instead."""
+COALESCE_FRAMES = 20
+"""So far behind a watcher lags, from where on what it has not read yet is put together."""
+HTML = "html"
+
+
+@dataclass(slots=True)
+class _Waiting:
+    frame: dict[str, Any]
+    texts: list[str]  # Of a frame of text: its own, and that of those which joined it.
+
+    def joins(self, later: "_Waiting") -> bool:
+        """Whether the later frame has become part of this one, which then has its number."""
+        if not self.texts or not later.texts or self.frame["turn"] != later.frame["turn"]:
+            return False
+        self.frame = later.frame
+        self.texts += later.texts
+        return True
 
 
 class Subscription:
@@ -31,7 +50,8 @@ class Subscription:
         self.lagged = False
         self._after: int | None = None
         self._early: list[LoggedEvent] = []
-        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(QUEUE_FRAMES)
+        self._queue: deque[_Waiting] = deque()
+        self._came = asyncio.Event()
 
     def put(self, event: LoggedEvent) -> None:
         if self._after is None:
@@ -40,10 +60,27 @@ class Subscription:
             self.put_frame(event.frame(self.conversation_id))
 
     def put_frame(self, frame: dict[str, Any]) -> None:
-        try:
-            self._queue.put_nowait(frame)
-        except asyncio.QueueFull:
+        """Queues a frame. For a watcher that lags, texts become one, and a block takes the place of its older self."""
+        waiting = _Waiting(frame, [frame["text"]] if frame["type"] == TEXT else [])
+        if len(self._queue) >= COALESCE_FRAMES:
+            if frame["type"] == HTML:
+                self._drop_older(frame)
+            elif self._queue[-1].joins(waiting):
+                return
+        if len(self._queue) >= QUEUE_FRAMES:
             self.lagged = True
+        else:
+            self._queue.append(waiting)
+        self._came.set()
+
+    def _drop_older(self, frame: dict[str, Any]) -> None:
+        for place in range(len(self._queue) - 1, len(self._queue) - COALESCE_FRAMES, -1):
+            older = self._queue[place].frame
+            if older["type"] == HTML and (older["turn"], older["block"]) == (frame["turn"], frame["block"]):
+                del self._queue[place]
+                if 0 < place < len(self._queue) and self._queue[place - 1].joins(self._queue[place]):
+                    del self._queue[place]
+                return
 
     def begin(self, frames: Sequence[dict[str, Any]], after: int) -> None:
         """Sends `frames`, then everything above `after`, what has come meanwhile included."""
@@ -57,7 +94,11 @@ class Subscription:
 
     async def next(self) -> dict[str, Any]:
         """The next frame; waits for it."""
-        return await self._queue.get()
+        while not self._queue:
+            self._came.clear()
+            await self._came.wait()
+        waiting = self._queue.popleft()
+        return waiting.frame | {"text": "".join(waiting.texts)} if waiting.texts else waiting.frame
 
 
 class Feed:

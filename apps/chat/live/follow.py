@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
+from apps.chat.live.feed import Subscription
 from apps.chat.live.hub import Start
 from apps.chat.log import events_of
 from apps.chat.models import OPEN_STATES, Turn, TurnEvent
@@ -25,20 +26,15 @@ async def turn_frames(
 
     Has the turn run, too. Leaving early does not stop it.
     """
-    runner = registry()
-    watcher = runner.hub.join(conversation_id, html=False)
+    runner, watcher = registry(), None
     try:
-        await runner.flush(conversation_id)
-        found = await in_db(_start, turn_id, after)
-        if found is None:
-            return
-        start, ended = found
-        runner.hub.begin(watcher, start)
-        if not any(frame["type"] in LAST for frame in start.frames):
-            await runner.kick(conversation_id)
-            if ended:
-                return
-        while not watcher.lagged:
+        while True:
+            if watcher is None or watcher.lagged:  # What a reader that lags has missed stands in the rows.
+                if watcher is not None:
+                    runner.hub.leave(watcher)
+                watcher = runner.hub.join(conversation_id, html=False)
+                if not await _begun(watcher, turn_id, after):
+                    return
             try:
                 async with asyncio.timeout(KEEP_ALIVE_SECONDS):
                     frame = await watcher.next()
@@ -47,11 +43,28 @@ async def turn_frames(
                 continue
             if frame.get("turn") not in {None, str(turn_id)}:
                 continue
+            after = max(after, frame.get("seq", 0))
             yield frame
             if frame["type"] in LAST:
                 return
     finally:
-        runner.hub.leave(watcher)
+        if watcher is not None:
+            runner.hub.leave(watcher)
+
+
+async def _begun(watcher: Subscription, turn_id: UUID, after: int) -> bool:
+    """Lets the watcher begin above `after`, and the turn run; whether there is something to come."""
+    runner = registry()
+    await runner.flush(watcher.conversation_id)
+    found = await in_db(_start, turn_id, after)
+    if found is None:
+        return False
+    start, ended = found
+    runner.hub.begin(watcher, start)
+    if any(frame["type"] in LAST for frame in start.frames):
+        return True
+    await runner.kick(watcher.conversation_id)
+    return not ended
 
 
 @one_view()
