@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.agent.valid import valid_messages
@@ -37,6 +37,7 @@ HISTORY = st.lists(
 )
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORY)
 def test_every_history_becomes_one_that_is_taken(history: list[dict[str, Any]]) -> None:
     first, last = (

@@ -27,7 +27,7 @@ def approved_but_untested(user: User) -> CapabilityVersion:
     made = capability_create(user_id=user.pk, name="greet", draft=draft)
     versions = CapabilityVersion.objects.for_user(user).filter(capability=made)
     versions.update(origin="assistant", approved_at=timezone.now(), tested_at=None)
-    return versions.get()
+    return versions.select_related("capability").get()
 
 
 async def test_two_workers_test_a_version_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def _problem(block: dict[str, Any]) -> str:
 
 
 def _ends_in_space(block: dict[str, Any]) -> bool:
-    return block["type"] == "text" and block["text"] != block["text"].rstrip()
+    return block["type"] == "text" and str(block["text"])[-1:].isspace()
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
