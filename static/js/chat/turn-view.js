@@ -94,10 +94,13 @@ export class TurnView {
         view = this.#viewFor(segment);
         this.#segments.set(segment, view);
         this.flow.insertBefore(view.element, this.flow.children[index] ?? null);
-        if (hadFocus && segment.type === "build") view.focus();
+        view.takesFocus = hadFocus && segment.type === "build";
       }
       const mended = this.turn.segments.slice(index + 1).some((later) => later.type === "build");
       view.update(segment, this.turn.state, mended);
+      // Not before it has been drawn: until then the card hides what it does not know.
+      if (view.takesFocus) view.focus();
+      view.takesFocus = false;
     });
   }
 
