@@ -174,7 +174,7 @@ def _row(table: Section, report: Report, user: User, how: str, asked: list[tuple
         times.append((time.perf_counter() - started) * 1000)
         names = [capability.name for _, capability in hits]
         places.append(names.index(name) + 1 if name in names else 0)
-        named += any(capability.name == name and hit.relevance >= ABOUT_THIS for hit, capability in hits)
+        named += any(capability.name == name and hit.score >= ABOUT_THIS for hit, capability in hits)
         if how == "in other words" and not 1 <= places[-1] <= FIRST:
             report.notes.append(f"missed {name}: “{request}” → {', '.join(names[:FIRST]) or 'nothing'}")
     share = sum(1 <= place <= FIRST for place in places) / len(asked)

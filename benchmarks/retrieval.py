@@ -74,7 +74,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> Report:
-    conversations = _read(options["dataset"])
+    conversations = read_dataset(options["dataset"])
     outcome = Run()
     with scratch_database():
         users = {}
@@ -83,14 +83,14 @@ def run(options: dict[str, Any]) -> Report:
             if name not in users:
                 user = make_user(name)
                 users[name] = (user.pk, api_client(user))
-            _ingest(users[name][1], conversation, number, outcome)
+            ingest(users[name][1], conversation, number, outcome)
         for number, conversation in enumerate(conversations):
             user_id, client = users["everyone" if options["together"] else f"user{number}"]
             _ask_all(user_id, client, conversation, number, options["limit"], outcome)
     return _report(outcome, options)
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def read_dataset(path: Path) -> list[dict[str, Any]]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(data, list) or not all(
@@ -104,7 +104,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return list(data)
 
 
-def _ingest(client: Client, conversation: dict[str, Any], number: int, outcome: Run) -> None:
+def ingest(client: Client, conversation: dict[str, Any], number: int, outcome: Run) -> None:
     sessions: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for message in conversation["messages"]:
         sessions[str(message["session"])].append(

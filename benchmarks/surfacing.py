@@ -51,14 +51,14 @@ def _plain(user_id: UUID, texts: Sequence[str], shown: Collection[UUID]) -> set[
     best: dict[UUID, Hit] = {}
     for query in dict.fromkeys((texts[-1], "\n".join(texts[-3:]))):
         for hit in search(user_id, query, top_k=CANDIDATES, scope=NOTES):
-            if hit.source_id not in best or hit.relevance > best[hit.source_id].relevance:
+            if hit.source_id not in best or hit.score > best[hit.source_id].score:
                 best[hit.source_id] = hit
     now = timezone.now()
     return {
         note_id
         for note_id, note in memories_by_id(user_id, list(best)).items()
         if note_id not in shown
-        and final_score(best[note_id].relevance, note.importance, now - note.updated_at) > THRESHOLD
+        and final_score(best[note_id].score, note.importance, now - note.updated_at) > THRESHOLD
     }
 
 

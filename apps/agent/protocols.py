@@ -33,9 +33,16 @@ class MemoryTools(Protocol):
     """One user's notes."""
 
     async def search(
-        self, query: str, *, top_k: int, include_conversation: bool, category: str | None, as_of: str | None
+        self,
+        query: str,
+        *,
+        top_k: int,
+        include_conversation: bool,
+        category: str | None,
+        as_of: str | None,
+        threshold: float | None,
     ) -> list[dict[str, Any]]:
-        """`{note_id, text, score, source, created_at}` of the best matches, best first."""
+        """`{note_id, text, score, source, created_at}` of the best matches, best first, none below the threshold."""
 
     async def save(
         self,

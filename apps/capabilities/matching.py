@@ -9,8 +9,8 @@ from .models import Capability, Status
 from .selectors import capabilities_by_id
 
 CAPABILITIES = Scope(sources=frozenset({Source.CAPABILITY}))
-ABOUT_THIS = 0.4
-"""Relevance from which a capability is taken to be meant; `benchmark capabilities` says how often that is right."""
+ABOUT_THIS = 0.15
+"""Score from which a capability is taken to be meant; `benchmark capabilities` says how often that is right."""
 
 
 def capabilities_matching(user_id: UUID, query: str, *, top_k: int) -> list[tuple[Hit, Capability]]:

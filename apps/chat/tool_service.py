@@ -91,7 +91,7 @@ class PastConversations:
             "title": str(message.conversation),
             "role": message.speaker or message.role,
             "text": shortened(hit.text, QUOTED_CHARS),
-            "score": round(hit.relevance, 3),
+            "score": hit.score,
             "created_at": message.created_at.isoformat(timespec="minutes"),
         }
         return entry | ({"current": True} if message.conversation_id == self.current_id else {})

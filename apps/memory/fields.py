@@ -95,6 +95,13 @@ def clean_time(value: object, *, field: str) -> datetime:
         raise InvalidInput(f"{field} is out of range.", field=field) from None
 
 
+def clean_threshold(value: object) -> float:
+    """A score from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput("threshold must be a number from 0 to 1.", field="threshold")
+    return float(value)
+
+
 def _parse_time(value: object) -> datetime | None:
     if not isinstance(value, str) or len(value) > 64:
         return None

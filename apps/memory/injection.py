@@ -171,10 +171,10 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
         note = notes.get(hit.source_id)
         if note is None or note.status != Status.ACTIVE:
             continue
-        score = final_score(hit.relevance, note.importance, age_of(note, now))
+        score = final_score(hit.score, note.importance, age_of(note, now))
         if score > THRESHOLD:
             text = note.content if _fits(note.content, NOTE_TOKENS) else hit.text
-            found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score, hit.relevance))
+            found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score, hit.score))
     return found
 
 

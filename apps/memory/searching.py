@@ -16,7 +16,13 @@ UNTRUSTED = "from an untrusted source"
 
 
 def notes_search(
-    user_id: UUID, query: str, *, wanted: NoteFilter, top_k: int, scope: Scope = NOTES
+    user_id: UUID,
+    query: str,
+    *,
+    wanted: NoteFilter,
+    top_k: int,
+    scope: Scope = NOTES,
+    threshold: float = 0.0,
 ) -> list[tuple[Hit, Memory]]:
     """The best notes for a query among those that fit `wanted` (its `q`, status and order do not count).
 
@@ -26,7 +32,7 @@ def notes_search(
     if limits != NoteFilter():
         ids = memories_list(user_id, limits).order_by().values_list("pk", flat=True)
         scope = replace(scope, only_ids=frozenset(ids))
-    hits = search(user_id, query, top_k=top_k, scope=scope)
+    hits = search(user_id, query, top_k=top_k, scope=scope, threshold=threshold)
     notes = memories_by_id(user_id, [hit.source_id for hit in hits])
     return [
         (hit, note)
@@ -35,7 +41,9 @@ def notes_search(
     ]
 
 
-def context_for(user_id: UUID, query: str, *, budget_tokens: int, scope: Scope) -> tuple[Packed, set[UUID]]:
+def context_for(
+    user_id: UUID, query: str, *, budget_tokens: int, scope: Scope, threshold: float = 0.0
+) -> tuple[Packed, set[UUID]]:
     """A context block in which what comes from untrusted sources says so, and the ids of such documents."""
     untrusted: set[UUID] = set()
 
@@ -43,7 +51,9 @@ def context_for(user_id: UUID, query: str, *, budget_tokens: int, scope: Scope) 
         untrusted.update(untrusted_among(user_id, hits, as_of=scope.as_of))
         return dict.fromkeys(untrusted, UNTRUSTED)
 
-    packed = context(user_id, query, budget_tokens=budget_tokens, scope=scope, remarks=remarks)
+    packed = context(
+        user_id, query, budget_tokens=budget_tokens, scope=scope, threshold=threshold, remarks=remarks
+    )
     return packed, untrusted
 
 

@@ -99,8 +99,8 @@ class _Question:
 def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, least: float = 0.0) -> list[Hit]:
     """The documents that bear on the newest message of a talk, at most `top_k`, with a relevance of at least `least`.
 
-    `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. `score` and
-    `relevance` of the hits are the same, 0..1: 0.45 separates "about this" from noise. It is the larger of the `parts`
+    `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. The
+    `score` of the hits is that relevance, 0..1: 0.45 separates "about this" from noise. It is the larger of the `parts`
     `meaning` and `words`, for which see above.
     """
     if not talk or not talk[-1].strip():
@@ -118,9 +118,9 @@ def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, lea
     else:
         question = _Question(gist, vector, known)
         chance, found = _found(user_id, question, scope, languages)
-        hits = hits_for(user_id, [one for one in found if one.relevance >= least][:top_k])
+        hits = hits_for(user_id, [one for one in found if one.score >= least][:top_k])
         hits = _without_accidents(hits, question, chance)
-    return sorted((hit for hit in hits if hit.relevance >= least), key=lambda hit: -hit.relevance)
+    return sorted((hit for hit in hits if hit.score >= least), key=lambda hit: -hit.score)
 
 
 def _vector(head: Head, gist: Gist) -> Vector | None:
@@ -164,9 +164,8 @@ def _found(
 
 
 def _found_at(passage_id: int, meaning: float, words: float) -> Found:
-    relevance = round(max(meaning, words), 4)
     parts = {"meaning": round(meaning, 4), "words": round(words, 4)}
-    return Found(passage_id=passage_id, score=relevance, relevance=relevance, parts=parts)
+    return Found(passage_id=passage_id, score=round(max(meaning, words), 4), parts=parts)
 
 
 def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Floats:
@@ -200,10 +199,9 @@ def _without_accidents(hits: list[Hit], question: _Question, chance: Chance) -> 
 def _by_words(hits: Sequence[Hit], gist: Gist) -> list[Hit]:
     """What search finds by keywords, while no embedder answers."""
     share = min(gist.substance, 1.0)
-    return [_weighed(hit, 0.0, hit.relevance * share) for hit in hits]
+    return [_weighed(hit, 0.0, hit.score * share) for hit in hits]
 
 
 def _weighed(hit: Hit, meaning: float, words: float) -> Hit:
-    value = round(max(meaning, words), 4)
     parts = {"meaning": round(meaning, 4), "words": round(words, 4)}
-    return replace(hit, score=value, relevance=value, parts=parts)
+    return replace(hit, score=round(max(meaning, words), 4), parts=parts)

@@ -97,9 +97,8 @@ REASONS = {
 class Hit:
     """One found document, represented by its best passage.
 
-    `score` orders the hits of one query (0..1, relative to that query). `relevance` is absolute, 0..1 and
-    comparable between queries: 0.45 separates "about this" from noise (use it for thresholds).
-    `parts` names what made up the score.
+    `score`, 0..1, falls from hit to hit and means the same for every query: from 0.45 on a hit is worth showing.
+    `parts` names the signals that decided the order.
     """
 
     source: Source
@@ -108,7 +107,6 @@ class Hit:
     passage_id: int
     text: str
     score: float
-    relevance: float
     conversation_id: UUID | None
     happened_at: datetime
     speaker: str = ""

@@ -14,8 +14,11 @@ from apps.search.documents import Hit, Label, Source
 from apps.search.index.rows import UserRows
 from apps.search.index.store import Head
 from apps.search.query import Query, Term
-from apps.search.ranking import TOP_SCORE, Scores
-from apps.search.relevance import relevance_of
+from apps.search.ranking import Scores
+from apps.search.relevance import RIVALS, strength_of
+
+DIGITS = 6
+"""Significant digits of a score: fewer would make hits far down the list look the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +27,22 @@ class Found:
 
     passage_id: int
     score: float
-    relevance: float
     parts: dict[str, float]
 
 
 def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: int) -> list[Found]:
     """The best passages, at most one per document, best first."""
-    places = best_places(scores.total, rows, top_k)
-    relevance = relevance_of(places, query, scores.cosine, head)
-    totals = np.clip(scores.total[places] / TOP_SCORE, 0, 1)
-    parts = {name: signal[places] for name, signal in scores.signals.items()}
+    places = best_places(scores.total, rows, max(top_k, RIVALS))
+    calibrated = strength_of(places, rows, query, scores, head).score()[:top_k].tolist()
+    places = places[:top_k]
+    parts = {name: signal[places].round(4).tolist() for name, signal in scores.signals.items()}
     return [
         Found(
-            passage_id=int(rows.ids[place]),
-            score=round(float(totals[rank]), 4),
-            relevance=round(float(relevance[rank]), 4),
-            parts={name: round(float(values[rank]), 4) for name, values in parts.items()},
+            passage_id=passage_id,
+            score=float(f"{calibrated[rank]:.{DIGITS}g}"),
+            parts={name: round(values[rank], 4) for name, values in parts.items()},
         )
-        for rank, place in enumerate(places)
+        for rank, passage_id in enumerate(rows.ids[places].tolist())
     ]
 
 
@@ -109,7 +110,6 @@ def _hit(
         passage_id=row[0],
         text=row[4],
         score=found.score,
-        relevance=found.relevance,
         conversation_id=UUID(row[5]) if row[5] else None,
         happened_at=row[6].replace(tzinfo=UTC),
         speaker=row[7],

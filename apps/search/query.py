@@ -15,7 +15,8 @@ from apps.search.index.rows import UserRows
 from apps.search.index.store import Head
 from apps.search.language.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
 from apps.search.language.dates import DATE_WORDS, Span, named_dates
-from apps.search.language.words import OTHER_WORDS, SELF_WORDS, WHEN_WORDS
+from apps.search.language.talk import CHATTER
+from apps.search.language.words import OTHER_WORDS, SELF_WORDS, TIME_WORDS, WHEN_WORDS
 from apps.search.spaces import query_vector
 
 Rows = NDArray[np.int64]
@@ -28,6 +29,8 @@ FEW_NOTES = 100
 PREFIX_WEIGHT = 0.7
 MIN_PREFIX = 3
 SPREAD_SHARE = 0.25
+TIME_SHARE = 0.2
+"""A word for a time says so much of what another word says: all kinds of things happen on a Friday."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Term:
 class Query:
     """`terms` are the words that say what is asked; `unknown` sums the weight of those found nowhere.
 
+    `substance` is 1 where at least one word names a subject, 0 where all of them only greet, thank or agree.
+
     Cosines that differ by less than `least_spread` over all rows are not blown up to the full scale: among a handful of
     notes the difference is chance.
     """
@@ -57,6 +62,7 @@ class Query:
     text: str
     terms: list[Term] = field(default_factory=list)
     unknown: float = 0.0
+    substance: float = 0.0
     names: list[int] = field(default_factory=list)
     named_rows: list[Rows] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
@@ -91,6 +97,7 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
     content = [
         word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)
     ]
+    query.substance = min(sum(_says(word) for word in content), 1.0)
     query.names = [word_hash(word) for word in content if word_hash(word) in rows.names]
     topics = [word for word in content if word_hash(word) not in rows.names]
     _add_pronouns(query, words, rows)
@@ -110,6 +117,12 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
         else:
             query.terms.append(term)
     return weights
+
+
+def _says(word: str) -> float:
+    if word in CHATTER:
+        return 0.0
+    return TIME_SHARE if word in TIME_WORDS else 1.0
 
 
 def _add_pronouns(query: Query, words: list[str], rows: UserRows) -> None:

@@ -41,24 +41,30 @@ K1 = 1.2
 B = 0.4
 SITTING_B = 0.75
 BASE_NORM = np.float32(K1 * (1 - B))
-TOP_SCORE = 4.0
-"""A sum that only an all but perfect match reaches; scores are given as shares of it."""
 
 
 @dataclass(slots=True)
 class Scores:
-    """`total` orders all rows (-inf where not allowed); `signals` are its weighted parts; `cosine` is raw."""
+    """`total` orders all rows (-inf where not allowed); `signals` are its weighted parts; `cosine` is raw.
+
+    `words` is the unscaled BM25 of the passages with their neighbours, None where the question has no words that are
+    found; `most_words` what it comes to where every word of the question, found or not, stands as often as can be.
+    `missing` is the weight of the signals that need vectors, where there are none.
+    """
 
     total: Floats
     signals: dict[str, Floats]
     cosine: Floats | None
+    words: Floats | None
+    most_words: float
+    missing: float
 
 
 def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
     """Scores of all rows, (size,) each."""
     weights = WEIGHTS | settings.IZZY_SEARCH_WEIGHTS
     within = None if allowed.all() else allowed
-    signals = _keyword_signals(rows, query.terms, within)
+    words, signals = _keyword_signals(rows, query.terms, within)
     cosine = None
     if query.vector is not None:
         cosine = rows.cosines(query.vector)
@@ -72,12 +78,16 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
         total += signal
     if within is not None:
         total[~within] = -np.inf
-    return Scores(total, signals, cosine)
+    most_words = (K1 + 1) * (query.unknown + sum(term.idf for term in query.terms))
+    missing = weights["meaning"] + weights["surroundings"] if cosine is None else 0.0
+    return Scores(total, signals, cosine, words, most_words, missing)
 
 
-def _keyword_signals(rows: UserRows, terms: list[Term], within: Mask | None) -> dict[str, Floats]:
+def _keyword_signals(
+    rows: UserRows, terms: list[Term], within: Mask | None
+) -> tuple[Floats | None, dict[str, Floats]]:
     if not terms:
-        return {}
+        return None, {}
     around, alone, sitting = (np.zeros(rows.size, dtype=np.float32) for _ in range(3))
     lengths = rows.neighbours.spread_length[: rows.size]
     slope = np.float32(K1 * B / max(float(np.mean(lengths)), 1e-6))
@@ -90,7 +100,7 @@ def _keyword_signals(rows: UserRows, terms: list[Term], within: Mask | None) -> 
         _add_around(around, rows, term.rows, gain, slope)
         _add_sitting(sitting, whole, rows, term.rows, gain, mean_sitting)
     sitting[rows.neighbours.linked] += whole[rows.neighbours.linked_sittings]
-    return {
+    return around, {
         "keywords": around * _one_of(around, within),
         "sitting": sitting * _one_of(sitting, within),
         "answer": _asked_before(rows, alone) * _one_of(alone, within),

@@ -1,17 +1,89 @@
-"""Absolute relevance, comparable between questions: what a threshold may look at."""
+"""The one score that every surface shows: how likely a hit is what was asked for, 0..1.
 
+A ranking orders the hits of one question; whether the best of them is any good is another question. So the score joins
+the ranking's total, which makes it fall with rank, with the absolute evidence of the best hit, which makes it comparable
+between questions. All of `CALIBRATION` is fitted by `manage.py benchmark calibrate` on labelled conversations and
+on an invented person's notes, and rounded; it has to be fitted again when the signals of `ranking` or their weights change.
+"""
+
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search.index.store import Head
+from apps.search.documents import Source
+from apps.search.features import SOURCE_CODES
+from apps.search.index.rows import UserRows
 from apps.search.query import Query
+from apps.search.ranking import Scores
 
 Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
 
-KEYWORD_TRUST = 0.7
-"""How relevant a passage is that has every telling word of the question and no similarity of meaning."""
+WORTH_SHOWING = 0.45
+"""From this score on about half of the hits are right."""
+RIVALS = 10
+"""So many of the best documents are looked at for rivals of the best one."""
+RIVAL_FALL = 2.0
+LEAST_EVIDENCE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The logarithm of the odds that a hit is right, as a sum of what `Strength` says of it."""
+
+    best: float = 1.0
+    fall: float = 4.0
+    evidence: float = 1.5
+    rivals: float = 1.25
+    offset: float = -1.75
+
+
+CALIBRATION = Calibration()
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """What is known of the hits of one question: the total of the best, and how far each is behind it.
+
+    `evidence` is the logarithm of the absolute evidence of the best hit, `rivals` of how many messages come close to it:
+    of a talk one message answers and those around it only sound alike, while notes that are alike may all be meant.
+    """
+
+    best: float
+    behind: NDArray[np.float64]
+    evidence: float
+    rivals: float
+
+    def score(self, by: Calibration = CALIBRATION) -> NDArray[np.float64]:
+        """The score of each hit, best first; falls wherever the total does."""
+        odds = by.best * self.best + by.evidence * self.evidence - by.rivals * self.rivals + by.offset
+        return np.asarray(1 / (1 + np.exp(by.fall * self.behind - odds)))
+
+
+def strength_of(places: Rows, rows: UserRows, query: Query, scores: Scores, scale: "Scale") -> Strength:
+    """The strength of the hits at `places`, best first, of which there must be at least RIVALS, or all there are."""
+    total = scores.total[places].astype(np.float64)
+    behind = total[0] - total
+    spoken = rows.features["source"][places[1:RIVALS]] == SOURCE_CODES[Source.CONVERSATION]
+    near = float(np.exp(-RIVAL_FALL * behind[1:RIVALS][spoken]).sum())
+    evidence = query.substance * _shared(int(places[0]), query, scores, scale)
+    return Strength(
+        float(total[0]) + scores.missing,
+        behind,
+        float(np.log(evidence + LEAST_EVIDENCE)),
+        float(np.log1p(near)),
+    )
+
+
+def _shared(best: int, query: Query, scores: Scores, scale: "Scale") -> float:
+    """What the best hit has of all that the question could find, 0..1: in words, those unknown here among them, and in
+    meaning; in words alone where there are no vectors."""
+    words = float(scores.words[best]) / scores.most_words if scores.words is not None else 0.0
+    if scores.cosine is None:
+        return words
+    return (words + float(likeness(scores.cosine[best : best + 1], scale)[0])) / 2
 
 
 class Scale(Protocol):
@@ -23,30 +95,10 @@ class Scale(Protocol):
     def match(self) -> float: ...
 
 
-def likeness(cosine: Floats, head: Scale) -> Floats:
-    """Cosines of whole documents on the space's scale: 0 is unrelated, 1 says the same."""
-    share = (cosine - head.noise) / max(head.match - head.noise, 1e-6)
+def likeness(cosine: Floats, scale: Scale) -> Floats:
+    """Similarity of two texts by their cosine, on the space's scale: 0 is unrelated, 1 says the same.
+
+    How alike two documents are (duplicates, links) is another quantity than the score of a hit for a question.
+    """
+    share = (cosine - scale.noise) / max(scale.match - scale.noise, 1e-6)
     return np.asarray(np.clip(share, 0, 1))
-
-
-def calibrated(cosine: Floats, head: Head) -> Floats:
-    """How relevant a passage is to a question by its cosine: the root of likeness, since half-way is much already."""
-    return np.asarray(np.sqrt(likeness(cosine, head)))
-
-
-def relevance_of(places: NDArray[np.int64], query: Query, cosine: Floats | None, head: Head) -> Floats:
-    """Relevance 0..1 of a few rows: meaning and shared words, either of which may do."""
-    words = _words_shared(places, query) * KEYWORD_TRUST
-    if cosine is None:
-        return words
-    return 1 - (1 - calibrated(cosine[places], head)) * (1 - words)
-
-
-def _words_shared(places: NDArray[np.int64], query: Query) -> Floats:
-    """The share of the question's words, each weighted by how telling it is, that each row has."""
-    total = query.unknown + sum(term.idf for term in query.terms)
-    shared = np.zeros(len(places), dtype=np.float32)
-    for term in query.terms:
-        near = np.minimum(np.searchsorted(term.rows, places), len(term.rows) - 1)
-        shared[term.rows[near] == places] += np.float32(term.idf * term.weight)
-    return shared / np.float32(total) if total else shared

@@ -30,14 +30,16 @@ EVERYTHING = Scope()
 MAX_TOP_K = 1000
 
 
-def search(user_id: UUID, query: str, *, top_k: int = 10, scope: Scope | None = None) -> list[Hit]:
-    """The user's best documents for a query, best first, one hit per (source, source_id).
+def search(
+    user_id: UUID, query: str, *, top_k: int = 10, scope: Scope | None = None, threshold: float = 0.0
+) -> list[Hit]:
+    """The user's best documents for a query, best first, one hit per (source, source_id), none below `threshold`.
 
     An empty query finds nothing; of a long one the first 20,000 characters count. Where the embedder cannot answer,
     keywords alone decide. At most 1,000 hits.
     """
     found, terms = _find(user_id, query, min(top_k, MAX_TOP_K), scope or EVERYTHING)
-    return hits_for(user_id, found, terms)
+    return hits_for(user_id, [one for one in found if one.score >= threshold], terms)
 
 
 def context(
@@ -46,13 +48,14 @@ def context(
     *,
     budget_tokens: int = 500,
     scope: Scope | None = None,
+    threshold: float = 0.0,
     remarks: Callable[[Sequence[Hit]], Mapping[UUID, str]] | None = None,
 ) -> Packed:
     """What a model should read about the query, within the budget; empty when nothing fits.
 
     `remarks` gives, for the hits that come into question, what a reader has to know of a document (by source id).
     """
-    hits = search(user_id, query, top_k=candidates_for(budget_tokens), scope=scope)
+    hits = search(user_id, query, top_k=candidates_for(budget_tokens), scope=scope, threshold=threshold)
     return pack(query, hits, budget_tokens, remarks=remarks(hits) if remarks and hits else None)
 
 

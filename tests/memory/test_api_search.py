@@ -72,7 +72,8 @@ def test_a_result_has_the_documented_fields(alice: User, alices: Client, note: M
     (hit,) = answer["results"]
     assert set(hit) == set(HitOutput().fields) - {"untrusted"}
     assert (hit["source"], hit["id"], hit["text"]) == ("memory", str(made.pk), made.content)
-    assert 0 < hit["parts"]["relevance"] <= 1
+    assert 0 < hit["score"] <= 1
+    assert {"keywords", "meaning"} <= set(hit["parts"])
 
 
 def test_other_words_with_the_same_meaning_find_a_note(alice: User, alices: Client, note: MakeNote) -> None:
@@ -402,3 +403,26 @@ def test_marks_fit_into_the_budget(alice: User, alices: Client, note: MakeNote) 
         packed = ask(alices, CONTEXT, {"query": "router", "budget_tokens": budget}).json()
         assert packed["tokens"] <= budget
         assert packed["text"].count("untrusted source") == len(packed["items"])
+
+
+@pytest.mark.parametrize("path", [SEARCH, CONTEXT])
+def test_a_threshold_keeps_what_is_worth_showing_of_ones_own(
+    alices: Client, alice: User, bob: User, note: MakeNote, path: str
+) -> None:
+    wanted = note(alice, "The dentist is Dr Weber in Lindenstrasse.")
+    note(alice, "The garden needs water every second evening.")
+    note(bob, "The dentist is Dr Hofmann.")
+    found = ask(alices, path, {"query": "Who is my dentist?", "threshold": 0.45}).json()
+    listed = found["results" if path == SEARCH else "items"]
+    assert [item["id"] for item in listed] == [str(wanted.pk)]
+    assert 0.45 <= listed[0]["score"] <= 1
+    everything = ask(alices, path, {"query": "Who is my dentist?", "threshold": None}).json()
+    assert len(everything["results" if path == SEARCH else "items"]) == 2
+
+
+@pytest.mark.parametrize("path", [SEARCH, CONTEXT])
+@pytest.mark.parametrize("value", [-0.1, 1.01, "0.5", True, [], {}])
+def test_a_threshold_is_a_number_from_0_to_1(alices: Client, path: str, value: object) -> None:
+    answer = ask(alices, path, {"query": "x", "threshold": value})
+    assert answer.status_code == 400
+    assert "threshold" in answer.json()["message"]

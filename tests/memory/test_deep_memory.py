@@ -64,8 +64,7 @@ async def ask(user: User, query: str, events: list[dict[str, Any]] | None = None
 
 def certain(user: User, query: str) -> list[str]:
     """What one search is sure of."""
-    hits = search(user.pk, query, top_k=20, scope=NOTES)
-    return [hit.text for hit in hits if hit.relevance >= 0.45]
+    return [hit.text for hit in search(user.pk, query, top_k=20, scope=NOTES, threshold=0.45)]
 
 
 def texts(result: dict[str, Any]) -> list[str]:
@@ -106,8 +105,8 @@ async def test_nothing_known_is_nothing_found(alice: User, events: list[dict[str
 
 
 async def test_each_note_once_and_at_most_ten(alice: User, note: MakeNote) -> None:
-    for number in range(15):
-        await in_db(note, alice, f"Dinner idea {number}: pasta.", tags=["dinner", "food", "recipe"])
+    for number, tag in enumerate(["dinner", "allergy", "recipe"] * 5):
+        await in_db(note, alice, f"Idea {number}: pasta.", tags=[tag, "food"])
     result = await ask(alice, EAT)
     assert result["count"] == 10
     assert len({memory["note_id"] for memory in result["memories"]}) == 10

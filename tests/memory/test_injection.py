@@ -44,7 +44,6 @@ def relevance(monkeypatch: pytest.MonkeyPatch) -> Relevance:
                 passage_id=1,
                 text=note.content,
                 score=value,
-                relevance=value,
                 conversation_id=None,
                 happened_at=note.created_at,
             )

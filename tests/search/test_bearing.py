@@ -92,7 +92,7 @@ def test_a_word_in_another_form_is_enough_where_it_is_all_that_is_asked(alice: U
     save(alice, *LIFE, "Deploys go through GitHub Actions to the host atlas.")
     (hit,) = hits(alice, "How do I deploy?")
     assert hit.text.startswith("Deploys go")
-    assert hit.parts["words"] == hit.relevance
+    assert hit.parts["words"] == hit.score
 
 
 def test_words_that_are_cut_into_the_same_pieces_are_not_alike(alice: User) -> None:
@@ -137,9 +137,9 @@ def test_relevance_is_a_share_and_so_are_its_parts(alice: User) -> None:
     assert len(every) == len(LIFE)
     for hit in every:
         assert set(hit.parts) == {"meaning", "words"}
-        assert hit.relevance == hit.score == max(hit.parts.values())
+        assert hit.score == max(hit.parts.values())
         assert all(0 <= value <= 1 for value in hit.parts.values())
-    assert [hit.relevance for hit in every] == sorted((hit.relevance for hit in every), reverse=True)
+    assert [hit.score for hit in every] == sorted((hit.score for hit in every), reverse=True)
 
 
 def test_german_notes_come_up_for_german_messages(alice: User) -> None:

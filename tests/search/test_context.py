@@ -29,7 +29,6 @@ def hit(text: str, *, days: int = 0, speaker: str = "", source: Source = Source.
         passage_id=1,
         text=text,
         score=0.5,
-        relevance=0.5,
         conversation_id=None,
         happened_at=DAY + timedelta(days=days),
         speaker=speaker,

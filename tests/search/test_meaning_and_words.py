@@ -64,20 +64,6 @@ def test_a_long_note_is_one_hit_with_its_best_part(alice: User) -> None:
     assert len(hits[0].text) < len(filler)
 
 
-def test_relevance_tells_what_is_about_the_question_from_what_is_not(alice: User) -> None:
-    save(alice, *NOTES)
-    about = search(alice.pk, "WiFi problem")[0]
-    not_about = search(alice.pk, "quantum chromodynamics lattice")[0]
-    assert about.relevance > 0.45 > not_about.relevance
-
-
-def test_scores_and_relevance_lie_between_nothing_and_one(alice: User) -> None:
-    save(alice, *NOTES)
-    for hit in search(alice.pk, "When is Anna's birthday today, on 3 May?"):
-        assert 0 <= hit.score <= 1
-        assert 0 <= hit.relevance <= 1
-
-
 def test_a_hit_says_what_its_score_is_made_of(alice: User) -> None:
     save(alice, *NOTES)
     parts = search(alice.pk, "dog")[0].parts

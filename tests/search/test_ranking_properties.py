@@ -30,8 +30,8 @@ relaxed = settings(
 )
 
 
-def scores(user: User, query: str) -> dict[str, tuple[float, float]]:
-    return {hit.text: (hit.score, hit.relevance) for hit in search(user.pk, query, top_k=50)}
+def scores(user: User, query: str) -> dict[str, float]:
+    return {hit.text: hit.score for hit in search(user.pk, query, top_k=50)}
 
 
 @relaxed
@@ -42,7 +42,7 @@ def test_hits_are_distinct_documents_in_falling_order(alice: User, texts: list[s
     hits = search(alice.pk, query, top_k=50)
     assert len({hit.source_id for hit in hits}) == len(hits) == len(texts)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert all(0 <= hit.score <= 1 and 0 <= hit.relevance <= 1 for hit in hits)
+    assert all(0 <= hit.score <= 1 for hit in hits)
 
 
 @relaxed

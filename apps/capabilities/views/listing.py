@@ -17,8 +17,8 @@ from .shared import percent, sandbox_problem, standing, waiting_standing
 PAGE_SIZE = 50
 FOUND = 20
 MAX_QUERY_CHARS = 500
-NEAR = 0.3
-"""Relevance from which a capability is shown for a search, below what the assistant is told of: people look for themselves."""
+NEAR = 0.05
+"""Score from which a capability is shown for a search, below what the assistant is told of: people look for themselves."""
 
 
 @require_GET
@@ -61,7 +61,7 @@ def _search(request: SignedInRequest, query: str, status: str) -> list[Capabilit
     by_words = list(capabilities_for(request.user.pk, status=status, q=query)[:FOUND])
     hits = capabilities_matching(request.user.pk, query, top_k=FOUND)
     by_meaning = [
-        found for hit, found in hits if hit.relevance >= NEAR and (not status or found.status == status)
+        found for hit, found in hits if hit.score >= NEAR and (not status or found.status == status)
     ]
     return list({row.pk: row for row in [*by_words, *by_meaning]}.values())
 

@@ -28,7 +28,7 @@ def capability_hints(conversation: Conversation, preferences: Preferences, text:
     found = [
         capability
         for hit, capability in hits
-        if hit.relevance >= ABOUT_THIS and f"{PREFIX}{capability.name}" not in listed
+        if hit.score >= ABOUT_THIS and f"{PREFIX}{capability.name}" not in listed
     ]
     lines = [f"- {capability.name}: {_short(capability.description)}" for capability in found]
     if not lines:

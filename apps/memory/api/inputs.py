@@ -11,7 +11,7 @@ from apps.core.ids import parse_id
 from apps.core.registries import owners
 from apps.core.text import clean_text
 from apps.memory.database.lookups import has_tag
-from apps.memory.fields import clean_tag, clean_time
+from apps.memory.fields import clean_tag, clean_threshold, clean_time
 from apps.memory.history.versions import Version
 from apps.memory.models import Memory
 from apps.search.documents import Scope, Source
@@ -69,6 +69,11 @@ def optional_number(body: Mapping[str, Any], field: str, default: int, *, high: 
     """An integer from 1 to `high`; `default` where it is missing or null."""
     value = body.get(field)
     return default if value is None else whole_number(value, field=field, low=1, high=high)
+
+
+def optional_threshold(body: Mapping[str, Any]) -> float:
+    """The `threshold` of a search, 0 to 1; 0 where it is missing or null."""
+    return 0.0 if (value := body.get("threshold")) is None else clean_threshold(value)
 
 
 def search_query(body: Mapping[str, Any]) -> str:

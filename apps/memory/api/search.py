@@ -16,7 +16,14 @@ from apps.search.documents import Hit
 from apps.search.selectors import search
 
 from .base import NotesView
-from .inputs import body_object, context_query, optional_number, search_query, search_scope
+from .inputs import (
+    body_object,
+    context_query,
+    optional_number,
+    optional_threshold,
+    search_query,
+    search_scope,
+)
 from .output import time_json
 from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput
 
@@ -38,7 +45,7 @@ class SearchView(NotesView):
         query = search_query(body)
         top_k = optional_number(body, "top_k", 10, high=MAX_RESULTS)
         scope = search_scope(self.user_id, body)
-        hits = search(self.user_id, query, top_k=top_k, scope=scope)
+        hits = search(self.user_id, query, top_k=top_k, scope=scope, threshold=optional_threshold(body))
         untrusted = untrusted_among(self.user_id, hits, as_of=scope.as_of)
         results = [_hit_json(hit, untrusted) for hit in hits]
         took = (time.perf_counter() - started) * 1000
@@ -58,13 +65,15 @@ class ContextView(NotesView):
         query = context_query(body)
         budget = optional_number(body, "budget_tokens", 500, high=MAX_BUDGET)
         scope = search_scope(self.user_id, body)
-        packed, untrusted = context_for(self.user_id, query, budget_tokens=budget, scope=scope)
+        packed, untrusted = context_for(
+            self.user_id, query, budget_tokens=budget, scope=scope, threshold=optional_threshold(body)
+        )
         items = [
             {
                 "source": str(hit.source),
                 "id": str(hit.source_id),
                 "external_id": hit.external_id,
-                "score": round(hit.score, 4),
+                "score": hit.score,
                 "reason": hit.reason,
                 **_mark(hit, untrusted),
             }
@@ -89,8 +98,8 @@ def _hit_json(hit: Hit, untrusted: Collection[UUID]) -> dict[str, Any]:
         "id": str(hit.source_id),
         "external_id": hit.external_id,
         "text": hit.text,
-        "score": round(hit.score, 4),
-        "parts": {"relevance": round(hit.relevance, 4), **{k: round(v, 4) for k, v in hit.parts.items()}},
+        "score": hit.score,
+        "parts": hit.parts,
         "reason": hit.reason,
         "created_at": time_json(hit.happened_at),
         **_mark(hit, untrusted),

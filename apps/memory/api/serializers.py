@@ -173,6 +173,12 @@ class _Limits(serializers.Serializer[Any]):
     tags = serializers.ListField(
         child=serializers.CharField(), required=False, help_text="Only notes with all of these tags."
     )
+    threshold = serializers.FloatField(
+        required=False,
+        min_value=0,
+        max_value=1,
+        help_text="Nothing with a lower score; 0.45 keeps what is worth showing. Default: everything.",
+    )
 
 
 class SearchInput(_Limits):
@@ -188,7 +194,9 @@ class ContextItem(serializers.Serializer[Any]):
     source = serializers.ChoiceField([str(source) for source in Source])  # type: ignore[assignment]  # the field, not Field.source
     id = serializers.UUIDField()
     external_id = serializers.CharField()
-    score = serializers.FloatField(help_text="Relative to this query.")
+    score = serializers.FloatField(
+        min_value=0, max_value=1, help_text="Falls from result to result; means the same for every query."
+    )
     reason = serializers.CharField(
         help_text="Why it was found, in a few words: a tag, the same words, a date."
     )
@@ -204,7 +212,7 @@ class HitOutput(ContextItem):
     text = serializers.CharField()
     parts = serializers.DictField(
         child=serializers.FloatField(),
-        help_text="What the score is made of; `relevance` is absolute, 0 to 1. `tag:…` and `category:…` are the share of the "
+        help_text="The weighted signals that decided the order, by name. `tag:…` and `category:…` are the share of the "
         "question's words that such a label of the note has.",
     )
     created_at = serializers.DateTimeField()

@@ -47,7 +47,7 @@ def notes_for(user_id: UUID, segments: Sequence[Segment], shown: Sequence[UUID] 
             scores[note_id] = max(scores.get(note_id, 0.0), value)
     query = "\n".join(segment.text for segment in own)[:QUERY_CHARS]
     for hit in search(user_id, query, top_k=SHOWN_NOTES, scope=NOTES):
-        scores[hit.source_id] = max(scores.get(hit.source_id, 0.0), hit.relevance)
+        scores[hit.source_id] = max(scores.get(hit.source_id, 0.0), hit.score)
     for note_id in shown:
         scores[note_id] = max(scores.get(note_id, 0.0), 1.0)
     best = sorted(scores, key=lambda note: -scores[note])

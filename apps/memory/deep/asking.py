@@ -72,5 +72,5 @@ def _shown(found: Found) -> dict[str, Any]:
 
 
 def _entry(found: Found) -> dict[str, Any]:
-    entry = {**fragment_json(found.note), "relevance": round(found.relevance, 3)}
+    entry = fragment_json(found.note)
     return {**entry, "via": note_id(found.via)} if found.via else entry

@@ -16,7 +16,7 @@ from .angles import Angle
 
 PER_SEARCH = 5
 MAX_FOUND = 10
-LEAST_RELEVANCE = 0.35
+LEAST_RELEVANCE = 0.05
 TAG_DOUBT = 0.5
 CONTENT_DOUBT = 0.6
 """How likely a note is beside the point although a tag, or its text, contains one keyword."""
@@ -50,7 +50,7 @@ def angle_search(user_id: UUID, angle: Angle) -> list[Found]:
     """
     found: dict[UUID, Found] = {}
     for hit, note in notes_search(user_id, " ".join(angle.words), wanted=NoteFilter(), top_k=2 * PER_SEARCH):
-        found[note.pk] = Found(note, hit.relevance)
+        found[note.pk] = Found(note, hit.score)
     inside = [word for word in angle.words if len(word) >= MIN_LETTERS or not word.isascii()]
     for item in memory_matching(user_id, inside, limit=2 * PER_SEARCH) if inside else []:
         known = found.get(item.note.pk)

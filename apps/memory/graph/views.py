@@ -16,11 +16,12 @@ from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryEdge, Status
-from apps.memory.searching import notes_search
+from apps.memory.searching import NOTES, notes_search
 from apps.memory.selectors import NoteFilter
 from apps.memory.views.cards import own_note
-from apps.memory.views.listing import LEAST_RELEVANCE, rows_of
+from apps.memory.views.listing import LEAST_SCORE, rows_of
 from apps.memory.views.taking_back import done_last, done_next, named
+from apps.search.selectors import similar
 
 from .picture import pictures
 from .relations import CHOICES, Words
@@ -28,7 +29,8 @@ from .selectors import MAX_NOTES, Graph, graph_around, graph_of
 
 FOUND_AT_MOST = 8
 LIKE_IT_AT_MOST = 4
-LEAST_LIKENESS = 0.3
+LEAST_LIKENESS = 0.5
+"""Similarity of notes (`apps.search.selectors.similar`) from which on they are about the same."""
 MAX_LISTED = 100
 
 
@@ -51,12 +53,12 @@ def graph(request: SignedInRequest) -> HttpResponse:
     context = {"nav": "memory", "query": query, **_drawn(request.user.pk, chosen), **done_last(request)}
     if query:
         try:
-            hits = notes_search(request.user.pk, query, wanted=NoteFilter(), top_k=FOUND_AT_MOST)
+            hits = notes_search(
+                request.user.pk, query, wanted=NoteFilter(), top_k=FOUND_AT_MOST, threshold=LEAST_SCORE
+            )
             linked = {near.note.pk for near in context.get("links", [])}
             context["found"] = [
-                (note, chosen is not None and note.pk not in {chosen.pk, *linked})
-                for hit, note in hits
-                if hit.relevance >= LEAST_RELEVANCE
+                (note, chosen is not None and note.pk not in {chosen.pk, *linked}) for _, note in hits
             ]
         except IzzyError as error:
             context["problem"] = error.message
@@ -131,14 +133,11 @@ def _like(user_id: UUID, chosen: Memory, linked: set[UUID]) -> list[Memory]:
     """Notes about the same that have no link to it yet."""
     if chosen.status != Status.ACTIVE:
         return []
-    try:
-        hits = notes_search(
-            user_id, chosen.content[:500], wanted=NoteFilter(), top_k=LIKE_IT_AT_MOST + len(linked)
-        )
-    except IzzyError:
-        return []
-    near = [note for hit, note in hits if hit.relevance >= LEAST_LIKENESS and note.pk not in linked]
-    return near[:LIKE_IT_AT_MOST]
+    near = similar(user_id, chosen.content, top_k=LIKE_IT_AT_MOST + len(linked), scope=NOTES)
+    ids = [key for key, likeness in near if likeness >= LEAST_LIKENESS and key not in linked]
+    notes = selectors.memories_by_id(user_id, ids)
+    like = [notes[key] for key in ids if key in notes and notes[key].status == Status.ACTIVE]
+    return like[:LIKE_IT_AT_MOST]
 
 
 def _listed(found: Graph) -> list[tuple[Memory, str, list[Neighbour]]]:

@@ -94,7 +94,7 @@ def note_json(hit: Hit, note: Memory, *, former: str = "", untrusted: bool = Fal
     found: dict[str, Any] = {
         "note_id": note.note_id,
         "text": text if len(text) <= WHOLE_TEXT_CHARS else former[:WHOLE_TEXT_CHARS] or hit.text,
-        "score": round(hit.relevance, 3),
+        "score": hit.score,
         "source": str(Source.MEMORY),
         "created_at": note.created_at.isoformat(timespec="seconds"),
     }
@@ -114,7 +114,7 @@ def said_json(hit: Hit) -> dict[str, Any]:
     return {
         "note_id": None,
         "text": hit.text,
-        "score": round(hit.relevance, 3),
+        "score": hit.score,
         "source": str(Source.CONVERSATION),
         "created_at": hit.happened_at.isoformat(timespec="seconds"),
     }

@@ -13,7 +13,14 @@ from apps.core.text import clean_text
 from apps.memory import services
 from apps.memory.capture.unread import unread_scope
 from apps.memory.deep import Asked, deep_memory
-from apps.memory.fields import STANDING, clean_category, clean_changes, clean_content, clean_time
+from apps.memory.fields import (
+    STANDING,
+    clean_category,
+    clean_changes,
+    clean_content,
+    clean_threshold,
+    clean_time,
+)
 from apps.memory.models import Origin, Status, Trust
 from apps.memory.searching import NOTES, notes_search, untrusted_among
 from apps.memory.selectors import (
@@ -64,20 +71,33 @@ class NoteTools:
         self.reading = reading or Reading(user_id=user_id, conversation_id=conversation_id)
 
     async def search(
-        self, query: str, *, top_k: int, include_conversation: bool, category: str | None, as_of: str | None
+        self,
+        query: str,
+        *,
+        top_k: int,
+        include_conversation: bool,
+        category: str | None,
+        as_of: str | None,
+        threshold: float | None = None,
     ) -> list[dict[str, Any]]:
         """`{note_id, text, score, source, created_at}`, best first, with `faded: true` where decay has set in.
 
-        `score` is the relevance from 0 to 1. What comes from the conversation has no note_id. Counts the access.
+        None has a `score` below `threshold`. What comes from the conversation has no note_id. Counts the access.
         """
         scope = replace(NOTES, as_of=clean_time(as_of, field="as_of") if as_of else None)
         query = clean_text(query, field="query", max_chars=MAX_QUERY_CHARS)
         wanted = clean_category(category)
         conversation = self.conversation_id if include_conversation else None
-        return await in_db(self._search, query, top_k, (scope, wanted), conversation)
+        least = 0.0 if threshold is None else clean_threshold(threshold)
+        return await in_db(self._search, query, top_k, (scope, wanted), conversation, least)
 
     def _search(
-        self, query: str, top_k: int, notes: tuple[Scope, str], conversation_id: UUID | None
+        self,
+        query: str,
+        top_k: int,
+        notes: tuple[Scope, str],
+        conversation_id: UUID | None,
+        threshold: float,
     ) -> list[dict[str, Any]]:
         scope, category = notes
         found = found_notes(self.user_id, query, top_k=top_k, scope=scope, category=category)
@@ -87,7 +107,7 @@ class NoteTools:
             for talk in filter(None, (said, unread)):
                 found += [said_json(hit) for hit in search(self.user_id, query, top_k=top_k, scope=talk)]
             found.sort(key=lambda item: -item["score"])
-        found = found[:top_k]
+        found = [item for item in found if item["score"] >= threshold][:top_k]
         shown = [parse_id(item["note_id"]) for item in found if item["note_id"]]
         services.access_record(user_id=self.user_id, memory_ids=shown)
         return found

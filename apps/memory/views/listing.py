@@ -25,10 +25,8 @@ from .taking_back import done_last
 
 PAGE_SIZE = 30
 FOUND_AT_MOST = 60
-LEAST_RELEVANCE = 0.1
-"""A search leaves out what is below: with no note that fits it shows none."""
-LEAST_SHARE = 0.4
-"""Of the relevance of the best: what is further behind is not what was meant."""
+LEAST_SCORE = 0.005
+"""A search leaves out what is below: it shows as 0 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,5 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
 
 
 def _found(user_id: UUID, wanted: NoteFilter) -> list[Row]:
-    found = notes_search(user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST)
-    best = max((hit.relevance for hit, _ in found), default=0.0)
-    least = max(LEAST_RELEVANCE, best * LEAST_SHARE)
-    return rows_of(user_id, [(note, hit) for hit, note in found if hit.relevance >= least])
+    found = notes_search(user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST, threshold=LEAST_SCORE)
+    return rows_of(user_id, [(note, hit) for hit, note in found])

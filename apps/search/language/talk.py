@@ -21,8 +21,8 @@ _ASKING = """who whom whose what when where which why how wer wen wem wessen was
     quanto wat wanneer waar welke hoe waarom vad när var vilken hur varför кто что когда где какой какая как почему"""
 _GOING_ON = "and so but or then also und aber oder also dann et mais ou alors y pero o e ma allora mas então en maar dus"
 _CHATTER = """hi hello hey yes yeah yep no nope ok okay please sorry thank thanks thx lol haha wow oh ah hm hmm cool great fine
-    sure right bye hallo ja nein bitte danke tschüss super toll genau bonjour salut oui non merci bravo hola sí gracias vale
-    ciao grazie prego scusa bene olá sim obrigado obrigada tchau hoi nee dank hej tack tak привет да нет спасибо"""
+    sure right bye good nice hallo ja nein bitte danke tschüss gut gute guten guter super toll genau bonjour bon bonne salut oui non merci bravo hola buenos buenas sí gracias vale
+    ciao grazie buon buona prego scusa bene olá bom boa sim obrigado obrigada tchau hoi goede nee dank hej tack tak привет доброе добрый да нет спасибо"""
 
 OWN_WORDS = (SELF_WORDS | frozenset(_OURS.split())) - frozenset(_TO_ME.split())
 """Words by which people speak of what is theirs. "Tell me a joke" does not: whom it is for says nothing of the matter."""
