@@ -32,6 +32,7 @@ from apps.search.relevance import CALIBRATION, WORTH_SHOWING, Calibration, Stren
 from apps.search.scoping import allowed_rows
 from apps.search.selectors import EVERYTHING
 from apps.search.spaces import query_prepare
+from benchmarks._fitting import area_under_curve, logistic
 from benchmarks._nonsense import NONSENSE
 from benchmarks._scratch import api_client, make_user, scratch_database
 from benchmarks._surfacing_messages import messages
@@ -45,15 +46,8 @@ SIZES = (3, 6, 12, 24)
 DRAWS = 6
 MASS = {"own": 1000.0, "other": 300.0, "renamed": 300.0, "notes": 300.0, "nonsense": 300.0}
 """How much each kind of question counts in the fit, whatever their number."""
-MEANINGS = {
-    "own": "its own conversation",
-    "other": "another conversation",
-    "renamed": "another, of its people",
-    "nonsense": "anybody: nonsense",
-}
 BANDS = (0.15, 0.25, 0.35, WORTH_SHOWING, 0.55, 0.65, 0.75)
 LEAST_AREA, BAND_RIGHT, MOST_TIES = 0.85, (0.35, 0.65), 0.01
-STEPS, RIDGE = 30, 1e-3
 
 Floats = NDArray[np.float64]
 
@@ -77,9 +71,6 @@ class Asked:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, type=Path, metavar="FILE")
-    parser.add_argument(
-        "--limit", type=int, default=0, help="ask only so many questions of each conversation"
-    )
 
 
 def run(options: dict[str, Any]) -> Report:
@@ -88,10 +79,11 @@ def run(options: dict[str, Any]) -> Report:
         "calibrate", settings={"dataset": options["dataset"].name, "embedder": settings.IZZY_EMBEDDER}
     )
     with scratch_database():
-        asked = [*_conversations(conversations, options["limit"]), *_notes()]
+        asked = [*_conversations(conversations), *_notes()]
     report.settings["questions"] = sum(one.kind == "own" for one in asked)
     fitted = {
-        name: _fitted(one for one in asked if name not in (one.source, one.target)) for name in _names(asked)
+        name: _fitted(one for one in asked if name not in (one.source, one.target))
+        for name in dict.fromkeys(one.source for one in asked if one.kind == "own")
     }
     table = report.section("Fitted", ["without", "best", "fall", "evidence", "rivals", "offset"])
     for name, calibration in fitted.items():
@@ -104,11 +96,7 @@ def run(options: dict[str, Any]) -> Report:
     return report
 
 
-def _names(asked: Sequence[Asked]) -> list[str]:
-    return list(dict.fromkeys(one.source for one in asked if one.kind == "own"))
-
-
-def _conversations(conversations: list[dict[str, Any]], limit: int) -> list[Asked]:
+def _conversations(conversations: list[dict[str, Any]]) -> list[Asked]:
     users: dict[str, UUID] = {}
     speakers: dict[str, list[str]] = {}
     for number, conversation in enumerate(conversations):
@@ -123,8 +111,9 @@ def _conversations(conversations: list[dict[str, Any]], limit: int) -> list[Aske
         for target in users
     ]
     for number, (name, conversation) in enumerate(zip(users, conversations, strict=True)):
-        questions = [question for question in conversation["questions"] if question["evidence"]]
-        for question in questions[: limit or None]:
+        for question in conversation["questions"]:
+            if not question["evidence"]:
+                continue
             text, wanted = question["question"], {f"{number}/{one}" for one in question["evidence"]}
             asked.append(_ask(users[name], "own", text, wanted, source=name, target=name, answerable=True))
             for other in users.keys() - {name}:
@@ -186,7 +175,7 @@ def _ask(user_id: UUID, kind: str, text: str, right: Collection[str] = (), **fie
 
 
 def _fitted(asked: Iterable[Asked]) -> Calibration:
-    """The most likely calibration (logistic regression by Newton's method, barely held back from extremes)."""
+    """The most likely calibration, going by what is for fitting."""
     kinds: dict[str, list[Asked]] = defaultdict(list)
     for one in asked:
         if one.fitting:
@@ -195,19 +184,12 @@ def _fitted(asked: Iterable[Asked]) -> Calibration:
     for kind, group in kinds.items():
         for one in group:
             strength, number = one.strength, len(one.right)
-            told = np.array([strength.best, 0, strength.evidence, -strength.rivals, 1])
-            rows.append(np.tile(told, (number, 1)))
+            known = np.array([strength.best, 0, strength.evidence, -strength.rivals, 1])
+            rows.append(np.tile(known, (number, 1)))
             rows[-1][:, 1] = -strength.behind
             right.append(one.right)
             weights.append(np.full(number, MASS[kind] / len(group)))
-    features, wanted, weight = np.concatenate(rows), np.concatenate(right), np.concatenate(weights)
-    found = np.zeros(features.shape[1])
-    for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-features @ found))
-        slope = features.T @ (weight * (wanted - share)) - RIDGE * found
-        curve = (features * (weight * share * (1 - share))[:, None]).T @ features + RIDGE * np.eye(len(found))
-        found += np.linalg.solve(curve, slope)
-    return Calibration(*found.tolist())
+    return Calibration(*logistic(np.concatenate(rows), np.concatenate(right), np.concatenate(weights)))
 
 
 def _figures(report: Report, title: str, asked: Sequence[Asked], by: Callable[[Asked], Calibration]) -> None:
@@ -216,12 +198,12 @@ def _figures(report: Report, title: str, asked: Sequence[Asked], by: Callable[[A
         kind: [(one, one.strength.score(by(one))) for one in asked if one.kind == kind] for kind in MASS
     }
     table = report.section(
-        f"Score {title}: the best hit", ["asked of", "questions", "area under curve", "worth showing %"]
+        f"Score {title}: the best hit", ["conversation", "questions", "area under curve", "worth showing %"]
     )
     best = {kind: np.array([values[0] for _, values in found]) for kind, found in scores.items()}
-    for kind, meaning in MEANINGS.items():
-        area = None if kind == "own" else _area(best["own"], best[kind])
-        table.add(meaning, len(best[kind]), area, 100 * float((best[kind] >= WORTH_SHOWING).mean()))
+    for kind in ("own", "other", "renamed", "nonsense"):
+        area = None if kind == "own" else area_under_curve(best["own"], best[kind])
+        table.add(kind, len(best[kind]), area, 100 * float((best[kind] >= WORTH_SHOWING).mean()))
     bands = report.section(
         f"Score {title}: share of right hits, by score", ["hits", *(f"{at:.2f} ± 0.05" for at in BANDS)]
     )
@@ -251,7 +233,7 @@ def _figures(report: Report, title: str, asked: Sequence[Asked], by: Callable[[A
     report.notes.append(f"{title}: the highest score of nonsense is {worst[1][0]:.2f} ({worst[0].text!r})")
     right = _right(scores["own"], WORTH_SHOWING, DEPTH)
     report.aims |= {
-        f"{title}: area under the curve at least {LEAST_AREA}": _area(best["own"], best["other"])
+        f"{title}: area under the curve at least {LEAST_AREA}": area_under_curve(best["own"], best["other"])
         >= LEAST_AREA,
         f"{title}: of hits at {WORTH_SHOWING} ± {BAND} {BAND_RIGHT[0]:.0%} to {BAND_RIGHT[1]:.0%} are right": right
         is not None
@@ -259,13 +241,6 @@ def _figures(report: Report, title: str, asked: Sequence[Asked], by: Callable[[A
         f"{title}: no nonsense is worth showing": bool(best["nonsense"].max() < WORTH_SHOWING),
         f"{title}: two hits score the same in at most {MOST_TIES:.0%} of lists": ties <= MOST_TIES,
     }
-
-
-def _area(right: Floats, wrong: Floats) -> float:
-    """How often a right one is above a wrong one, of all pairs; half a time where they are even."""
-    wrong = np.sort(wrong)
-    below = np.searchsorted(wrong, right, "left") + np.searchsorted(wrong, right, "right")
-    return float(below.mean() / (2 * len(wrong)))
 
 
 def _right(scored: Sequence[tuple[Asked, Floats]], at: float, depth: int) -> float | None:

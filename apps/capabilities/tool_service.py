@@ -85,7 +85,7 @@ class Catalog:
     def _lookup(self, name: str, query: str) -> dict[str, Any]:
         meant = self._exact(name or query)
         hits = capabilities_matching(self.user_id, query or name.replace("_", " "), top_k=OTHERS + 1)
-        if meant is None and hits and hits[0][0].relevance >= ABOUT_THIS:
+        if meant is None and hits and hits[0][0].score >= ABOUT_THIS:
             meant = hits[0][1]
         others = [found for _, found in hits if meant is None or found.pk != meant.pk][:OTHERS]
         listed = [{"name": each.name, "description": told_description(each)} for each in others]

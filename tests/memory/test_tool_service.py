@@ -54,6 +54,32 @@ async def test_a_result_has_the_documented_fields(alice: User) -> None:
     assert 0 <= float(str(hit["score"])) <= 1
 
 
+async def test_a_threshold_leaves_out_what_scores_less_and_falls_over_notes_and_talk(
+    alice: User, bob: User
+) -> None:
+    conversation = uuid7()
+    tools = NoteTools(user_id=alice.pk, conversation_id=conversation)
+    wanted = await save(tools, "The dentist is Dr Weber in Lindenstrasse.")
+    await save(tools, "The garden needs water every second evening.")
+    await save(NoteTools(user_id=bob.pk), "The dentist is Dr Hofmann.")
+    said = Document(
+        source=Source.CONVERSATION,
+        source_id=uuid7(),
+        text="Let us talk about teeth and gardens.",
+        happened_at=timezone.now(),
+        conversation_id=conversation,
+    )
+    await in_db(lambda: documents_index(user_id=alice.pk, documents=[said]))
+    every = await search(tools, "Who is my dentist?", include_conversation=True)
+    assert len(every) == 3
+    scores = [float(str(hit["score"])) for hit in every]
+    assert scores == sorted(scores, reverse=True)
+    (hit,) = await search(tools, "Who is my dentist?", include_conversation=True, threshold=0.45)
+    assert hit["note_id"] == wanted
+    with pytest.raises(InvalidInput, match="threshold"):
+        await search(tools, "Who is my dentist?", threshold=1.5)
+
+
 async def test_saving_keeps_what_was_given_and_where_it_came_from(alice: User) -> None:
     conversation, message = uuid7(), uuid7()
     tools = NoteTools(user_id=alice.pk, conversation_id=conversation, message_id=message)

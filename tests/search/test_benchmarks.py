@@ -5,11 +5,14 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
 from apps.search.models import Passage
-from benchmarks import ingest
+from apps.search.relevance import CALIBRATION
+from benchmarks import calibrate, ingest
+from benchmarks._fitting import area_under_curve, logistic
 
 DATA = [
     {
@@ -41,6 +44,20 @@ DATA = [
     }
 ]
 
+OTHER_TALK = {
+    "messages": [
+        {
+            "external_id": f"n{number}",
+            "session": 1,
+            "speaker": ("Eve", "Dan")[number % 2],
+            "text": text,
+            "created_at": "2025-05-01T10:00:00",
+        }
+        for number, text in enumerate(["I planted roses.", "Which colour?", "Yellow roses, by the fence."])
+    ],
+    "questions": [{"question": "Which roses did Eve plant?", "category": "single", "evidence": ["n2", "n0"]}],
+}
+
 
 def benchmark(*args: str) -> dict[str, Any]:
     out = StringIO()
@@ -62,6 +79,39 @@ def test_retrieval_reports_recall_beside_its_baselines(tmp_path: Path, extra: li
     assert figures["settings"]["largest context block, tokens"] <= 500
     assert all(figures["aims"].values())
     assert not Passage.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_calibrate_fits_without_each_conversation_and_says_how_good_the_score_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrate, "SIZES", (3,))
+    monkeypatch.setattr(calibrate, "DRAWS", 1)
+    monkeypatch.setattr(calibrate, "NONSENSE", ("Hi there", "xyzzy plugh", "hello", "blorf snazz"))
+    (tmp_path / "data.json").write_text(json.dumps([*DATA, {**OTHER_TALK, "id": "other"}]))
+    figures = benchmark("calibrate", "--dataset", str(tmp_path / "data.json"))
+    sections = {section["title"]: section["rows"] for section in figures["sections"]}
+    fitted = {row["without"]: row for row in sections["Fitted"]}
+    assert list(fitted) == ["talk", "other", "nothing left out", "in use"]
+    assert fitted["in use"]["fall"] == CALIBRATION.fall
+    assert fitted["talk"]["offset"] != fitted["other"]["offset"]
+    best = {row["conversation"]: row for row in sections["Score in use: the best hit"]}
+    assert (best["own"]["questions"], best["other"]["questions"]) == (3, 3)
+    assert best["other"]["area under curve"] > 0.5
+    assert figures["aims"]["in use: no nonsense is worth showing"] is True
+    assert not Passage.objects.exists()
+
+
+def test_the_area_is_the_share_of_pairs_in_order() -> None:
+    assert area_under_curve(np.array([3.0, 1.0]), np.array([2.0, 1.0])) == (1 + 1 + 0 + 0.5) / 4
+
+
+def test_the_fit_finds_the_factors_that_made_the_data() -> None:
+    draw = np.random.default_rng(1)
+    features = np.c_[draw.normal(size=(20_000, 2)), np.ones(20_000)]
+    chance = 1 / (1 + np.exp(-features @ [2.0, -1.0, 0.5]))
+    found = logistic(features, draw.random(20_000) < chance, np.ones(20_000))
+    assert found == pytest.approx([2.0, -1.0, 0.5], abs=0.1)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class SurfacedWords:
 
     @property
     def score(self) -> float:
-        return self.hit.relevance
+        return self.hit.score
 
     @property
     def label(self) -> str:
