@@ -34,11 +34,11 @@ from apps.search.selectors import EVERYTHING
 from apps.search.spaces import query_prepare
 from benchmarks._fitting import area_under_curve, logistic
 from benchmarks._nonsense import NONSENSE
+from benchmarks._questions import Run, evidence_of, ingest, questions_of, read_dataset
 from benchmarks._scratch import api_client, make_user, scratch_database
 from benchmarks._surfacing_messages import messages
 from benchmarks._surfacing_notes import known_notes
 from benchmarks.report import Report
-from benchmarks.retrieval import Run, ingest, read_dataset
 
 DEPTH = 10
 BAND = 0.05
@@ -111,10 +111,8 @@ def _conversations(conversations: list[dict[str, Any]]) -> list[Asked]:
         for target in users
     ]
     for number, (name, conversation) in enumerate(zip(users, conversations, strict=True)):
-        for question in conversation["questions"]:
-            if not question["evidence"]:
-                continue
-            text, wanted = question["question"], {f"{number}/{one}" for one in question["evidence"]}
+        for question in questions_of(conversation):
+            text, wanted = question["question"], evidence_of(conversation, number, question)
             asked.append(_ask(users[name], "own", text, wanted, source=name, target=name, answerable=True))
             for other in users.keys() - {name}:
                 renamed = _renamed(text, speakers[name], speakers[other])

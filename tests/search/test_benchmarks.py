@@ -10,9 +10,13 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.search.models import Passage
+from apps.search.ranking import WEIGHTS
 from apps.search.relevance import CALIBRATION
 from benchmarks import calibrate, ingest
 from benchmarks._fitting import area_under_curve, logistic
+from benchmarks._questions import Block, Tally
+from benchmarks._weights import NAMES, Observed, fitted_weights, mean_recall
+from benchmarks.retrieval import REFITTED
 
 DATA = [
     {
@@ -74,11 +78,54 @@ def test_retrieval_reports_recall_beside_its_baselines(tmp_path: Path, extra: li
     methods = {row["method"]: row for row in figures["sections"][0]["rows"]}
     assert set(methods) == {"Izzy", "plain BM25", "plain cosine"}
     assert methods["Izzy"]["recall@10"] == 100
-    assert methods["Izzy"]["evidence@500"] == 100
+    assert methods["Izzy"]["evidence@500"] == methods["Izzy"]["whole"] == 100
     assert methods["Izzy"]["questions"] == 2
     assert figures["settings"]["largest context block, tokens"] <= 500
     assert all(figures["aims"].values())
     assert not Passage.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_weights_are_fitted_without_the_conversation_that_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text(json.dumps([*DATA, {**OTHER_TALK, "id": "other"}]))
+    figures = benchmark("retrieval", "--leave-one-out", "--dataset", str(tmp_path / "data.json"))
+    sections = {section["title"]: section["rows"] for section in figures["sections"]}
+    methods = {row["method"]: row for row in sections["Recall in %, all questions"]}
+    assert methods[REFITTED]["questions"] == methods["Izzy"]["questions"] == 3
+    fitted = sections["Weights fitted without"]
+    assert [row["conversation"] for row in fitted] == ["talk", "other", "in use"]
+    assert fitted[-1] == {"conversation": "in use", **WEIGHTS}
+    (left_out,) = [rows for title, rows in sections.items() if title.endswith("one signal left out")]
+    assert [row["signal"] for row in left_out] == list(WEIGHTS)
+    assert any("Not refitted" in note for note in figures["notes"])
+
+
+def test_leaving_one_out_needs_two_conversations(tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text(json.dumps(DATA))
+    with pytest.raises(CommandError, match="two conversations"):
+        benchmark("retrieval", "--leave-one-out", "--dataset", str(tmp_path / "data.json"))
+
+
+def test_a_message_that_was_cut_is_evidence_but_not_whole() -> None:
+    block = Block({"a", "b"}, "Ann: We saw the red boat. Ben: The harbour …", {"red", "boat"})
+    tally = Tally()
+    tally.add_block(
+        block, {"a": "We saw  the red boat.", "b": "The harbour was closed.", "c": "No."}, "a red car"
+    )
+    assert tally.evidence == [2 / 3]
+    assert tally.whole == [1 / 3]
+    assert tally.answered == [1 / 2]
+
+
+def test_fitted_weights_find_the_signal_that_tells() -> None:
+    draw = np.random.default_rng(1)
+    signals = draw.random((40, len(NAMES), 50)).astype(np.float32)
+    evidence = np.argmax(signals[:, NAMES.index("name")], axis=1)
+    right = np.arange(50)[None, :] == evidence[:, None]
+    observed = Observed(signals, np.zeros(50, dtype=np.float32), right, np.ones(40, dtype=np.int64))
+    fitted = fitted_weights([observed])
+    assert fitted["name"] == max(fitted.values())
+    assert mean_recall([observed], np.array(list(fitted.values()), dtype=np.float32)) > 0.9
 
 
 @pytest.mark.django_db(transaction=True)
