@@ -3,7 +3,9 @@
 A weighted sum of signals that are each scaled to 0..1 within the question (reciprocal-rank fusion lost clearly to this
 on conversations). Keyword scores are BM25 over a passage together with its neighbours, term by term, over the passage
 alone, and over its whole sitting; meaning is the cosine of the passage and that of its surroundings. The weights are few
-and round; leaving any one signal out costs between 0.3 and 3 points of recall@10 on conversations.
+and round. Of recall@10 on five long conversations leaving one out costs (`benchmark retrieval --leave-one-out`): `keywords` 5.4
+points, `date` 2.1, `surroundings` 1.7, `name` 1.5, `answer` 1.0, `meaning` 0.8, `sitting` 0.5, `time` 0.2, `company` nothing:
+where two people talk, both are in each of their sittings. `answer` and `sitting` do not gain in each conversation.
 """
 
 from dataclasses import dataclass
