@@ -56,9 +56,9 @@ def through(conversation_id: UUID, url: str) -> str:
     return reverse("chat:link", args=[conversation_id, _signer(conversation_id).sign_object(url)])
 
 
-def url_of(conversation_id: UUID, token: str) -> str:
+def url_of(conversation_id: UUID, signed: str) -> str:
     """The address that such a page shows. Raises `signing.BadSignature` for what Izzy did not make for this conversation."""
-    return str(_signer(conversation_id).unsign_object(token))
+    return str(_signer(conversation_id).unsign_object(signed))
 
 
 def _signer(conversation_id: UUID) -> signing.Signer:

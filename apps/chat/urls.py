@@ -13,7 +13,7 @@ urlpatterns = [
     path("c/<str:conversation_id>/delete/", views.conversation_delete, name="conversation-delete"),
     path("c/<str:conversation_id>/log/", log_views.log_page, name="conversation-log"),
     path("c/<str:conversation_id>/log.json", log_views.log_download, name="conversation-log-download"),
-    path("c/<str:conversation_id>/link/<str:token>/", views.link, name="link"),
+    path("c/<str:conversation_id>/link/<str:signed>/", views.link, name="link"),
     path("conversations/", views.conversation_list, name="conversation-list"),
     path("news/", views.news, name="news"),
 ]

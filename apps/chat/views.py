@@ -54,11 +54,11 @@ def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
 
 @never_cache
 @require_GET
-def link(request: HttpRequest, conversation_id: str, token: str) -> HttpResponse:
+def link(request: HttpRequest, conversation_id: str, signed: str) -> HttpResponse:
     """An address that the assistant may have put together from what others wrote, whole, before it is gone to."""
     found = _found(request, conversation_id)
     try:
-        url = url_of(found.id, token)
+        url = url_of(found.id, signed)
     except BadSignature:
         raise Http404 from None
     before, host, after = parts_of(url)

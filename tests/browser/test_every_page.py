@@ -67,6 +67,7 @@ def parameters(ids: dict[str, str]) -> dict[str, str]:
         "build_id": ids["build"],
         "capability": TOOL,
         "secret": SECRET,
+        "signed": ids["signed_link"],
         "pk": ids["token"],
         "name": "model",
     }

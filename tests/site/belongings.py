@@ -17,6 +17,7 @@ from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
 from apps.capabilities.models import Execution
 from apps.capabilities.services import capability_begin, capability_create, capability_update, user_secret_set
+from apps.chat.links import through
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.services import messages_ingest
 from apps.core.ids import uuid7
@@ -49,6 +50,7 @@ class Belongings:
     execution: UUID
     build: UUID
     question: UUID
+    signed_link: str
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -98,7 +100,7 @@ def make_belongings(owner: User) -> Belongings:
     )
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
-        file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation),
+        file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation), through(conversation.pk, f"https://{MARK}.example/").split("/")[-2],
     )  # fmt: skip
 
 

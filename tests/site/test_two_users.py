@@ -126,6 +126,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "execution_id": [str(hers.execution)],
         "build_id": [str(hers.build)],
         "secret": [SECRET],
+        "signed": [hers.signed_link],
     }
 
 
