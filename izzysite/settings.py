@@ -233,6 +233,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SERVE_AUTHENTICATION": None,
+    "COMPONENT_SPLIT_REQUEST": True,  # what is sent has bounds that what is answered has not
     "ENUM_NAME_OVERRIDES": {
         "NoteStatusEnum": "apps.memory.models.Status",
         "NoteKindEnum": "apps.memory.models.Kind",
@@ -251,6 +252,9 @@ SPECTACULAR_SETTINGS = {
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "izzysite.openapi.add_needs",
+        "izzysite.openapi.add_pages",
+        "izzysite.openapi.add_events",
         "izzysite.openapi.add_errors",
         "izzysite.openapi.add_summaries",
     ],

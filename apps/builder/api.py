@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.http import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,15 +14,17 @@ from apps.core.rest_views import UserView, page_of
 
 from . import services
 from .events import build_stream
-from .models import State
 from .output import build_detail_json, build_json
 from .selectors import build_get, builds_for
 from .serializers import (
     BuildAnswerInput,
     BuildDetailOutput,
+    BuilderMessageOutput,
     BuildInput,
     BuildOutput,
+    BuildQuery,
     BuildRequestedOutput,
+    BuildsQuery,
 )
 
 NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
@@ -44,18 +45,12 @@ class BuildsView(BuilderView):
 
     @extend_schema(
         operation_id="builds_list",
-        parameters=[
-            OpenApiParameter("state", str, enum=list(State.values)),
-            OpenApiParameter("name", str, description="Only builds of the capability of this name."),
-        ],
+        parameters=[BuildsQuery],
         responses=page_of("BuildPage", BuildOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
         """List builds, newest first."""
-        state = request.query_params.get("state", "")
-        if state and state not in State.values:
-            raise InvalidInput(f"state is one of {', '.join(State.values)}.", field="state")
-        rows = builds_for(self.user_id, state=state, name=request.query_params.get("name", "")[:48])
+        rows = builds_for(self.user_id, **self.parameters(BuildsQuery))
         pages = Pages()
         page = pages.paginate_queryset(rows, request, view=self) or []
         return pages.get_paginated_response([build_json(build) for build in page])
@@ -94,12 +89,12 @@ class BuildView(BuilderView):
 
     @extend_schema(
         operation_id="build_read",
-        parameters=[OpenApiParameter("transcript", bool, description="False leaves out `rounds`.")],
+        parameters=[BuildQuery],
         responses=BuildDetailOutput,
     )
     def get(self, request: Request, build_id: str) -> Response:
         """Read a build with its messages, its transcript and what it used."""
-        brief = request.query_params.get("transcript", "").lower() in {"false", "0", "no"}
+        brief = not self.parameters(BuildQuery)["transcript"]
         return Response(build_detail_json(build_get(self.user_id, build_id), brief=brief))
 
 
@@ -113,7 +108,11 @@ class BuildEventsView(BuilderView):
                 "Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen."
             )
         ],
-        responses={(200, "text/event-stream"): OpenApiResponse(OpenApiTypes.STR, "The messages.")},
+        responses={
+            (200, "text/event-stream"): OpenApiResponse(
+                BuilderMessageOutput, "Server-sent events, one message each."
+            )
+        },
     )
     def get(self, request: Request, build_id: str) -> HttpResponseBase:
         """Follow a build as server-sent events. `Last-Event-ID` goes on where a connection broke off."""

@@ -4,28 +4,49 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.core.rest_views import OpenInput, TextField
+
 from .models import Direction, Kind, MessageType, State
 from .services.requesting import MAX_FEEDBACK_CHARS
 from .services.talking import MAX_ANSWER_CHARS
 
 
-class BuildInput(serializers.Serializer[Any]):
+class BuildsQuery(serializers.Serializer[Any]):
+    state = serializers.ChoiceField(State.choices, required=False)
+    name = serializers.CharField(
+        default="", allow_blank=True, help_text="Only builds of the capability of this name."
+    )
+
+
+class BuildQuery(serializers.Serializer[Any]):
+    transcript = serializers.BooleanField(default=True, help_text="False leaves out `rounds`.")
+
+
+class BuildInput(OpenInput):
     """A new capability (`name`, `description`, `input_schema`), or a change to one (`capability` with `feedback`, or with
     the `execution` that failed)."""
 
+    openapi = {
+        "oneOf": [
+            {"required": ["name", "description"]},
+            {"required": ["capability", "feedback"]},
+            {"required": ["capability", "execution"]},
+        ]
+    }
     name = serializers.CharField(required=False)
-    description = serializers.CharField(required=False)
+    description = TextField(required=False)
     input_schema = serializers.DictField(required=False)
     capability = serializers.CharField(required=False, help_text="Its name or id.")
     feedback = serializers.CharField(required=False, max_length=MAX_FEEDBACK_CHARS)
     execution = serializers.UUIDField(required=False)
 
 
-class BuildAnswerInput(serializers.Serializer[Any]):
+class BuildAnswerInput(OpenInput):
     """`text` answers a question, `decision` a wish for hosts or secrets; without `id` the newest open one is meant."""
 
+    openapi = {"anyOf": [{"required": ["text"]}, {"required": ["decision"]}]}
     id = serializers.UUIDField(required=False)
-    text = serializers.CharField(required=False, max_length=MAX_ANSWER_CHARS)
+    text = TextField(required=False, max_length=MAX_ANSWER_CHARS)
     decision = serializers.ChoiceField(["allow", "deny"], required=False)
 
 

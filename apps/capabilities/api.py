@@ -3,7 +3,7 @@
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,26 +18,16 @@ from .api_base import CapabilityView, ZipParser
 from .archives import archive_read
 from .drafts import Draft
 from .inputs import DRAFT_FIELDS, WRITABLE, body_of, draft_parts, optional_version
-from .models import Origin, Status
+from .models import Origin
 from .output import capability_json
 from .selectors import capabilities_for
 from .serializers import (
+    CapabilitiesQuery,
     CapabilityDetailOutput,
     CapabilityInput,
     CapabilityOutput,
     VersionInput,
 )
-
-MAX_QUERY_CHARS = 1_000
-
-
-FILTERS = [
-    OpenApiParameter("q", str, description="Words that must occur in name, description or tags."),
-    OpenApiParameter("status", str, enum=list(Status.values)),
-    OpenApiParameter("tag", str),
-    OpenApiParameter("page", int),
-    OpenApiParameter("page_size", int, description="At most 200."),
-]
 
 
 @extend_schema(tags=["capabilities"])
@@ -48,12 +38,12 @@ class CapabilitiesView(CapabilityView):
 
     @extend_schema(
         operation_id="capabilities_list",
-        parameters=FILTERS,
+        parameters=[CapabilitiesQuery],
         responses=page_of("CapabilityPage", CapabilityOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
         """List capabilities by name."""
-        rows = capabilities_for(self.user_id, **_filters(request))
+        rows = capabilities_for(self.user_id, **self.parameters(CapabilitiesQuery))
         pages = Pages()
         shown: list[Any] = pages.paginate_queryset(rows, request, view=self) or []
         return pages.get_paginated_response([capability_json(row) for row in shown])
@@ -173,12 +163,3 @@ class RollbackView(CapabilityView):
         version = optional_version(body_of(request, ("version",)))
         services.capability_rollback(user_id=self.user_id, capability_id=found.pk, number=version)
         return self.detail(found.name)
-
-
-def _filters(request: Request) -> dict[str, str]:
-    found = {name: request.query_params.get(name, "")[:MAX_QUERY_CHARS] for name in ("q", "status", "tag")}
-    if any("\x00" in value for value in found.values()):
-        raise InvalidInput("The query holds characters that cannot be looked for.", code="invalid_text")
-    if found["status"] and found["status"] not in Status.values:
-        raise InvalidInput(f"status is one of {', '.join(Status.values)}.", field="status")
-    return found

@@ -4,20 +4,33 @@ from typing import Any
 
 from rest_framework import serializers
 
-from .models import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, Execution, Origin, Status, Trigger
+from apps.core.rest_views import ClosedInput, TextField
+
+from .models import MAX_DESCRIPTION_CHARS, Execution, Origin, Status, Trigger
 
 
-class FilesInput(serializers.Serializer[Any]):
+class CapabilitiesQuery(serializers.Serializer[Any]):
+    q = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=1_000,
+        help_text="Words that must occur in name, description or tags.",
+    )
+    status = serializers.ChoiceField(Status.choices, required=False)
+    tag = serializers.CharField(default="", allow_blank=True)
+
+
+class FilesInput(ClosedInput):
     """The texts of a capability's files by name."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        needed = serializers.CharField(help_text="Python with `def run(args: dict) -> str`.")
+        needed = TextField(help_text="Python with `def run(args: dict) -> str`.")
         packages = serializers.CharField(required=False, help_text="Packages to install, one a line.")
         guide = serializers.CharField(required=False, help_text="Generated where it is left out.")
         return {"main.py": needed, "requirements.txt": packages, "RUN.md": guide}
 
 
-class Permissions(serializers.Serializer[Any]):
+class Permissions(ClosedInput):
     """What a version may reach; the user has to approve it."""
 
     hosts = serializers.ListField(
@@ -32,18 +45,18 @@ class Permissions(serializers.Serializer[Any]):
     )
 
 
-class Example(serializers.Serializer[Any]):
+class Example(ClosedInput):
     """A call that shows that the capability works; `retest` repeats it."""
 
     input = serializers.DictField()
     expect = serializers.CharField(required=False, help_text="The result, or a part of it.")
 
 
-class CapabilityInput(serializers.Serializer[Any]):
+class CapabilityInput(ClosedInput):
     """What a capability is made from."""
 
-    name = serializers.CharField(max_length=MAX_NAME_CHARS, help_text="`^[a-z][a-z0-9_]{1,47}$`")
-    description = serializers.CharField(max_length=MAX_DESCRIPTION_CHARS)
+    name = serializers.RegexField(r"^[a-z][a-z0-9_]{1,47}$")
+    description = TextField(max_length=MAX_DESCRIPTION_CHARS)
     input_schema = serializers.DictField(help_text="JSON schema, draft 2020-12, of type object.")
     output_schema = serializers.DictField(required=False)
     tags = serializers.ListField(child=serializers.CharField(), required=False)
@@ -106,7 +119,7 @@ class CapabilityDetailOutput(CapabilityOutput):
     versions = CapabilityVersionOutput(many=True)
 
 
-class RunInput(serializers.Serializer[Any]):
+class RunInput(ClosedInput):
     """What a capability is run with."""
 
     input = serializers.DictField(required=False, help_text="Fits the capability's `input_schema`.")
@@ -149,7 +162,7 @@ class ExecutionOutput(serializers.Serializer[Any]):
     finished_at = serializers.DateTimeField(allow_null=True)
 
 
-class VersionInput(serializers.Serializer[Any]):
+class VersionInput(ClosedInput):
     """Which version is meant."""
 
     version = serializers.IntegerField(min_value=1, required=False)

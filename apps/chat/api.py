@@ -20,6 +20,7 @@ from apps.chat.serializers import (
     ConversationDetailOutput,
     ConversationInput,
     ConversationOutput,
+    ConversationsQuery,
     IngestInput,
     IngestOutput,
     MessageOutput,
@@ -30,10 +31,6 @@ from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.core.pagination import Pages
 from apps.core.rest_views import UserView, page_of
-from apps.core.text import clean_text
-
-MAX_QUERY_CHARS = 1000
-MAX_CHANNEL_CHARS = 64
 
 
 class ConversationsView(UserView):
@@ -41,17 +38,14 @@ class ConversationsView(UserView):
 
     @extend_schema(
         operation_id="conversations_list",
-        parameters=[
-            OpenApiParameter("q", str, description="Only those whose title or text fits."),
-            OpenApiParameter("channel", str, description="Only this channel; `chat` is Izzy's own."),
-        ],
+        parameters=[ConversationsQuery],
         responses=page_of("ConversationPage", ConversationOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
         """List conversations, newest first, or those that fit a search."""
-        query = self._given(request, "q", MAX_QUERY_CHARS)
-        channel = self._given(request, "channel", MAX_CHANNEL_CHARS) or None
-        if query:
+        given = self.parameters(ConversationsQuery)
+        channel = given["channel"] or None
+        if query := given["q"]:
             found = conversations_search(self.user_id, query, limit=200, channel=channel)
             return self._page([each.conversation for each in found])
         return self._page(conversations_for(self.user_id, channel=channel))
@@ -66,9 +60,6 @@ class ConversationsView(UserView):
             user_id=self.user_id, title=body.get("title", ""), use_memory=flag(body, "use_memory", None)
         )
         return Response(conversation_json(row, 0), status=201)
-
-    def _given(self, request: Request, name: str, most: int) -> str:
-        return clean_text(request.query_params.get(name, ""), field=name, max_chars=most, allow_empty=True)
 
     def _page(self, rows: Any) -> Response:
         pages = Pages()

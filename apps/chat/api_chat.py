@@ -6,7 +6,6 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -30,7 +29,10 @@ from apps.core.text import clean_text
 
 FAILED_STATUS = {TurnState.FAILED: 502, TurnState.INTERRUPTED: 503}
 
-EVENTS = OpenApiResponse(OpenApiTypes.STR, "With `stream`: the turn's events as text/event-stream.")
+EVENTS = OpenApiResponse(
+    {"$ref": "#/components/schemas/TurnEvent"},
+    "With `stream`: the turn's events as server-sent events, one JSON object each, whose type `event:` repeats.",
+)
 RESPONSES = {
     200: TurnOutput,
     (200, "text/event-stream"): EVENTS,

@@ -15,10 +15,10 @@ def body_of(request: Request) -> dict[str, Any]:
 
 
 def flag(body: dict[str, Any], name: str, default: bool | None) -> bool | None:
-    """A true or false; `default` where it is missing or null. InvalidInput for anything else."""
-    value = body.get(name)
-    if value is None:
+    """A true or false; `default` where it is missing. InvalidInput for anything else, null too."""
+    if name not in body:
         return default
+    value = body[name]
     if not isinstance(value, bool):
         raise InvalidInput(f"{name} must be true or false.", code="wrong_type", field=name)
     return value

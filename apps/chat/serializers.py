@@ -6,10 +6,13 @@ from rest_framework import serializers
 
 from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Role, TurnState
+from apps.chat.services.ingest_input import SKIPPED_ROLES
+from apps.chat.services.turns import MAX_MESSAGE_CHARS
+from apps.core.rest_views import OpenInput, TextField
 
 
 class ChatInput(serializers.Serializer[Any]):
-    message = serializers.CharField(help_text="At most 100,000 characters.")
+    message = TextField(max_length=MAX_MESSAGE_CHARS)
     conversation = serializers.UUIDField(required=False, help_text="A new one where it is missing.")
     stream = serializers.BooleanField(default=False)
     client_id = serializers.CharField(
@@ -35,7 +38,7 @@ WHICH_CALL = "The tool call. Where it is missing the only one that waits; 409 wh
 
 
 class AnswerInput(serializers.Serializer[Any]):
-    text = serializers.CharField(help_text="At most 20,000 characters.")
+    text = TextField(max_length=20_000)
     id = serializers.UUIDField(required=False, help_text=WHICH_CALL)
     stream = serializers.BooleanField(default=False)
 
@@ -84,13 +87,23 @@ class StopOutput(serializers.Serializer[Any]):
     stopping = serializers.IntegerField(help_text="How many turns were asked to stop.")
 
 
+class ConversationsQuery(serializers.Serializer[Any]):
+    q = serializers.CharField(
+        default="", allow_blank=True, max_length=1_000, help_text="Only those whose title or text fits."
+    )
+    channel = serializers.CharField(
+        default="", allow_blank=True, max_length=64, help_text="Only this channel; `chat` is Izzy's own."
+    )
+
+
 class ConversationInput(serializers.Serializer[Any]):
     title = serializers.CharField(required=False, allow_blank=True, max_length=200)
     use_memory = serializers.BooleanField(required=False)
 
 
-class RenameInput(serializers.Serializer[Any]):
-    title = serializers.CharField(max_length=200)
+class RenameInput(OpenInput):
+    openapi = {"required": ["title"]}
+    title = TextField(max_length=200)
 
 
 class ConversationOutput(serializers.Serializer[Any]):
@@ -124,11 +137,13 @@ class MessageOutput(serializers.Serializer[Any]):
     memories = serializers.ListField(child=serializers.DictField())
 
 
-class IngestMessageInput(serializers.Serializer[Any]):
-    content = serializers.CharField(help_text="At most 100,000 characters.")
-    role = serializers.CharField(
+class IngestMessageInput(OpenInput):
+    openapi = {"anyOf": [{"required": ["role"]}, {"required": ["speaker"]}]}
+    content = TextField(max_length=100_000)
+    role = serializers.ChoiceField(
+        [*Role.values, *sorted(SKIPPED_ROLES)],
         required=False,
-        help_text="user or assistant; this, or a speaker. Messages with the role system, developer, tool or function "
+        help_text="This, or a speaker. Messages with the role system, developer, tool or function "
         "are counted as skipped and not kept.",
     )
     speaker = serializers.CharField(required=False, max_length=100)
@@ -137,9 +152,9 @@ class IngestMessageInput(serializers.Serializer[Any]):
 
 
 class IngestInput(serializers.Serializer[Any]):
-    session = serializers.CharField(max_length=200)
+    session = TextField(max_length=200)
     channel = serializers.CharField(required=False, max_length=64, default="api")
-    messages = IngestMessageInput(many=True)
+    messages = serializers.ListField(child=IngestMessageInput(), min_length=1, max_length=1_000)
     extract = serializers.BooleanField(
         default=True, help_text="Whether the messages are read for what is worth remembering."
     )

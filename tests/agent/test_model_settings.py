@@ -115,7 +115,7 @@ def test_the_connection_test_needs_a_model_and_somebody_to_account_it_to(setting
 @pytest.mark.django_db
 def test_a_model_whose_last_call_was_refused_is_broken_until_one_succeeds(alice: User, settings: Any) -> None:
     settings.ANTHROPIC_API_KEY = "sk-1"
-    row = {"user": alice, "purpose": "chat", "model": "m", "endpoint": "anthropic"}
+    row: dict[str, Any] = {"user": alice, "purpose": "chat", "model": "m", "endpoint": "anthropic"}
     ModelCall.objects.create(**row, error_code="model_auth")
     result = status.check_model()
     assert result.state == State.BROKEN

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from apps.accounts.api_auth import require_scope
 from apps.accounts.models import APIToken, Scope
 from apps.core.ids import parse_id
-from apps.core.rest_views import page_of
+from apps.core.rest_views import ClosedInput, page_of
 from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
 from apps.memory.files.paths import ROOT, clean_path
 from apps.memory.models import MemoryFile, Origin, Trust
@@ -41,7 +41,12 @@ class FileOutput(serializers.Serializer[Any]):
     deleted_at = serializers.DateTimeField(allow_null=True)
 
 
-class CommandInput(serializers.Serializer[Any]):
+class FilesQuery(serializers.Serializer[Any]):
+    path = serializers.CharField(default="", allow_blank=True, help_text="Only what lies in this directory.")
+    deleted = serializers.BooleanField(default=False, help_text="Those deleted in the last 30 days instead.")
+
+
+class CommandInput(ClosedInput):
     """One command. Which fields it needs is told by the tool's documentation; the older names are accepted too."""
 
     command = serializers.ChoiceField(list(COMMANDS))
@@ -71,17 +76,13 @@ class FilesView(NotesView):
 
     @extend_schema(
         operation_id="memory_files_list",
-        parameters=[
-            OpenApiParameter("path", str, description="Only what lies in this directory."),
-            OpenApiParameter("deleted", bool, description="Those deleted in the last 30 days instead."),
-        ],
+        parameters=[FilesQuery],
         responses=page_of("MemoryFilePage", FileOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
         """List the files, by path."""
-        directory = clean_path(request.query_params.get("path") or ROOT)
-        deleted = request.query_params.get("deleted", "").lower() in {"1", "true"}
-        files = files_in(self.user_id, directory, deleted=deleted)
+        given = self.parameters(FilesQuery)
+        files = files_in(self.user_id, clean_path(given["path"] or ROOT), deleted=given["deleted"])
         return self.page(files.defer("content"), file_json)
 
     @extend_schema(operation_id="memory_files_command", request=CommandInput, responses=RESULT)

@@ -51,12 +51,6 @@ def version_wanted(data: object, versions: Sequence[Version]) -> int:
     return versions[1].version if given is None else given
 
 
-def number_in_url(value: str, *, field: str, low: int, high: int) -> int:
-    """An integer within limits, from a query string."""
-    digits = value if len(value) <= 9 and value.isascii() and value.isdigit() else "-1"
-    return whole_number(int(digits), field=field, low=low, high=high)
-
-
 def id_list(value: object, *, field: str) -> list[UUID]:
     """Ids of rows, each once. Raises NotFound for one that is none."""
     texts = _text_list(value, field=field, most=MAX_IDS)

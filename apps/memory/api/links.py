@@ -1,7 +1,6 @@
 """REST of the links between notes."""
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,9 +11,9 @@ from apps.core.rest_views import page_of
 from apps.memory import selectors, services
 
 from .base import NotesView
-from .inputs import body_object, number_in_url
+from .inputs import body_object
 from .output import edge_json, related_json
-from .serializers import EdgeInput, EdgeOutput, RelatedOutput
+from .serializers import EdgeInput, EdgeOutput, RelatedOutput, RelatedQuery
 
 
 @extend_schema(tags=["memories"])
@@ -23,16 +22,13 @@ class RelatedView(NotesView):
 
     @extend_schema(
         operation_id="memories_related",
-        parameters=[
-            OpenApiParameter("depth", OpenApiTypes.INT, description="Links away, 1 to 5, default 2.")
-        ],
+        parameters=[RelatedQuery],
         responses=page_of("RelatedPage", RelatedOutput(many=True)),
     )
     def get(self, request: Request, memory_id: str) -> Response:
         """The notes within some links of a note, in either direction, nearest first."""
         key = parse_id(memory_id)
-        given = request.query_params.get("depth") or "2"
-        depth = number_in_url(given, field="depth", low=1, high=selectors.MAX_DEPTH)
+        depth = self.parameters(RelatedQuery)["depth"]
         return self.page(selectors.related_notes(self.user_id, key, depth=depth), related_json)
 
 

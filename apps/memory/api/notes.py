@@ -2,8 +2,7 @@
 
 from typing import Any, cast
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,16 +12,17 @@ from apps.core.ids import parse_id
 from apps.core.rest_views import page_of
 from apps.memory import selectors, services
 from apps.memory.fields import MemoryChanges, clean_time
-from apps.memory.models import Kind, Memory, Origin, Status, Tier, Trust
-from apps.memory.selectors import ORDERINGS, NoteFilter
+from apps.memory.models import Memory, Trust
+from apps.memory.selectors import NoteFilter
 from apps.memory.services import Provenance
 
 from .base import NotesView
 from .inputs import body_object, version_given
 from .output import memory_json, version_json
 from .serializers import (
-    BULK_INPUT,
     BULK_OUTPUT,
+    MemoriesQuery,
+    MemoryBulkInput,
     MemoryInput,
     MemoryOutput,
     RestoreInput,
@@ -33,43 +33,18 @@ FIELDS = frozenset(MemoryInput().fields)
 READ_ONLY = frozenset(MemoryOutput().fields) - FIELDS
 
 
-def _choice(name: str, values: list[str], text: str = "") -> OpenApiParameter:
-    return OpenApiParameter(name, str, enum=values, description=text)
-
-
-LIST_FILTERS = [
-    OpenApiParameter(
-        "q", str, description="Words that must all occur in text or tags (see /search/ for meaning)."
-    ),
-    _choice("tier", list(Tier.values)),
-    _choice("kind", list(Kind.values)),
-    OpenApiParameter("tag", str),
-    OpenApiParameter("category", str),
-    _choice("status", list(Status.values), "Default: all but deleted."),
-    _choice("source", list(Origin.values), "Where notes came from."),
-    OpenApiParameter("as_of", OpenApiTypes.DATETIME, description="What held at this time, as it read then."),
-    _choice("ordering", [sign + name for name in ORDERINGS for sign in ("", "-")], "Default: -created_at."),
-    OpenApiParameter("page", int),
-    OpenApiParameter("page_size", int, description="At most 200."),
-]
-
-
 @extend_schema(tags=["memories"])
 class MemoriesView(NotesView):
     """All notes."""
 
     @extend_schema(
         operation_id="memories_list",
-        parameters=LIST_FILTERS,
+        parameters=[MemoriesQuery],
         responses=page_of("MemoryPage", MemoryOutput(many=True)),
     )
     def get(self, request: Request) -> Response:
         """List notes."""
-        given = {
-            name: request.query_params[name] for name in NoteFilter.__slots__ if name in request.query_params
-        }
-        given = {name: value for name, value in given.items() if value}
-        wanted = NoteFilter(**given)
+        wanted = NoteFilter(**self.parameters(MemoriesQuery))
         notes = selectors.memories_list(self.user_id, wanted)
         return self.pages_of(notes, lambda rows: self._rows(rows, wanted))
 
@@ -96,7 +71,7 @@ class MemoriesView(NotesView):
 class BulkView(NotesView):
     """Many notes at once."""
 
-    @extend_schema(operation_id="memories_bulk_create", request=BULK_INPUT, responses={201: BULK_OUTPUT})
+    @extend_schema(operation_id="memories_bulk_create", request=MemoryBulkInput, responses={201: BULK_OUTPUT})
     def post(self, request: Request) -> Response:
         """Save up to 1,000 notes, all or none. A plain list of notes is accepted too."""
         drafts: Any = request.data

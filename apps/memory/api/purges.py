@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.ids import parse_id
-from apps.core.rest_views import page_of
+from apps.core.rest_views import ClosedInput, page_of
 from apps.memory.models import Purged, PurgeReceipt, PurgeState
 from apps.memory.purge.selectors import file_purge_preview, memory_purge_preview, receipt_get
 from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, Redact, file_purge, memory_purge
@@ -28,7 +28,7 @@ class RedactField(serializers.JSONField):
     """True for all source messages, or the ids of some."""
 
 
-class FilePurgeInput(serializers.Serializer[Any]):
+class FilePurgeInput(ClosedInput):
     """`redact`: also replace these messages that say the same."""
 
     redact = RedactField(required=False, help_text="true: all of source_messages; or a list of their ids.")
@@ -37,7 +37,9 @@ class FilePurgeInput(serializers.Serializer[Any]):
 class PurgeInput(FilePurgeInput):
     """`also`: further notes to purge with it."""
 
-    also = serializers.ListField(child=serializers.CharField(), required=False, help_text="At most 100 ids.")
+    also = serializers.ListField(
+        child=serializers.CharField(), max_length=MAX_ALSO, required=False, help_text="Ids."
+    )
 
 
 class PlaceOutput(serializers.Serializer[Any]):

@@ -3,16 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.ids import parse_id
-from apps.core.rest_views import page_of
+from apps.core.rest_views import ClosedInput, TextField, page_of
 from apps.core.text import clean_text
 from apps.memory import selectors, services
+from apps.memory.fields import MAX_CONTENT_CHARS
 from apps.memory.history.diffs import Piece
 from apps.memory.models import Memory, Proposal
 from apps.memory.review import services as review
@@ -20,7 +21,7 @@ from apps.memory.review.selectors import Waiting, review_queue, waiting_of
 from apps.memory.services.provenance import MAX_REASON_CHARS
 
 from .base import NotesView
-from .inputs import body_object, id_list
+from .inputs import MAX_IDS, body_object, id_list
 from .output import edge_json, memory_json
 from .serializers import EdgeOutput, MemoryOutput
 
@@ -56,44 +57,47 @@ class ContradictionOutput(EdgeOutput):
     notes = MemoryOutput(many=True)
 
 
-def _body(name: str, **fields: Any) -> Any:
-    return inline_serializer(name, fields)
+class ReviewAccept(ClosedInput):
+    content = TextField(
+        required=False, max_length=MAX_CONTENT_CHARS, help_text="Another text to accept instead."
+    )
 
 
-def _text(help_text: str = "") -> serializers.CharField:
-    return serializers.CharField(required=False, help_text=help_text)
+class ReviewReject(ClosedInput):
+    reason = serializers.CharField(
+        required=False, allow_blank=True, max_length=MAX_REASON_CHARS, help_text="Kept in its history."
+    )
 
 
-ACCEPT_BODY = _body("ReviewAccept", content=_text("Another text to accept instead."))
-REJECT_BODY = _body("ReviewReject", reason=_text("Kept in its history."))
-MERGE_BODY = _body(
-    "ReviewMerge",
-    into=serializers.CharField(help_text="The active note that takes it in."),
-    content=_text("The merged text; else both, one below the other."),
-)
-DECIDE_BODY = _body(
-    "ReviewDecide",
-    decision=serializers.ChoiceField(["accept", "reject"]),
-    notes=serializers.ListField(child=serializers.CharField(), help_text="1 to 200 ids."),
-)
-DECIDED = _body(
-    "ReviewDecided",
-    count=serializers.IntegerField(),
-    failed=serializers.ListField(
-        child=inline_serializer(
-            "ReviewFailure",
-            {
-                "id": serializers.UUIDField(),
-                "code": serializers.CharField(),
-                "message": serializers.CharField(),
-            },
-        )
-    ),
-)
-KEEP_BODY = _body(
-    "ContradictionKeep",
-    keep=serializers.CharField(allow_null=True, help_text="The note that is true; null: both are."),
-)
+class ReviewMerge(ClosedInput):
+    into = serializers.CharField(help_text="The active note that takes it in.")
+    content = TextField(
+        required=False,
+        max_length=MAX_CONTENT_CHARS,
+        help_text="The merged text; else both, one below the other.",
+    )
+
+
+class ReviewDecide(ClosedInput):
+    decision = serializers.ChoiceField(["accept", "reject"])
+    notes = serializers.ListField(
+        child=serializers.CharField(), min_length=1, max_length=MAX_IDS, help_text="Ids."
+    )
+
+
+class ReviewFailure(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class ReviewDecided(serializers.Serializer[Any]):
+    count = serializers.IntegerField()
+    failed = ReviewFailure(many=True)
+
+
+class ContradictionKeep(ClosedInput):
+    keep = serializers.CharField(allow_null=True, help_text="The note that is true; null: both are.")
 
 
 @extend_schema(tags=["review"])
@@ -105,7 +109,7 @@ class ReviewView(NotesView):
         """The notes that wait, newest first, each with what it proposes and what differs."""
         return self.pages_of(review_queue(self.user_id), self._rows)
 
-    @extend_schema(operation_id="review_decide", request=DECIDE_BODY, responses=DECIDED)
+    @extend_schema(operation_id="review_decide", request=ReviewDecide, responses=ReviewDecided)
     def post(self, request: Request) -> Response:
         """Accept or reject several notes; one that cannot be decided on does not hold up the others."""
         body = body_object(request.data, {"decision", "notes"})
@@ -130,7 +134,7 @@ class ReviewView(NotesView):
 class AcceptView(NotesView):
     """Yes."""
 
-    @extend_schema(operation_id="review_accept", request=ACCEPT_BODY, responses=MemoryOutput)
+    @extend_schema(operation_id="review_accept", request=ReviewAccept, responses=MemoryOutput)
     def post(self, request: Request, memory_id: str) -> Response:
         """Do what a waiting note proposes, or with another text; answers the note that holds it now."""
         content = body_object(request.data, {"content"}).get("content")
@@ -144,7 +148,7 @@ class AcceptView(NotesView):
 class RejectView(NotesView):
     """No."""
 
-    @extend_schema(operation_id="review_reject", request=REJECT_BODY, responses={204: None})
+    @extend_schema(operation_id="review_reject", request=ReviewReject, responses={204: None})
     def post(self, request: Request, memory_id: str) -> Response:
         """Turn a waiting note down; it can be restored for 30 days."""
         key = parse_id(memory_id)
@@ -158,7 +162,7 @@ class RejectView(NotesView):
 class ReviewMergeView(NotesView):
     """Into another."""
 
-    @extend_schema(operation_id="review_merge", request=MERGE_BODY, responses=MemoryOutput)
+    @extend_schema(operation_id="review_merge", request=ReviewMerge, responses=MemoryOutput)
     def post(self, request: Request, memory_id: str) -> Response:
         """Let an active note take in a waiting one."""
         key = parse_id(memory_id)
@@ -193,7 +197,7 @@ class ContradictionsView(NotesView):
 class ContradictionView(NotesView):
     """One contradiction."""
 
-    @extend_schema(operation_id="contradictions_resolve", request=KEEP_BODY, responses={204: None})
+    @extend_schema(operation_id="contradictions_resolve", request=ContradictionKeep, responses={204: None})
     def post(self, request: Request, edge_id: str) -> Response:
         """Say which note is true: the other is superseded by it. Null says that both are."""
         key = parse_id(edge_id)

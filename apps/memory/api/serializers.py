@@ -2,18 +2,21 @@
 
 from typing import Any
 
-from drf_spectacular.utils import inline_serializer
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
+from apps.core.rest_views import ClosedInput, TextField, TimeParameter
 from apps.memory.fields import BULK_LIMIT, MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, WRITABLE_STATUS
 from apps.memory.models import PRIORITY_FLOOR, Kind, Origin, Status, Tier, Trust
+from apps.memory.selectors import MAX_DEPTH, ORDERINGS
+from apps.memory.selectors.filters import MAX_QUERY_CHARS
 from apps.search.documents import Source
 
 
-class MemoryInput(serializers.Serializer[Any]):
+class MemoryInput(ClosedInput):
     """What a note is made from."""
 
-    content = serializers.CharField(max_length=MAX_CONTENT_CHARS)
+    content = TextField(max_length=MAX_CONTENT_CHARS)
     tier = serializers.ChoiceField(Tier.choices, default=Tier.LONG_TERM)
     kind = serializers.ChoiceField(Kind.choices, default=Kind.GENERAL)
     importance = serializers.IntegerField(min_value=1, max_value=5, default=3)
@@ -68,6 +71,35 @@ class MemoryOutput(serializers.Serializer[Any]):
     deleted_at = serializers.DateTimeField(allow_null=True)
 
 
+class RelatedQuery(serializers.Serializer[Any]):
+    depth = serializers.IntegerField(min_value=1, max_value=MAX_DEPTH, default=2, help_text="Links away.")
+
+
+class MemoriesQuery(serializers.Serializer[Any]):
+    """Which notes, and in what order; the fields are those of `NoteFilter`."""
+
+    q = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_QUERY_CHARS,
+        help_text="Words that all must occur in text or tags (see /search/ for meaning).",
+    )
+    tier = serializers.ChoiceField(Tier.choices, required=False)
+    kind = serializers.ChoiceField(Kind.choices, required=False)
+    tag = serializers.CharField(required=False, allow_blank=True)
+    category = serializers.CharField(required=False, allow_blank=True)
+    status = serializers.ChoiceField(Status.choices, required=False, help_text="Default: all but deleted.")
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # the parameter, not Field.source
+        Origin.choices, required=False, help_text="Where notes came from."
+    )
+    as_of = TimeParameter(required=False, help_text="What held at this time, as it read then.")
+    ordering = serializers.ChoiceField(
+        [sign + name for name in ORDERINGS for sign in ("", "-")],
+        required=False,
+        help_text="Default: -created_at.",
+    )
+
+
 class RelatedOutput(MemoryOutput):
     """A note and how it was reached."""
 
@@ -117,7 +149,7 @@ class FileVersionOutput(_State):
     path = serializers.CharField()
 
 
-class EdgeInput(serializers.Serializer[Any]):
+class EdgeInput(ClosedInput):
     """A link to another note."""
 
     target = serializers.CharField(help_text="The other note's id.")
@@ -138,29 +170,31 @@ class EdgeOutput(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
-class RestoreInput(serializers.Serializer[Any]):
+class RestoreInput(ClosedInput):
     """Without `version` a deleted or archived note comes back; with it a note goes back to that version."""
 
     version = serializers.IntegerField(min_value=1, required=False)
 
 
-class UndoInput(serializers.Serializer[Any]):
+class UndoInput(ClosedInput):
     """Which version to go back to; the one before the last change unless given."""
 
     version = serializers.IntegerField(min_value=1, required=False)
 
 
-class MergeInput(serializers.Serializer[Any]):
+class MergeInput(ClosedInput):
     """Notes to make one of."""
 
-    notes = serializers.ListField(child=serializers.CharField(), help_text="2 to 20 ids.")
+    notes = serializers.ListField(
+        child=serializers.CharField(), min_length=2, max_length=20, help_text="Ids."
+    )
     into = serializers.CharField(required=False, help_text="Which of them stays; the first unless given.")
     content = serializers.CharField(
         max_length=MAX_CONTENT_CHARS, required=False, help_text="The text; else all, one below the other."
     )
 
 
-class _Limits(serializers.Serializer[Any]):
+class _Limits(ClosedInput):
     """What limits a search."""
 
     sources = serializers.ListField(
@@ -184,7 +218,7 @@ class _Limits(serializers.Serializer[Any]):
 class SearchInput(_Limits):
     """What to look for."""
 
-    query = serializers.CharField(max_length=10_000)
+    query = TextField(max_length=10_000)
     top_k = serializers.IntegerField(min_value=1, max_value=100, default=10)
 
 
@@ -225,14 +259,37 @@ class SearchOutput(serializers.Serializer[Any]):
     took_ms = serializers.FloatField()
 
 
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string"},
+            {
+                "type": "object",
+                "required": ["content"],
+                "properties": {
+                    "role": {"type": "string"},
+                    "content": {
+                        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}],
+                        "description": "Text, or blocks, of which those of type text count.",
+                    },
+                },
+            },
+        ]
+    }
+)
+class MessageField(serializers.JSONField):
+    """A message: its text, or an object with its content."""
+
+
 class ContextInput(_Limits):
     """Either a query or the newest messages of a conversation, the last three of which count."""
 
-    query = serializers.CharField(max_length=10_000, required=False)
+    openapi = {"oneOf": [{"required": ["query"]}, {"required": ["messages"]}]}
+    query = TextField(max_length=10_000, required=False)
     messages = serializers.ListField(
-        child=serializers.JSONField(),
+        child=MessageField(),
         required=False,
-        help_text="Texts, or objects with `role` and `content`.",
+        min_length=1,
     )
     budget_tokens = serializers.IntegerField(min_value=1, max_value=20_000, default=500)
 
@@ -245,10 +302,12 @@ class ContextOutput(serializers.Serializer[Any]):
     items = ContextItem(many=True)
 
 
-BULK_INPUT = inline_serializer(
-    "MemoryBulkInput",
-    {"memories": MemoryInput(many=True, help_text=f"1 to {BULK_LIMIT:,} notes, all or none.")},
-)
+class MemoryBulkInput(ClosedInput):
+    """Notes that are saved together, all or none."""
+
+    memories = serializers.ListField(child=MemoryInput(), min_length=1, max_length=BULK_LIMIT)
+
+
 BULK_OUTPUT = inline_serializer(
     "MemoryBulkOutput", {"count": serializers.IntegerField(), "results": MemoryOutput(many=True)}
 )
