@@ -2,6 +2,7 @@
 
 import asyncio
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -115,12 +116,12 @@ def test_the_connection_test_needs_a_model_and_somebody_to_account_it_to(setting
 @pytest.mark.django_db
 def test_a_model_whose_last_call_was_refused_is_broken_until_one_succeeds(alice: User, settings: Any) -> None:
     settings.ANTHROPIC_API_KEY = "sk-1"
-    row: dict[str, Any] = {"user": alice, "purpose": "chat", "model": "m", "endpoint": "anthropic"}
-    ModelCall.objects.create(**row, error_code="model_auth")
+    call = partial(ModelCall.objects.create, user=alice, purpose="chat", model="m", endpoint="anthropic")
+    call(error_code="model_auth")
     result = status.check_model()
     assert result.state == State.BROKEN
     assert "model_auth" in result.message
-    ModelCall.objects.create(**row, error_code="overloaded")
+    call(error_code="overloaded")
     assert status.check_model().ok
 
 
