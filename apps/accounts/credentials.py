@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import DatabaseError, transaction
 from django.http import StreamingHttpResponse
@@ -16,7 +19,7 @@ from django.utils import timezone
 
 from apps.accounts.models import APIToken, User
 from apps.core.database import in_db
-from apps.core.errors import NotAuthenticated
+from apps.core.errors import IzzyError, NotAuthenticated, Throttled
 from apps.core.server_sent import server_sent
 
 if TYPE_CHECKING:  # It reads its settings, and with them the services of this app, when it is imported.
@@ -26,6 +29,11 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """Within so long a change is noticed that another process made; one of this process at once."""
+FOLLOWED_PER_USER = 30
+"""Requests of a user that stay open at once in a process. IZZY_THROTTLE=off lifts it."""
+
+_followed: Counter[UUID] = Counter()
+_counting = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,27 @@ def access_changed() -> None:
     transaction.on_commit(look)
 
 
+def follow_check(user_id: UUID) -> None:
+    """Call it before anything is done for a request that then stays open. Raises Throttled."""
+    if settings.IZZY_THROTTLE and _followed[user_id] >= FOLLOWED_PER_USER:
+        raise Throttled(f"At most {FOLLOWED_PER_USER} requests may stay open at once. Close one.")
+
+
+@contextmanager
+def following(user_id: UUID) -> Iterator[None]:
+    """Counts a request for as long as it stays open. Raises Throttled."""
+    with _counting:
+        follow_check(user_id)
+        _followed[user_id] += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _followed[user_id] -= 1
+            if not _followed[user_id]:
+                del _followed[user_id]
+
+
 def event_stream(request: "Request", events: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
     """Server-sent events, until their end or that of the credentials which `request` came with."""
     token = request.auth if isinstance(request.auth, APIToken) else None
@@ -134,23 +163,31 @@ def event_stream(request: "Request", events: AsyncGenerator[bytes, None]) -> Str
 async def _while_held(
     credentials: Credentials, events: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
-    with credentials_watch().hold(credentials) as ended:
-        ending = asyncio.ensure_future(ended.wait())
+    async with aclosing(events):
         try:
-            async with aclosing(events):
-                while True:
-                    coming = asyncio.ensure_future(anext(events, None))
-                    try:
-                        await asyncio.wait({coming, ending}, return_when=asyncio.FIRST_COMPLETED)
-                    finally:
-                        if not coming.done() or ended.is_set():
-                            coming.cancel()
-                            await asyncio.wait({coming})
-                    if ended.is_set():
-                        yield server_sent({"type": "error", **NotAuthenticated().to_json()})
-                        return
-                    if (event := coming.result()) is None:
-                        return
-                    yield event
-        finally:
-            ending.cancel()
+            with following(credentials.user_id), credentials_watch().hold(credentials) as ended:
+                async with aclosing(_until(ended, events)) as told:
+                    async for event in told:
+                        yield event
+                if ended.is_set():
+                    raise NotAuthenticated
+        except IzzyError as error:  # The head of the answer has been sent.
+            yield server_sent({"type": "error", **error.to_json()})
+
+
+async def _until(ended: asyncio.Event, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    ending = asyncio.ensure_future(ended.wait())
+    try:
+        while True:
+            coming = asyncio.ensure_future(anext(events, None))
+            try:
+                await asyncio.wait({coming, ending}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not coming.done() or ended.is_set():
+                    coming.cancel()
+                    await asyncio.wait({coming})
+            if ended.is_set() or (event := coming.result()) is None:
+                return
+            yield event
+    finally:
+        ending.cancel()

@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.accounts.credentials import event_stream
+from apps.accounts.credentials import event_stream, follow_check
 from apps.core.errors import InvalidInput
 from apps.core.pagination import Pages
 from apps.core.rest_views import UserView, page_of
@@ -117,6 +117,7 @@ class BuildEventsView(BuilderView):
     def get(self, request: Request, build_id: str) -> HttpResponseBase:
         """Follow a build as server-sent events. `Last-Event-ID` goes on where a connection broke off."""
         build = build_get(self.user_id, build_id)
+        follow_check(self.user_id)
         after = _number(request.headers.get("Last-Event-ID", ""))
         return event_stream(request, build_stream(build.pk, after))
 

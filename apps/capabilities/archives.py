@@ -60,7 +60,7 @@ def archive_read(data: bytes) -> tuple[str, Draft]:
 
 
 def _texts(archive: zipfile.ZipFile) -> dict[str, str]:
-    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
     if len(entries) > MAX_ENTRIES:
         raise _wrong(f"The archive holds more than {MAX_ENTRIES} files.")
     folders = set()
@@ -80,7 +80,14 @@ def _texts(archive: zipfile.ZipFile) -> dict[str, str]:
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.filename
     parts = name.replace("\\", "/").split("/")
-    if name.startswith(("/", "\\")) or "\\" in name or ".." in parts or ":" in name or "\x00" in name:
+    if (
+        not name
+        or name.startswith(("/", "\\"))
+        or "\\" in name
+        or ".." in parts
+        or ":" in name
+        or "\x00" in name
+    ):
         raise _wrong(f"The archive holds a path that leads out of it: {name[:100]!r}.")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):

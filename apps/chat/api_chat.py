@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.accounts.credentials import event_stream
+from apps.accounts.credentials import event_stream, follow_check, following
 from apps.agent.models import ToolCall
 from apps.agent.selectors import toolcalls_undecided
 from apps.chat import services
@@ -48,11 +48,17 @@ class TurnView(UserView):
 
     throttle_scope = "chat"
 
+    def streamed(self, body: dict[str, Any]) -> bool:
+        """Whether the body asks for events. Raises Throttled where too many answers are waited for already."""
+        follow_check(self.user_id)
+        return bool(flag(body, "stream", False))
+
     def follow(
         self, conversation_id: UUID, turn_id: UUID, *, stream: bool, after: int = 0
     ) -> HttpResponseBase:
         if not stream:
-            return self._whole(turn_id, async_to_sync(turn_end)(conversation_id, turn_id, after))
+            with following(self.user_id):
+                return self._whole(turn_id, async_to_sync(turn_end)(conversation_id, turn_id, after))
         return event_stream(self.request, turn_stream(conversation_id, turn_id, after))
 
     def _whole(self, turn_id: UUID, last: dict[str, Any] | None) -> Response:
@@ -100,7 +106,7 @@ class ChatView(TurnView):
             replaces=body.get("replaces"),
             use_memory=flag(body, "use_memory", None),
         )
-        stream = bool(flag(body, "stream", False))
+        stream = self.streamed(body)
         sent = services.message_send(user_id=self.user_id, message=message)
         return self.follow(sent.conversation_id, sent.turn_id, stream=stream)
 
@@ -112,7 +118,7 @@ class RetryView(TurnView):
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
         """Answer the newest message once more, in place of the answer it has."""
         body = body_of(request)
-        stream = bool(flag(body, "stream", False))
+        stream = self.streamed(body)
         sent = services.turn_retry(
             user_id=self.user_id, conversation_id=conversation_id, client_id=body.get("client_id")
         )
@@ -126,7 +132,7 @@ class AnswerView(TurnView):
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
         """Answer a question that a turn waits with. The turn then goes on."""
         body = body_of(request)
-        stream = bool(flag(body, "stream", False))
+        stream = self.streamed(body)
         call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.ANSWER)
         services.question_answer(user_id=self.user_id, tool_call_id=call.id, text=body.get("text"))
         return self.resume(call, seq, stream=stream)
@@ -186,7 +192,7 @@ class ApproveView(AnswerView):
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase:
         """Allow or decline a tool call that a turn waits with. The turn then goes on."""
         body = body_of(request)
-        stream = bool(flag(body, "stream", False))
+        stream = self.streamed(body)
         call, seq = self.waiting(conversation_id, body.get("id"), ToolCall.WaitsFor.APPROVAL)
         services.approval_decide(user_id=self.user_id, tool_call_id=call.id, decision=body.get("decision"))
         return self.resume(call, seq, stream=stream)

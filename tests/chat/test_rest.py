@@ -11,11 +11,13 @@ from django.db.models import Sum
 from django.test import Client
 from pytest_django import Settings
 
+from apps.accounts import credentials
 from apps.accounts.models import User
 from apps.accounts.services import tokens_revoke
 from apps.agent.client import Usage
 from apps.agent.models import ModelCall
-from apps.builder.models import Build
+from apps.builder.models import Build, MessageType
+from apps.builder.services.queue import message_add
 from apps.capabilities.services import capability_begin
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.runner.registry import registry
@@ -345,3 +347,38 @@ async def test_so_does_the_stream_of_a_build(alice: User, program: Program, runn
     last = b"".join([part async for part in response.streaming_content]).decode()
     assert last.startswith("event: error\n")
     assert '"code":"not_authenticated"' in last
+
+
+async def test_a_user_follows_so_much_at_once_and_no_more(
+    alice: User,
+    bob: User,
+    program: Program,
+    runner: None,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither a stream too many nor one whose place was taken between the look and the start; nobody else is held up."""
+    monkeypatch.setattr(credentials, "FOLLOWED_PER_USER", 2)
+    settings.IZZY_THROTTLE = True
+
+    def begin() -> Build:
+        capability = capability_begin(
+            user_id=alice.pk, name="slow", description="Takes long.", input_schema={"type": "object"}
+        )
+        build = Build.objects.create(user=alice, capability=capability, name="slow", description="")
+        message_add(build=build, type=MessageType.PROGRESS, payload={"text": "x", "stage": "working"})
+        return build
+
+    events = f"builds/{(await in_db(begin)).pk}/events/"
+    streams = [aiter((await program.get(events)).streaming_content) for _ in range(3)]
+    for open_one in streams[:2]:
+        assert (await anext(open_one)).startswith(b"event: progress\n")
+    assert b'"code":"throttled"' in await anext(streams[2])
+    for refused in (await program.get(events), await program.post("chat/", {"message": "Hello"})):
+        assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
+    assert not await in_db(Message.objects.for_user(alice).exists)
+    credentials.follow_check(bob.pk)
+    await in_db(lambda: Build.objects.for_user(alice).update(state="failed"))
+    for open_one in streams[:2]:
+        assert [part async for part in open_one] == []
+    assert (await program.get(events)).status_code == 200
