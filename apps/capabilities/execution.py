@@ -96,7 +96,8 @@ def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place, numbe
         raise InvalidInput(problem, code="bad_input", field="input", input_schema=version.input_schema)
     files = files_verified(version, capability.name)
     environment = _environment(user_id, capability, version)
-    scrubber = Scrubber([*secret_values(user_id), *environment.values()])
+    secrets = [*secret_values(user_id), *environment.values()]
+    scrubber = Scrubber(secrets)
     backend = current_backend()
     execution = execution_begin(
         capability=capability, version=version, args=args, place=place, scrubber=scrubber
@@ -107,6 +108,7 @@ def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place, numbe
         hosts=frozenset(version.hosts),
         env=environment,
         requirements=files[REQUIREMENTS],
+        secrets=secrets,
     )
     return Ready(
         execution=execution, files={MAIN: files[MAIN]}, spec=spec, scrubber=scrubber, backend=backend.name

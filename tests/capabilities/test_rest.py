@@ -245,6 +245,7 @@ BAD_ARCHIVES: dict[str, bytes] = {
     "a drive": archive_with(*GOOD, ("C:evil", b"x")),
     "backslashes": archive_with(*GOOD, ("..\\evil", b"x")),
     "a link": archive_with(*GOOD, (link("g/RUN.md"), b"/etc/passwd")),
+    "a file without a name": archive_with(*GOOD, ("QQQ", b"x")).replace(b"QQQ", b"\0QQ"),
     "binary": archive_with(("main.py", b"\xff\xfe\x00"), ("manifest.json", MANIFEST)),
     "a manifest that is no JSON": archive_with(("main.py", MAIN), ("manifest.json", b"{")),
     "a manifest that is a list": archive_with(("main.py", MAIN), ("manifest.json", b"[]")),

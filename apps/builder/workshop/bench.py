@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
+from apps.accounts.secrets import secret_values
 from apps.agent.tools.base import ToolFailure
 from apps.capabilities.sandbox import open_sandbox
 from apps.capabilities.sandbox.base import (
@@ -21,6 +22,7 @@ from apps.capabilities.sandbox.base import (
     SandboxSpec,
     SandboxUnavailable,
 )
+from apps.core.database import in_db
 from apps.core.errors import InvalidInput, TooLarge
 
 logger = logging.getLogger(__name__)
@@ -139,6 +141,7 @@ class Bench:
                 purpose=Purpose.BUILD,
                 hosts=frozenset(self.hosts),
                 limits=BUILD_LIMITS,
+                secrets=await in_db(secret_values, self.user_id),
             )
             self._sandbox = await self._stack.enter_async_context(open_sandbox(spec))
             await self._restore(self._sandbox)

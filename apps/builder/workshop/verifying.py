@@ -34,6 +34,7 @@ async def failed_example(*, user_id: UUID, draft: Draft, environment: Mapping[st
             hosts=frozenset(draft.hosts),
             env=environment,
             requirements=draft.requirements,
+            secrets=await in_db(secret_values, user_id),
         )
         outcome = await run_capability(spec, {MAIN: draft.main}, dict(example["input"]))
         outcome = await in_db(_scrubbed, user_id, outcome, environment)
@@ -46,7 +47,8 @@ async def failed_example(*, user_id: UUID, draft: Draft, environment: Mapping[st
 async def load_problem(*, user_id: UUID, draft: Draft) -> str:
     """Why the tool cannot even be loaded, with its packages but without network and secrets; "" where it can. For what
     cannot be tried yet because the user has not allowed all of it. Raises SandboxUnavailable."""
-    spec = SandboxSpec(user_id=user_id, purpose=Purpose.RUN, requirements=draft.requirements)
+    secrets = await in_db(secret_values, user_id)
+    spec = SandboxSpec(user_id=user_id, purpose=Purpose.RUN, requirements=draft.requirements, secrets=secrets)
     outcome = await run_capability(spec, {MAIN: LOADER, f"{LOADED}.py": draft.main}, {})
     if outcome.ok:
         return ""

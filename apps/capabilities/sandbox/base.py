@@ -1,6 +1,6 @@
 """What every sandbox backend offers, and the words in which it answers."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -51,13 +51,15 @@ class SandboxSpec:
     """Whose sandbox, what for, and what it may reach.
 
     `hosts` are the approved names, each `name` or `name:port`; without a port 80 and 443 are meant. Empty: no network.
-    `env` are secrets and the like, by name. `requirements` is the text of a requirements.txt.
+    `env` are secrets and the like, by name. `requirements` is the text of a requirements.txt, which may hold none of the
+    values in `secrets`.
     """
 
     user_id: UUID
     purpose: Purpose = Purpose.RUN
     hosts: frozenset[str] = frozenset()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Sequence[str] = field(default=(), repr=False)
     requirements: str = ""
     limits: Limits = RUN_LIMITS
 

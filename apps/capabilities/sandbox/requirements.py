@@ -2,10 +2,12 @@
 options, addresses and paths could install from anywhere."""
 
 import re
+from collections.abc import Sequence
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from apps.agent.scrub import MIN_SECRET_CHARS, Scrubber
 from apps.core.errors import InvalidInput
 
 MAX_BYTES = 10_000
@@ -18,10 +20,15 @@ ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txt", ".
 COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 
-def parse_requirements(text: str) -> list[str]:
-    """The requirements in one spelling, sorted, each once. Raises InvalidInput that names the line."""
+def parse_requirements(text: str, secrets: Sequence[str] = ()) -> list[str]:
+    """The requirements in one spelling, sorted, each once. Raises InvalidInput that names the line, and for lines that hold
+    one of the secrets: the package index is asked for whatever stands there."""
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _refused(f"requirements.txt may have {MAX_BYTES:,} bytes at most.")
+    if _reveals(text, secrets):
+        raise _refused(
+            "requirements.txt holds a secret or a key, which the package index would get to see. Name packages alone."
+        )
     found, lines = set(), 0
     for number, line in enumerate(text.splitlines(), 1):
         wanted = COMMENT.sub("", line.lstrip("\ufeff")).strip()
@@ -31,6 +38,19 @@ def parse_requirements(text: str) -> list[str]:
         if lines > MAX_LINES:
             raise _refused(f"requirements.txt may name {MAX_LINES} packages at most.")
     return sorted(found)
+
+
+def _reveals(text: str, secrets: Sequence[str]) -> bool:
+    """Whether a secret stands there, also in the spelling that a package's name would get or spread over lines."""
+    lines = [COMMENT.sub("", line) for line in text.splitlines()]
+    squeezed = _squeezed("".join(lines))
+    small = [each for secret in secrets if len(each := _squeezed(secret)) >= MIN_SECRET_CHARS]
+    scrubber = Scrubber(secrets)
+    return any(each in squeezed for each in small) or any(scrubber.text(line) != line for line in lines)
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def _requirement(line: str, number: int) -> str:

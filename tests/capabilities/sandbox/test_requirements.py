@@ -69,3 +69,25 @@ def test_everything_else_is_refused_with_its_line(line: str, word: str) -> None:
 def test_size_and_number_have_limits(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_requirements(text)
+
+
+SECRET = "Kx9_Secret.Value77"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SECRET,
+        "six\nkx9-secret-value77",
+        "pre-KX9SECRETVALUE77-post==1.0",
+        "six=="+SECRET.encode().hex(),
+        "kx9-secret\nvalue77",
+        "six[Kx9_Secret.Value77]",
+        "sk-" + "a1" * 12,
+    ],
+)  # fmt: skip
+def test_no_secret_goes_to_the_index_as_a_package(text: str) -> None:
+    with pytest.raises(InvalidInput, match="secret or a key") as found:
+        parse_requirements(text, [SECRET])
+    assert "ecret.Value" not in found.value.message
+    assert parse_requirements("six # " + SECRET, [SECRET, "!!!!!!!!", "six-"]) == ["six"]

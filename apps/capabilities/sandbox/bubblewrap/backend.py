@@ -38,7 +38,7 @@ class BubblewrapBackend:
             prepared = prepare()
         except CannotPrepare as error:
             raise SandboxUnavailable(f"{error} {error.hint}", hint=error.hint) from error
-        requirements = parse_requirements(spec.requirements)
+        requirements = parse_requirements(spec.requirements, spec.secrets)
         layer = await ensure_layer(prepared, spec.user_id, requirements, progress) if requirements else None
         if spec.purpose is Purpose.BUILD:
             return await self._for_build(prepared, spec, layer, requirements, progress)
@@ -61,7 +61,7 @@ class BubblewrapBackend:
         held = ExitStack()
         views = store_folder(prepared.identity) / "views"
         view = held.enter_context(live_folder(views, prepared.identity, writable=False))
-        installed = BuildRequirements(prepared, spec.user_id, view, requirements, progress)
+        installed = BuildRequirements(prepared, spec, view, requirements, progress)
         try:
             if layer is not None:
                 await installed.show(layer)

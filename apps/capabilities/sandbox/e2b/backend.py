@@ -45,7 +45,7 @@ class E2BBackend:
         """See `Backend.create`. Requirements are installed with the package index reachable, before anything else is."""
         if progress:
             await progress({"status": "preparing"})
-        lines = _requirements(spec.requirements)
+        lines = _requirements(spec)
         index = {*PACKAGE_HOSTS, *settings.IZZY_PACKAGE_HOSTS}
         # A build tries packages out as it goes; a run has what it named, and nothing of the index any more.
         hosts = spec.hosts | index if spec.purpose == Purpose.BUILD else spec.hosts
@@ -100,12 +100,12 @@ def _sdk() -> Any:
     return e2b_code_interpreter
 
 
-def _requirements(text: str) -> list[str]:
-    if not text.strip():
+def _requirements(spec: SandboxSpec) -> list[str]:
+    if not spec.requirements.strip():
         return []
     from ..requirements import parse_requirements
 
-    lines: list[str] = parse_requirements(text)
+    lines: list[str] = parse_requirements(spec.requirements, spec.secrets)
     return lines
 
 
