@@ -226,6 +226,7 @@ export class BuildCard {
   /** Does what the reader wants and shows how things are then. Its button may be gone with it: the card keeps the focus. */
   async #do(work) {
     this.busy = this.element.contains(document.activeElement);
+    this.element.ariaBusy = "true";
     try {
       await work();
     } catch (error) {
@@ -236,6 +237,7 @@ export class BuildCard {
       await this.refresh();
       if (this.busy && this.element.isConnected && document.activeElement === document.body) this.focus();
       this.busy = false;
+      this.element.ariaBusy = null;
     }
   }
 

@@ -42,7 +42,8 @@ function isUseful(element) {
 /** Where the focus was lost since what had it has gone, it is put where the next action is. */
 function keep() {
   due = null;
-  if (!isLost() || !last || document.querySelector("dialog[open], .htmx-request")) return;
+  // A part of the page that is at work knows itself where to go on.
+  if (!isLost() || !last || last.closest('[aria-busy="true"]') || document.querySelector("dialog[open], .htmx-request")) return;
   const target = isUseful(last) ? last : (nextPlace() ?? document.getElementById("main"));
   last = null;
   if (target) go(target);
