@@ -11,6 +11,7 @@ from django.test.client import MULTIPART_CONTENT
 
 from apps.accounts.models import User
 from tests.conftest import make_user
+from tests.site import belongings
 from tests.site.belongings import FILE, MARK, SECRET, TOOL, Belongings, make_belongings, rows_of
 from tests.site.routes import Route, all_routes, groups
 
@@ -182,6 +183,72 @@ def test_bob_sees_and_changes_nothing_of_alices(
             if route.parameters and route.parameters != ("name",):
                 assert response.status_code in {400, 403, 404, 405, 415}, about
         assert rows_of(alice) == before, f"bob changed something of hers at {route}"
+
+
+def crossings(his: Belongings, hers: Belongings) -> list[tuple[str, str, dict[str, Any]]]:
+    """Addresses of bob's own things that take the id of a second thing, which is alice's."""
+    note, edge, run = hers.note, hers.edge, hers.execution
+    message, call = str(hers.message), {"id": str(hers.tool_call), "text": "yes", "decision": "allow"}
+    memories, conversation = "/api/v1/memories/", f"/api/v1/conversations/{his.conversation}/"
+    link = {"target": str(note), "target_id": str(note), "relation": "related"}
+    replaces = {"message": "Hi", "conversation": str(his.conversation), "replaces": message}
+    question = {"id": str(hers.question), "text": "yes"}
+    return [
+        ("POST", f"{memories}merge/", {"notes": [str(his.note), str(note)], "content": "x"}),
+        ("POST", f"{memories}{his.waiting_note}/merge/", {"into": str(note)}),
+        ("POST", f"{memories}{his.note}/links/", link),
+        ("POST", f"{memories}{his.note}/links/", {"target": str(note), "relation": "related"}),
+        ("DELETE", f"{memories}{his.note}/links/{edge}/", {}),
+        ("POST", f"{memories}{his.note}/purge/", {"redact": [message]}),
+        ("POST", f"{memories}{his.note}/purge/", {"also": [str(note)]}),
+        ("POST", f"{memories}contradictions/{his.edge}/", {"keep": str(note)}),
+        ("POST", f"/api/v1/memory-files/{his.file}/purge/", {"redact": [message]}),
+        ("GET", f"{conversation}messages/?before={message}", {}),
+        ("POST", f"{conversation}answer/", {"id": call["id"], "text": "yes"}),
+        ("POST", f"{conversation}approve/", {"id": call["id"], "decision": "allow"}),
+        ("POST", "/api/v1/chat/", replaces),
+        ("POST", f"/api/v1/builds/{his.build}/answer/", question),
+        ("GET", f"/capabilities/{TOOL}/runs/{run}/", {}),
+        ("GET", f"/builds/new/?capability={TOOL}&execution={run}", {}),
+        ("GET", f"/memory/graph/?note={note}", {}),
+        ("GET", f"/memory/merge/?notes={his.note}&notes={note}", {}),
+        ("POST", f"/memory/graph/{his.note}/link/", link),
+        ("POST", f"/memory/graph/{his.note}/unlink/{edge}/", {}),
+        ("POST", f"/memory/{his.waiting_note}/merge/", {"into": str(note), "content": "x"}),
+        ("POST", f"/memory/contradictions/{his.edge}/", {"keep": str(note)}),
+        ("POST", f"/memory/{his.note}/purge/", {"redact": message, "also": str(note)}),
+        ("POST", f"/memory/files/{his.file}/purge/", {"redact": message}),
+        ("GET", f"/c/{his.conversation}/link/{hers.signed_link}/", {}),
+    ]
+
+
+def test_her_ids_beside_his_own_lead_nowhere(
+    alice: User,
+    bob: User,
+    sign_in: Callable[[User], Client],
+    api: Callable[[User], Client],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a check of the first id alone would let through."""
+    hers = make_belongings(alice)
+    before = rows_of(alice)
+    monkeypatch.setattr(belongings, "MARK", "bobsword")
+    his = make_belongings(bob)
+    for method, url, body in crossings(his, hers):
+        if url.startswith("/api/"):
+            response = api(bob).generic(method, url, json.dumps(body), content_type="application/json")
+        else:
+            response = sign_in(bob).generic(method, url, *form_of(body))
+        answer = content_of(response)
+        about = f"{method} {url} {body} → {response.status_code} {answer[:300]}"
+        assert response.status_code < 500, about
+        assert MARK not in answer, about
+        if url.startswith("/api/") and "purge" not in url:
+            assert response.status_code in {400, 404, 409}, about
+        assert rows_of(alice) == before, about
+    refers = {form for value in hers.ids() for form in (value, value.replace("-", ""))} - {TOOL, SECRET}
+    cells = [cell for rows in rows_of(bob).values() for row in rows for cell in row.values()]
+    assert not refers & {cell for cell in cells if isinstance(cell, str)}
 
 
 @pytest.mark.parametrize("routes", groups(all_routes()))

@@ -134,6 +134,8 @@ def settle(request: SignedInRequest, edge_id: str) -> HttpResponse:
     edge = selectors.open_contradictions(user_id).filter(pk=parse_id(edge_id)).first()
     if edge is None:
         raise NotFound("There is no open contradiction with this id.")
+    if keep and parse_id(keep) not in {edge.source_id, edge.target_id}:
+        raise NotFound("The contradiction is not about this note.")
     linked = MemoryEdge.objects.for_user(user_id).filter(
         source_id=edge.source_id, target_id=edge.target_id, relation=Relation.RELATED
     )
