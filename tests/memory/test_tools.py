@@ -117,6 +117,7 @@ def test_saving_is_for_what_was_not_asked_to_be_saved_too() -> None:
         ("memory_save", {"content": "tea", "importance": 6}),
         ("memory_save", {"content": "tea", "tags": "food"}),
         ("memory_save", {"content": "x" * 20_001}),
+        ("memory_search", {"query": "tea", "threshold": 1.5}),
         ("memory_update", {"note_id": "note-1"}),
         ("memory_update", {"content": "tea"}),
         ("memory_delete", {}),
@@ -140,11 +141,18 @@ async def test_search_looks_for_five_notes_unless_told_otherwise() -> None:
         include_conversation=True,
         category="food",
         as_of="2026-05-01",
+        threshold=0.45,
     )
     options = [options for _, _, options in memory.asked]
     assert options == [
-        {"top_k": 5, "include_conversation": False, "category": None, "as_of": None},
-        {"top_k": 20, "include_conversation": True, "category": "food", "as_of": "2026-05-01"},
+        {"top_k": 5, "include_conversation": False, "category": None, "as_of": None, "threshold": None},
+        {
+            "top_k": 20,
+            "include_conversation": True,
+            "category": "food",
+            "as_of": "2026-05-01",
+            "threshold": 0.45,
+        },
     ]
 
 
