@@ -5,7 +5,7 @@ note's words, in other words, and oblique ones; follow-ups that lean on the talk
 small talk, tasks, general knowledge, changes of subject. Half of the messages were used for tuning; the figures that
 count are those of the other half. A talk is replayed message by message, and what was shown is not shown again.
 
-The baseline is the rule that was used before: relevance as search gives it, times importance and recency, above 0.45.
+The baseline is the plain rule: the score that search gives, times importance and recency, above 0.45.
 """
 
 import random
