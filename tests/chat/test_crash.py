@@ -36,6 +36,17 @@ def server(tmp_path: Path, peer: AnthropicServer, prepared: Server) -> Iterator[
         server.kill()
 
 
+def until_text(stream: Iterator[dict[str, Any]], words: str) -> str:
+    """Read a stream until its text so far ends in these words, in however many pieces. Gives the conversation."""
+    text = ""
+    for event in stream:
+        if event["type"] == "text_delta":
+            text += event["text"]
+            if text.endswith(words):
+                return str(event["conversation"])
+    raise AssertionError(f"the stream ended with {text!r}")
+
+
 def state(server: Server) -> str:
     return str(server.rows("select state from chat_turn order by id desc limit 1")[0][0])
 
@@ -46,10 +57,7 @@ def test_text_under_way_is_kept_and_the_turn_marked_interrupted(
     held = reply("One two three four", hold_after=5)
     peer.add(held)
     with server.chat("Count") as stream:
-        for event in stream:
-            place = event["conversation"]
-            if event["type"] == "text_delta" and event["text"].startswith("three"):
-                break
+        place = until_text(stream, "three ")
         eventually(lambda: "three" in str(server.rows("select payload from chat_turnevent")))
         server.kill()
     held.release.set()
@@ -136,9 +144,7 @@ def test_a_server_that_is_stopped_in_order_leaves_its_turn_interrupted_at_once(
     held = reply("One two three", hold_after=4)
     peer.add(held)
     with server.chat("Count") as stream:
-        for event in stream:
-            if event["type"] == "text_delta" and event["text"] == "two ":
-                break
+        until_text(stream, "two ")
         server.stop()
     held.release.set()
     assert state(server) == "interrupted"
@@ -178,10 +184,7 @@ def test_two_web_processes_share_a_conversation(server: Server, peer: AnthropicS
     held = reply("One two three", hold_after=4)
     peer.add(held)
     with server.chat("Count") as stream:
-        for event in stream:
-            place = event["conversation"]
-            if event["type"] == "text_delta" and event["text"] == "two ":
-                break
+        place = until_text(stream, "two ")
         server.start()
         with server.http as client:
             stopping = client.post(f"/api/v1/conversations/{place}/stop/").json()

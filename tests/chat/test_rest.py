@@ -97,7 +97,8 @@ async def test_a_message_is_answered_with_events(
     frames = [frame async for frame in streamed(response)]
     await registry().idle()
     types = [frame["type"] for frame in frames]
-    assert types == ["turn_queued", "turn_started", "text_delta", "text_delta", "response"]
+    assert [kind for kind in types if kind != "text_delta"] == ["turn_queued", "turn_started", "response"]
+    assert "".join(frame["text"] for frame in frames if frame["type"] == "text_delta") == "Hello there."
     assert len({(frame["conversation"], frame["turn"]) for frame in frames}) == 1
 
 
@@ -212,7 +213,7 @@ async def test_stop_over_rest(alice: User, program: Program, model: AnthropicSer
     place = await conversation(alice)
     response = await program.post("chat/", {"message": "Count", "conversation": place, "stream": True})
     async for frame in streamed(response):
-        if frame["type"] == "text_delta" and frame["text"].startswith("two"):
+        if frame["type"] == "text_delta" and "two" in frame["text"]:
             stopping = await program.post(f"conversations/{place}/stop/", {})
             assert (stopping.status_code, stopping.json()["stopping"]) == (202, 1)
     held.release.set()
@@ -325,7 +326,7 @@ async def test_a_stream_ends_when_its_token_does(
     model.add(held)
     response = await program.post("chat/", {"message": "Count", "stream": True})
     async for chunk in response.streaming_content:
-        if b'"text":"two' in chunk:
+        if b"two" in chunk:
             await in_db(lambda: tokens_revoke(user_id=alice.id))
     assert chunk.startswith(b"event: error\n")
     assert b'"code":"not_authenticated"' in chunk
