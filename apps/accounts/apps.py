@@ -3,8 +3,8 @@ from datetime import timedelta
 from django.apps import AppConfig
 
 from apps.core.health import register_check
+from apps.core.jobs.sweeps import register_sweep
 from apps.core.registries import console_notes
-from apps.core.sweeps import register_sweep
 
 
 class AccountsConfig(AppConfig):

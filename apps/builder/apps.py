@@ -16,8 +16,8 @@ class BuilderConfig(AppConfig):
         from apps.builder.services.settling import build_settled
         from apps.builder.tools import BUILDER_TOOLS
         from apps.capabilities import hooks as capability_hooks
+        from apps.core.jobs.sweeps import register_sweep
         from apps.core.registries import companions, exporters, stats_providers
-        from apps.core.sweeps import register_sweep
 
         register_tools(BUILDER_TOOLS)
         capability_hooks.settled.register("builds", build_settled)

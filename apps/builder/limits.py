@@ -9,7 +9,7 @@ from django.utils import timezone
 from apps.accounts.services import users_lock
 from apps.builder.models import OPEN_STATES, Build, State
 from apps.core.errors import Throttled
-from apps.core.worker import check_worker
+from apps.core.jobs.worker import check_worker
 
 DAY = timedelta(hours=24)
 MAX_OPEN = 20

@@ -10,8 +10,8 @@ class CapabilitiesConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_family, register_tools
         from apps.core.health import register_check
+        from apps.core.jobs.sweeps import register_sweep
         from apps.core.registries import exporters, purgers, stats_providers
-        from apps.core.sweeps import register_sweep
 
         from . import proving, purging, services
         from .cap_tools import tool_of_family

@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
-from apps.core.background import Background
 from apps.core.database import in_db, settled
 from apps.core.errors import NotFound, Unavailable
+from apps.core.jobs.background import Background
 
 from .examples import failures_of
 from .models import CapabilityVersion

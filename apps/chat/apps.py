@@ -19,8 +19,8 @@ class ChatConfig(AppConfig):
         from apps.chat.selectors.stats import chat_stats
         from apps.chat.services import deletion
         from apps.chat.tools import CONVERSATION_TOOLS
+        from apps.core.jobs.sweeps import register_sweep
         from apps.core.registries import owners, stats_providers, thinners, warmups, words
-        from apps.core.sweeps import register_sweep
 
         register_tools(CONVERSATION_TOOLS)
         hooks.finished.register("chat", build_announce)

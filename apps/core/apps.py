@@ -3,7 +3,7 @@ from datetime import timedelta
 from django.apps import AppConfig
 
 from apps.core.health import register_check
-from apps.core.sweeps import register_sweep
+from apps.core.jobs.sweeps import register_sweep
 
 
 class CoreConfig(AppConfig):
@@ -11,7 +11,8 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        from apps.core import checks, worker
+        from apps.core import checks
+        from apps.core.jobs import worker
         from apps.core.purging import disk, django_tables
 
         register_check("database", checks.check_database, essential=True)

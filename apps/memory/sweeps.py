@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from apps.core.sweeps import register_sweep
+from apps.core.jobs.sweeps import register_sweep
 
 from .capture import background
 from .purge.sweeps import deleted_purge, interrupted_resume

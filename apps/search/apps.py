@@ -12,8 +12,8 @@ class SearchConfig(AppConfig):
 
         from apps.core.checks import IZZY
         from apps.core.health import register_check
+        from apps.core.jobs.sweeps import register_sweep
         from apps.core.registries import connection_tests, purgers, stats_providers, thinners, warmups
-        from apps.core.sweeps import register_sweep
         from apps.search import checks, embedding, health, purging, services, statistics, warmup
 
         register(checks.known_weights, IZZY)

@@ -33,7 +33,7 @@ from apps.capabilities.services import capability_disable
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, Throttled
 from apps.core.ids import uuid7
-from apps.core.worker import beat
+from apps.core.jobs.worker import beat
 from tests.builder.scripts import DICE, SCHEMA, code, register, write
 from tests.builder.test_building import built, delivered, wish
 from tests.peers.anthropic_server import AnthropicServer, reply, tool

@@ -19,7 +19,7 @@ from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.sweeps import turns_interrupt
 from apps.core.database import in_db
 from apps.core.ids import uuid7
-from apps.core.sweeps import sweeps
+from apps.core.jobs.sweeps import sweeps
 from apps.search.documents import Scope
 from apps.search.selectors import search
 from tests.chat.client import connected

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from apps.core.checks import check_processes, process_ended
 from apps.core.health import State
-from apps.core.liveness import (
+from apps.core.jobs.liveness import (
     Answer,
     HeartbeatProbe,
     Liveness,
@@ -211,8 +211,8 @@ def test_the_doctor_says_for_a_day_which_process_was_ended_and_why() -> None:
 SUPERVISE = """
 import sys
 from pathlib import Path
-from apps.core.liveness import HeartbeatProbe, Patience, WebProbe
-from apps.core.supervisor import Supervisor
+from apps.core.jobs.liveness import HeartbeatProbe, Patience, WebProbe
+from apps.core.jobs.supervisor import Supervisor
 patience = Patience(first=.5, every=.2, answer=.5, failures=3, busy=.5, longest=200, stacks=5, end=.5)
 note = lambda name, reason: print("noted", name, flush=True)
 say = lambda text: print(text, flush=True)
@@ -228,10 +228,10 @@ MANAGE = """
 import os, re, signal, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from apps.core import lifeline
-lifeline.BEAT_SECONDS = .05
-lifeline.hold_lifeline()
-lifeline.wait_at_gate()
+from apps.core.jobs import parent_watch
+parent_watch.BEAT_SECONDS = .05
+parent_watch.watch_parent()
+parent_watch.wait_at_gate()
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 name = sys.argv[1]
 print("started", name, os.getpid(), flush=True)
@@ -250,7 +250,7 @@ class Page(BaseHTTPRequestHandler):
 if name == "web":
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Page).serve_forever()
 threading.Timer(2, freeze_once).start()
-lifeline.beat_for_ever()
+parent_watch.beat_for_ever()
 """
 
 

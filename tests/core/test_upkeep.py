@@ -11,13 +11,14 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from apps.core import checks, health, sweeps, worker
+from apps.core import checks, health
 from apps.core.checks import check_data_directory, check_database, check_disk, unsafe_settings
 from apps.core.health import CheckResult, not_set_up, register_check, run_check
+from apps.core.jobs import sweeps, worker
+from apps.core.jobs.sweeps import Sweep, register_sweep
+from apps.core.jobs.worker import SweepThread, beat, check_worker
 from apps.core.models import InstanceState
 from apps.core.registries import connection_tests
-from apps.core.sweeps import Sweep, register_sweep
-from apps.core.worker import SweepThread, beat, check_worker
 
 pytestmark = pytest.mark.django_db
 

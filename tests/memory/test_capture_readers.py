@@ -12,8 +12,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.core.background import Background
 from apps.core.database import in_db
+from apps.core.jobs.background import Background
 from apps.memory.capture import background, claims
 from apps.memory.capture.background import read_due, windows_read
 from apps.memory.models import CaptureLease, CaptureWindow, Memory

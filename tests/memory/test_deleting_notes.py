@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.errors import NotFound
+from apps.core.jobs.sweeps import sweeps
 from apps.core.registries import purgers
-from apps.core.sweeps import sweeps
 from apps.memory.injection import surface
 from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision
 from apps.memory.purge.sweeps import deleted_purge

@@ -5,8 +5,8 @@ from django.core.management import call_command
 
 from apps.accounts.models import User
 from apps.core.health import checks
+from apps.core.jobs.sweeps import sweeps
 from apps.core.registries import connection_tests, purgers, stats_providers, warmups
-from apps.core.sweeps import sweeps
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.statistics import user_figures
 from tests.peers.ollama_server import OllamaPeer

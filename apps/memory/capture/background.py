@@ -13,9 +13,9 @@ from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from apps.agent.endpoint import current_endpoint
-from apps.core.background import Background
 from apps.core.database import in_db
 from apps.core.ids import uuid7
+from apps.core.jobs.background import Background
 
 from . import claims
 from .reader import Tally, has_model, user_read

@@ -18,10 +18,10 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 
 from apps.core.checks import IZZY, check_data_directory, check_disk, process_ended
 from apps.core.database import database_file
-from apps.core.liveness import HeartbeatProbe, WebProbe
+from apps.core.jobs.liveness import HeartbeatProbe, WebProbe
+from apps.core.jobs.supervisor import Supervisor
 from apps.core.registries import console_notes
 from apps.core.stale import stale_message
-from apps.core.supervisor import Supervisor
 
 PORT_SECONDS = 6.0
 """How long to wait for the port: a server that was killed a moment ago needs this long to let go of it."""

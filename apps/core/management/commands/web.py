@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
-from apps.core.lifeline import hold_lifeline, wait_at_gate
+from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
 from apps.core.warmup import warm_up
 
 HTTP_BUFFER = 64 * 1024
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=settings.IZZY_PORT, help="port (%(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        hold_lifeline()
+        watch_parent()
         # Here and not above: importing daphne installs its event loop, which no other command wants.
         from daphne.endpoints import build_endpoint_description_strings
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from apps.core.lifeline import hold_lifeline, wait_at_gate
-from apps.core.worker import run_worker, stand_back
+from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
+from apps.core.jobs.worker import run_worker, stand_back
 
 
 class Command(BaseCommand):
@@ -13,7 +13,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        hold_lifeline()
+        watch_parent()
         wait_at_gate()
         stand_back()
         run_worker()

@@ -14,10 +14,10 @@ from django.db import close_old_connections, connections
 from django.utils import timezone
 
 from apps.core.health import CheckResult
-from apps.core.lifeline import beat_for_ever
+from apps.core.jobs.parent_watch import beat_for_ever
+from apps.core.jobs.sweeps import Sweep, sweeps
 from apps.core.models import InstanceState
 from apps.core.registries import Companion, companions
-from apps.core.sweeps import Sweep, sweeps
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from apps.core.lifeline import HEARTBEAT
+from apps.core.jobs.parent_watch import HEARTBEAT
 
 QUESTION = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
@@ -157,7 +157,7 @@ class WebProbe:
 
 
 class HeartbeatProbe:
-    """Looks whether the process has written into a pipe since it was asked; see `lifeline.beat_for_ever`."""
+    """Looks whether the process has written into a pipe since it was asked; see `parent_watch.beat_for_ever`."""
 
     def __init__(self) -> None:
         self._reading, writing = os.pipe()

@@ -1,9 +1,9 @@
 """Pipes between a supervisor and its children.
 
-Of the first two the supervisor alone holds the writing ends. The lifeline closes when it is gone, whatever the cause, since
-the kernel closes it even after SIGKILL: the children then go too. The gate closes when the database is up to date: until
-then a child loads its modules and waits, which brings the first page a second sooner. Into the third, the heartbeat, a
-child writes that it lives.
+The supervisor alone holds the writing ends of the first two. One closes when the supervisor is gone, whatever the cause,
+since the kernel closes it even after SIGKILL: the children then go too. The gate closes when the database is up to date:
+until then a child loads its modules and waits, which brings the first page a second sooner. Into the third, the
+heartbeat, a child writes that it lives.
 """
 
 import faulthandler
@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import NoReturn
 
-LIFELINE = "IZZY_LIFELINE_FD"
+PARENT = "IZZY_PARENT_FD"
 GATE = "IZZY_GATE_FD"
 HEARTBEAT = "IZZY_HEARTBEAT_FD"
 BEAT_SECONDS = 2.0
@@ -22,13 +22,13 @@ WRITE_STACKS = signal.SIGUSR1
 GRACE_SECONDS = 5.0
 
 
-def hold_lifeline() -> None:
+def watch_parent() -> None:
     """In a child: end this process when the supervisor is gone, politely first, then at once; and have it write the stacks of
     its threads to stderr when the supervisor asks, also while the interpreter's lock is held."""
-    descriptor = _inherited(LIFELINE)
+    descriptor = _inherited(PARENT)
     if descriptor is not None:
         faulthandler.register(WRITE_STACKS, all_threads=True)
-        threading.Thread(target=_wait_for_end, args=(descriptor,), name="lifeline", daemon=True).start()
+        threading.Thread(target=_wait_for_end, args=(descriptor,), name="parent watch", daemon=True).start()
 
 
 def wait_at_gate() -> None:

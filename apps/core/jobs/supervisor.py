@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from apps.core.lifeline import GATE, LIFELINE, WRITE_STACKS
-from apps.core.liveness import Liveness, Patience, Probe, processor_seconds
+from apps.core.jobs.liveness import Liveness, Patience, Probe, processor_seconds
+from apps.core.jobs.parent_watch import GATE, PARENT, WRITE_STACKS
 
 CHECK_SECONDS = 0.25
 STOP_SECONDS = 15.0
@@ -58,7 +58,7 @@ class Supervisor:
         self.say = say
         self._note, self._patience = note, patience
         self._stopping = False
-        self._lifeline, self._lifeline_end = os.pipe()
+        self._parent, self._parent_end = os.pipe()
         self._gate, self._gate_end = os.pipe()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -133,8 +133,8 @@ class Supervisor:
         child.process = subprocess.Popen(  # noqa: S603  our own manage.py
             child.command,
             stdin=subprocess.DEVNULL,
-            pass_fds=[self._lifeline, self._gate, *probe.descriptors],
-            env={**os.environ, LIFELINE: str(self._lifeline), GATE: str(self._gate), **probe.environment},
+            pass_fds=[self._parent, self._gate, *probe.descriptors],
+            env={**os.environ, PARENT: str(self._parent), GATE: str(self._gate), **probe.environment},
             process_group=0,
         )
 
