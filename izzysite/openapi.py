@@ -1,13 +1,24 @@
 """What the OpenAPI description says beyond the views: how to sign in, and the one shape of errors."""
 
+from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from django.db.models import Choices
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
-from drf_spectacular.plumbing import resolve_type_hint
+from drf_spectacular.plumbing import (
+    append_meta,
+    build_basic_type,
+    build_choice_description_list,
+    list_hash,
+    resolve_type_hint,
+)
+from pydantic.fields import FieldInfo
 
 from apps.agent.events import EVENT_TYPES, Event
-from apps.core.rest_views import ClosedInput
+from apps.core.rest_views import ClosedInput, Described
+from apps.core.shapes import Checked, Query, Shape
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -71,6 +82,95 @@ class InputShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  
             if isinstance(self.target, ClosedInput):
                 schema["additionalProperties"] = False
         return schema
+
+
+class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # registers itself
+    """The shapes that validate and dump, as components."""
+
+    target_class = "apps.core.rest_views.Described"
+
+    def get_name(self, auto_schema: Any, direction: Any) -> str:
+        return str(self.target.shape.__name__)
+
+    def get_identity(self, auto_schema: Any, direction: Any) -> Any:
+        return self.target.shape
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        shape: type[Shape] = self.target.shape
+        properties = {
+            name: _field_schema(
+                field, lambda part: auto_schema.resolve_serializer(Described(part), direction).ref
+            )
+            for name, field in shape.model_fields.items()
+        }
+        if issubclass(shape, Query):  # where a parameter is absent there is no null
+            for shown in properties.values():
+                shown.pop("nullable", None)
+        schema: dict[str, Any] = {"type": "object", "properties": properties, **shape.openapi}
+        required = [name for name, field in shape.model_fields.items() if field.is_required()]
+        if required and not self.target.partial:
+            schema.setdefault("required", required)
+        if shape.__dict__.get("__doc__"):
+            schema["description"] = " ".join(str(shape.__doc__).split())
+        if direction == "request" and shape.model_config.get("extra") == "forbid":
+            schema["additionalProperties"] = False
+        return schema
+
+
+def _field_schema(field: FieldInfo, component: Any) -> dict[str, Any]:
+    schema = _schema(field.annotation, component, field.metadata)
+    meta: dict[str, Any] = dict(field.json_schema_extra or {})  # type: ignore[arg-type]  # never a function here
+    if field.description:
+        choices = f"\n\n{schema['description']}" if "enum" in schema and "description" in schema else ""
+        meta["description"] = field.description + choices
+    if not field.is_required() and field.default is not None and field.default_factory is None:
+        meta["default"] = field.default
+    return append_meta(schema, meta)
+
+
+def _schema(hint: Any, component: Any, marks: Iterable[Any] = ()) -> dict[str, Any]:
+    """The OpenAPI 3.0 schema of a field's type with its bounds."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _schema(parts[0], component, [*parts[1:], *marks])
+    if origin in (Union, UnionType):
+        (kind,) = [part for part in parts if part is not NoneType]
+        return append_meta(_schema(kind, component, marks), {"nullable": True})
+    if own := [mark.schema for mark in marks if isinstance(mark, Checked)]:
+        return dict(own[0])
+    schema = _plain_schema(hint, origin, parts, component)
+    sizes = "Items" if origin is list else "Length"
+    names = {"ge": "minimum", "le": "maximum", "min_length": f"min{sizes}", "max_length": f"max{sizes}"}
+    for mark in marks:
+        schema |= {
+            name: value for key, name in names.items() if (value := getattr(mark, key, None)) is not None
+        }
+    return schema
+
+
+def _plain_schema(hint: Any, origin: Any, parts: tuple[Any, ...], component: Any) -> dict[str, Any]:
+    if origin is list:
+        return {"type": "array", "items": _schema(parts[0], component)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(parts[1], component)}
+    if hint is Any:
+        return {}
+    if origin is Literal:
+        return _choices_schema([(value, value) for value in parts])
+    if issubclass(hint, Choices):
+        return _choices_schema(hint.choices)
+    if issubclass(hint, Shape):
+        return dict(component(hint))
+    return dict(build_basic_type(hint) or {})
+
+
+def _choices_schema(choices: list[tuple[Any, Any]]) -> dict[str, Any]:
+    return {
+        "type": "string",
+        "enum": [value for value, _ in choices],
+        "description": build_choice_description_list(choices),
+        "x-spec-enum-id": list_hash(choices),
+    }
 
 
 def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:

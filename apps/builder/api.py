@@ -34,7 +34,7 @@ MAX_NUMBER = 2**31 - 1
 class BuilderView(UserView):
     """What the views of builds share."""
 
-    def body(self) -> dict[str, Any]:
+    def raw_body(self) -> dict[str, Any]:
         if not isinstance(self.request.data, dict):
             raise InvalidInput("The body must be a JSON object.", code="wrong_type")
         return self.request.data
@@ -62,7 +62,7 @@ class BuildsView(BuilderView):
     )
     def post(self, request: Request) -> Response:
         """Have a capability built or changed. Answers at once; the build goes on by itself."""
-        body = self.body()
+        body = self.raw_body()
         if body.get("capability") is not None:
             build = services.build_change(
                 user_id=self.user_id,
@@ -128,7 +128,7 @@ class BuildAnswerView(BuilderView):
     @extend_schema(operation_id="build_answer", request=BuildAnswerInput, responses=BuildDetailOutput)
     def post(self, request: Request, build_id: str) -> Response:
         """Answer what the builder asks, or allow or decline the hosts it wants."""
-        body = self.body()
+        body = self.raw_body()
         services.build_answer(
             user_id=self.user_id,
             build_id=build_id,

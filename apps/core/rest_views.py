@@ -1,17 +1,100 @@
 """What the REST views of a user's things share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, cast
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from django.core.validators import RegexValidator
-from drf_spectacular.utils import inline_serializer
+from django.http import HttpResponseBase, QueryDict
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.core.errors import InvalidInput
+from apps.core.pagination import Pages
+from apps.core.shapes import OpenInput as Input
+from apps.core.shapes import Page, Query, Shape
+
+Body = TypeVar("Body", bound=Input)
+Parameters = TypeVar("Parameters", bound=Query)
+
+
+@dataclass
+class Described:
+    """A shape as `extend_schema` takes it, which marks what it is given."""
+
+    shape: type[Shape]
+    partial: bool = False
+
+
+class Answer(NamedTuple):
+    """What a method returns where its status is not the first of the operation's."""
+
+    value: Any
+    status: int
+
+
+class Listed(NamedTuple):
+    """What a method returns where the rows of a page are made from those of the database."""
+
+    rows: Any
+    to_rows: Callable[[list[Any]], Iterable[Any]]
+
+
+class Operation(NamedTuple):
+    """The shapes of a method; what it returns is dumped by `answer`."""
+
+    query: type[Query] | None
+    body: type[Input] | None
+    answer: type[Shape] | None
+
+
+def operation(
+    name: str,
+    *,
+    query: type[Query] | None = None,
+    body: type[Input] | None = None,
+    answer: type[Shape] | None = None,
+    status: int | tuple[int, ...] = 200,
+    described: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., HttpResponseBase]]:
+    """A method of a REST view: what OpenAPI says of it, and how its result (a row, a dict, a page's rows, or a whole
+    response) is answered. `described` goes to `extend_schema` beside the shapes."""
+    statuses = status if isinstance(status, tuple) else (status,)
+    more = dict(described or {})
+    bodies = more.pop("request", {})
+    responses = {each: Described(answer) if answer else None for each in statuses} | more.pop("responses", {})
+
+    def declare(method: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
+        @wraps(method)
+        def answered(view: "UserView", request: Request, **kwargs: Any) -> HttpResponseBase:
+            result = method(view, request, **kwargs)
+            if isinstance(result, HttpResponseBase):
+                return result
+            value, code = result if isinstance(result, Answer) else (result, statuses[0])
+            if answer is None:
+                return Response(status=code)
+            return Response(
+                answer.dump(_page(view, value) if issubclass(answer, Page) else value), status=code
+            )
+
+        answered.operation = Operation(query, body, answer)  # type: ignore[attr-defined]
+        shown = Described(body) if body else None
+        return extend_schema(
+            operation_id=name,
+            parameters=[*more.pop("parameters", []), *([cast("Any", Described(query))] if query else [])],
+            request={"application/json": shown, **bodies} if bodies else shown,
+            responses=responses,
+            **more,
+        )(answered)
+
+    return declare
 
 
 class OpenInput(serializers.Serializer[Any]):
@@ -54,6 +137,14 @@ class UserView(APIView):
     def user_id(self) -> UUID:
         return cast("UUID", self.request.user.pk)
 
+    def body(self, shape: type[Body]) -> Body:
+        """The body, as the operation's shape has it; a form without fields is none."""
+        return shape.read(None if isinstance(self.request.data, QueryDict) else self.request.data)
+
+    def query(self, shape: type[Parameters]) -> Parameters:
+        """The query parameters that were given; others are let pass."""
+        return shape.read(self.request.query_params.dict())
+
     def parameters(self, shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
         """The query parameters that were given, checked by the shape that OpenAPI shows; others are let pass.
 
@@ -74,3 +165,12 @@ def page_of(name: str, row: serializers.Serializer[Any]) -> serializers.Serializ
         "results": row,
     }
     return inline_serializer(name, fields)
+
+
+def _page(view: APIView, rows: Any) -> dict[str, Any]:
+    """The page of these rows that the address asks for."""
+    listed, to_rows = rows if isinstance(rows, Listed) else (rows, list)
+    pages = Pages()
+    shown: list[Any] = list(pages.paginate_queryset(listed, view.request, view=view) or [])
+    answer: dict[str, Any] = pages.get_paginated_response(to_rows(shown)).data
+    return answer
