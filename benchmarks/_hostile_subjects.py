@@ -151,27 +151,23 @@ def _offline() -> list[Subject]:
 
 
 def _memory() -> list[Subject]:
+
     from apps.memory.addressing import addressed
     from apps.memory.capture.calls import _parsed
     from apps.memory.capture.items import looks_sensitive
-    from apps.memory.capture.sameness import says_the_same
+    from apps.memory.capture.similarity import says_the_same
     from apps.memory.files.paths import clean_path
     from apps.memory.files.texts import numbered, replaced
     from apps.memory.history.diffs import text_diff
-    from apps.memory.trust.asking import needs_a_look
     from apps.memory.trust.quotes import split_quotes
     from apps.memory.trust.sentences import is_own_sentence
     quotes = ('```', '```\n', '~~~\na\n', '"""', "'''", '<doc>', '</doc>', '<doc ', '<doc\n', '<', '> a\n', '\n>', '| \n', '“', '”', '„', '«', '‘', '"', 'article ', 'says ', 'email: ', 'e-mail\n', 'here is the article:\n', 'summarize ', 'translate\n', 'fass a ', 'resum', 'from: a\n', 'On a ', 'on a a wrote ', '--original', '# a\n', 'the text: ')
     claims = ('not ', "n't ", 'remember ', 'never to ', 'forget ', 'and ', 'not a ', 'A ', 'a.b', 'a@', '://', '12.', '1-', '2020-', '1999/', 'merk ', 'do you ', 'vergiss a ', ', ', "A'")
     secrets = ('1 ', '12', 'AB12 ', 'AAAA ', 'pin ', 'password ', 'GB12', '1-', '0000 ', 'bic', '0')
-
-    def look(text: str) -> object:
-        return needs_a_look('the password is hunter2 ' + text[:1000], lambda: [text])
     return [
         Subject('note as its owner reads it', addressed, 20000, ('the user ', "the user's ", 'that the user ', 'The user ', '. ', '\n', 'the userx ')),
         Subject('quotes of a message', split_quotes, 100000, quotes),
         Subject("trust: a sentence of the user's", lambda text: is_own_sentence(text[:1000], [text]), 100000, (*claims, 'I am ', '. ', "i'm ", 'remember that ', '\n \n')),
-        Subject('trust: asked to keep', look, 100000, claims),
         Subject('trust: sensitive', looks_sensitive, 100000, secrets),
         Subject('capture: the same', lambda text: says_the_same(text, text + ' x', 0.9), 20000, claims),
         Subject('capture: JSON of a model', _parsed, 100000, ('[', '{', ']', '}', '{"a":1},', '[{'), '['),

@@ -27,8 +27,8 @@ from apps.memory.capture.background import users_read
 from apps.memory.capture.budget import EXTRACTION, GATE
 from apps.memory.capture.reader import Tally
 from apps.memory.capture.said import Said
-from apps.memory.capture.sameness import SAME, says_the_same
 from apps.memory.capture.services import windows_add
+from apps.memory.capture.similarity import SAME, says_the_same
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Trust
 from apps.memory.services import memory_create
 from apps.search.selectors import likenesses

@@ -96,7 +96,7 @@ def conversation_capture(
         or shown_untrusted(user_id, conversation.id)
     )
     if not rows or not extract or not conversation.use_memory or not preferences_for(user_id).capture:
-        if not known and (after_tools or any(quotes_others(row.text) for row in rows)):
+        if not known and (after_tools or any(quotes_others(row.text, row.role == Role.USER) for row in rows)):
             taint_note(user_id=user_id, conversation_id=conversation.id)
         return
     before = list(

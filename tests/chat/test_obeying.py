@@ -88,6 +88,28 @@ async def test_two_accounts_are_not_swapped(izzy: Obeying) -> None:
     assert set(await izzy.notes(status="pending")) == set(swapped)
 
 
+@pytest.mark.parametrize(
+    ("words", "content"),
+    [
+        ("I am not allergic to nuts.", "The user is allergic to nuts."),
+        ("Ada owes Bob five euros.", "Bob owes Ada five euros."),
+        (
+            "She wrote “you are allergic to nuts and to everything else” to me.",
+            "The user is allergic to nuts.",
+        ),
+        ("Yes", "The user's bank is evil.example."),
+    ],
+)
+async def test_what_is_not_a_whole_sentence_of_the_user_waits(
+    izzy: Obeying, words: str, content: str
+) -> None:
+    """A negation left out, names swapped, a half of a quotation, and a yes alone."""
+    await izzy.does(words, tool("memory_save", {"content": content}))
+
+    assert not await izzy.notes()
+    assert list(await izzy.notes(status="pending")) == [content]
+
+
 async def test_a_note_is_changed_at_once_to_what_the_user_said_themselves(izzy: Obeying) -> None:
     note = await izzy.note("The user's savings account is 1111.")
 
@@ -181,7 +203,8 @@ async def test_after_a_yes_it_is_done_and_marked(izzy: Obeying) -> None:
 @pytest.mark.parametrize(
     ("path", "trust"),
     [
-        ("/memories/cake.md", "assistant"),
+        ("/memories/ada-is-allergic-to-nuts.md", "assistant"),
+        ("/memories/cake.md", "untrusted"),
         ("/memories/penicillin-is-safe.md", "untrusted"),
         ("/memories/penicillin/is/safe.md", "untrusted"),
         ("/memories/penicillinissafe.md", "untrusted"),

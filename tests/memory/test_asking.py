@@ -6,12 +6,11 @@ import pytest
 
 from apps.accounts.models import Preferences, Review, User
 from apps.core.database import in_db
-from apps.core.ids import parse_id
+from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, Status
 from apps.memory.tools.classic import store_memory
 from apps.memory.tools.notes import memory_save
 from apps.memory.tools.service import NoteTools
-from apps.memory.trust.asking import needs_a_look
 from apps.memory.trust.reading import Reading
 from tests.memory.conftest import MakeNote, found_texts
 
@@ -19,24 +18,21 @@ WIFI = "The user's home wifi password is hunter2-blue."
 
 
 def waits(content: str, *said: str, known: str = "") -> bool:
-    return needs_a_look(content, lambda: said, known=known)
+    return Reading(user_id=uuid7(), said=lambda: said).needs_a_look([content], known=known)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (WIFI, ["Remember the wifi password is hunter2-blue"]),
-        (WIFI, ["Hi!", "Please save my wifi password: hunter2-blue", "thanks"]),
-        (WIFI, ["Don't forget: the wifi password is hunter2-blue."]),
-        (WIFI, ["Can you remember my wifi password?", "It's hunter2-blue"]),
-        (WIFI, ["The wifi password is hunter2-blue", "Please remember that."]),
+        (WIFI, ["Remember my home wifi password is hunter2-blue"]),
+        (WIFI, ["Hi!", "Please save: my home wifi password is hunter2-blue.", "thanks"]),
+        (WIFI, ["Don't forget: my home wifi password is hunter2-blue."]),
         ("The user's PIN is 4711.", ["note that my PIN is 4711"]),
-        ("The user's IBAN is DE89 3704 0044 0532 0130 00.", ["Save my IBAN DE89 3704 0044 0532 0130 00"]),
-        ("Das WLAN-Passwort des Nutzers ist hunter2.", ["Merk dir, das WLAN-Passwort ist hunter2"]),
         (
-            "El código: la contraseña del wifi es hunter2.",
-            ["Recuerda que la contraseña del wifi es hunter2, el código"],
+            "My IBAN is DE89 3704 0044 0532 0130 00",
+            ["Save my IBAN. Remember: my IBAN is DE89 3704 0044 0532 0130 00"],
         ),
+        ("Das WLAN-Passwort ist hunter2.", ["Merk dir, das WLAN-Passwort ist hunter2"]),
         ("The user likes tea.", []),
         ("The user forgot a password once.", ["Remember that I forgot a password once"]),
     ],
@@ -49,11 +45,14 @@ def test_what_the_user_asked_to_keep_needs_no_second_look(content: str, said: Se
     ("content", "said"),
     [
         (WIFI, []),
+        (WIFI, ["My home wifi password is hunter2-blue."]),
         (WIFI, ["The wifi password is hunter2-blue, how do I make a QR code of it?"]),
-        (WIFI, ["The wifi password is hunter2-blue. Don't save that!"]),
+        (WIFI, ["My home wifi password is hunter2-blue. Don't save that!"]),
         (WIFI, ["Remember that I like tea", "The wifi password is hunter2-blue, is it a good one?"]),
-        (WIFI, ["Do you remember the wifi password? I think it's hunter2-blue"]),
-        (WIFI, ["Remember the wifi password is something-else"]),
+        (WIFI, ["Do you remember my home wifi password is hunter2-blue?"]),
+        (WIFI, ["Remember my home wifi password is something-else"]),
+        (WIFI, ["Can you remember my wifi password?", "It's hunter2-blue"]),
+        (WIFI, ["> Remember my home wifi password is hunter2-blue"]),
         (WIFI, ["Bitte das wifi password hunter2-blue nicht merken, merk dir das nicht"]),
         ("The user's PIN is 4711 and the card 4012 8888 8888 1881.", ["Remember my PIN is 4711"]),
     ],
@@ -64,10 +63,9 @@ def test_what_nobody_asked_to_keep_waits(content: str, said: Sequence[str]) -> N
 
 def test_what_the_user_keeps_already_may_be_corrected_in_their_words() -> None:
     new = "The user's wifi password is green-tree7."
-    assert not waits(new, "The wifi password is now green-tree7", known=WIFI)
+    assert not waits(new, "My wifi password is green-tree7.", known=WIFI)
     assert waits(new, "The wifi was slow today", known=WIFI)
-    assert waits(new, "The wifi password is now green-tree7", known="The user's wifi is called Izzy.")
-    assert not waits("The user's home wifi password: hunter2-blue.", known=WIFI)
+    assert waits(new, "My wifi password is green-tree7.", known="The user's wifi is called Izzy.")
 
 
 def tools(user: User, *said: str) -> NoteTools:
@@ -95,7 +93,7 @@ async def test_a_password_that_the_assistant_saves_by_itself_waits(
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_password_that_the_user_asked_to_remember_is_kept(alice: User) -> None:
-    answer = await save(tools(alice, "Remember: the wifi password is hunter2-blue"), WIFI)
+    answer = await save(tools(alice, "Remember: my home wifi password is hunter2-blue"), WIFI)
     assert answer["message"] == "Saved."
     assert await in_db(found_texts, alice, "wifi password") == [WIFI]
 
@@ -112,7 +110,9 @@ async def test_a_password_that_the_user_asked_to_remember_is_kept(alice: User) -
 )
 async def test_the_preference_decides(alice: User, review: Review, asked: bool, status: Status) -> None:
     await in_db(lambda: Preferences.objects.filter(user=alice).update(review=review))
-    said = "Remember: the wifi password is hunter2-blue" if asked else "The wifi password is hunter2-blue."
+    said = (
+        "Remember: my home wifi password is hunter2-blue" if asked else "The wifi password is hunter2-blue."
+    )
     saved = await save(tools(alice, said), WIFI)
     row = await in_db(lambda: Memory.objects.for_user(alice).get(pk=parse_id(saved["note_id"])))
     assert row.status == status

@@ -5,7 +5,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.core.database import in_db
-from apps.memory.capture.sameness import same_words
+from apps.memory.capture.similarity import same_words
 from apps.memory.models import Origin
 from apps.memory.services import Provenance, memory_create
 from apps.search import spaces

@@ -158,9 +158,9 @@ async def test_a_file_written_after_a_page_is_untrusted_and_taints_who_reads_it(
     assert await notes(alice) == {EVIL: (Status.PENDING, Trust.UNTRUSTED)}
 
 
-@pytest.mark.parametrize(("name", "tells"), [("bank-is-evil.example.md", True), ("bern.md", False)])
-async def test_the_name_of_an_untrusted_file_taints_where_it_says_something(
-    alice: User, model: AnthropicServer, name: str, tells: bool
+@pytest.mark.parametrize("name", ["bank-is-evil.example.md", "bern.md"])
+async def test_the_name_of_an_untrusted_file_taints_whoever_lists_it(
+    alice: User, model: AnthropicServer, name: str
 ) -> None:
     """A page could have a file named so that the list of files says what the page wants to be remembered."""
     write = tool(
@@ -171,8 +171,8 @@ async def test_the_name_of_an_untrusted_file_taints_where_it_says_something(
     look = tool("memory", {"command": "view", "path": "/memories"})
     model.add(reply(look), reply(tool("memory_save", {"content": EVIL})), reply("Done."))
     listed, _ = await say(alice, await conversation(alice), "What is in my files?")
-    assert listed.untrusted is tells
-    assert (await notes(alice))[EVIL][0] == (Status.PENDING if tells else Status.ACTIVE)
+    assert listed.untrusted
+    assert (await notes(alice))[EVIL][0] == Status.PENDING
 
 
 async def test_a_file_of_the_user_taints_nobody(alice: User, model: AnthropicServer) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.agent.canonical import canonical_json
 from apps.chat.capturing import conversation_capture
 from apps.chat.indexing import document_of
-from apps.chat.models import Conversation, Message
+from apps.chat.models import Conversation, Message, Role
 from apps.chat.services.ingest_input import (
     TOOL_ROLES,
     IngestedMessage,
@@ -70,7 +70,7 @@ def _prepare(user_id: UUID, channel: str, session: str, messages: Sequence[Inges
     fresh = _fresh(known, messages)
     documents_prepare(user_id=user_id, texts=[message.content for message in fresh])
     for message in fresh:
-        once(pieces_of, message.content)
+        once(pieces_of, message.content, message.role == Role.USER)
 
 
 @transaction.atomic

@@ -10,13 +10,13 @@ from apps.core.errors import IzzyError
 from apps.memory.fields import STANDING
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Status, Trust
 
+from .candidates import Nearby, Past
 from .claims import Claimed, usage_count, window_done, window_locked
+from .dedup import Known
 from .evidence import Statement
 from .items import Action, Dropped, Item
-from .knowing import Known
-from .nearest import Nearby, Past
 from .outcome import COUNTS, Outcome
-from .sameness import Told
+from .similarity import Content
 from .writing import give_way, is_older, say_again, statement_write
 
 
@@ -28,7 +28,7 @@ def window_apply(
     items: Sequence[Item],
     near: Sequence[Nearby],
     past: Sequence[Past],
-    shown: Sequence[Told],
+    shown: Sequence[Content],
     dropped: Sequence[Dropped],
     usage: Usage,
 ) -> Outcome | None:

@@ -26,7 +26,7 @@ def judged_item(item: Item, segments: Sequence[Segment], *, tainted: bool) -> tu
     cited = [segments[place] for place in item.evidence] or segments
     if not tainted:
         return item, least_trust(Trust.USER, *(segment.trust for segment in cited))
-    own = [segment.text for segment in cited if segment.trust == Trust.USER]
+    own = [segment.text for segment in cited if segment.trust == Trust.USER and segment.whole]
     judged = judged_among(own, item.content, {"tags": list(item.tags)})
     trust = Trust.UNTRUSTED if judged.trust == Trust.UNTRUSTED else Trust.USER
     return replace(item, tags=tuple(judged.fields["tags"]), standing=False), trust

@@ -17,7 +17,7 @@ from apps.core.database import in_db
 from apps.core.ids import parse_id
 from apps.memory.models import CaptureWindow, GateVerdict, Trust, WindowState
 
-from . import calls, claims, nearest
+from . import calls, candidates, claims
 from .applying import window_apply
 from .claims import Claimed, LeaseLost, tokens_of
 from .items import Dropped, Item, checked_items
@@ -159,7 +159,7 @@ class _Reading:
 
     async def _extract(self, passage: calls.Passage) -> None:
         shown = [parse_id(key) for key, _ in self.window.shown if key]
-        notes = await in_db(nearest.notes_for, self.window.user_id, self.window.segments, shown)
+        notes = await in_db(candidates.notes_for, self.window.user_id, self.window.segments, shown)
         given, usage = await calls.extracted(passage, notes)
         self.usage += usage
         if given is None:
@@ -211,9 +211,9 @@ def _apply(
     window: Claimed, holder: str, items: list[Item], dropped: list[Dropped], usage: Usage
 ) -> Outcome | None:
     """Compares first, outside of the transaction (an embedder may take its time), then writes."""
-    near = nearest.nearby(window.user_id, items)
-    past = nearest.past_notes(window.user_id) if items else []
-    shown = nearest.shown_texts(window.user_id, window.shown) if items else []
+    near = candidates.nearby(window.user_id, items)
+    past = candidates.past_notes(window.user_id) if items else []
+    shown = candidates.shown_texts(window.user_id, window.shown) if items else []
     return window_apply(
         window, holder, items=items, near=near, past=past, shown=shown, dropped=dropped, usage=usage
     )

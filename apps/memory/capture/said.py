@@ -9,7 +9,8 @@ from uuid import UUID
 from apps.core.beforehand import once
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import Trust
-from apps.memory.trust.quotes import split_quotes
+from apps.memory.trust.quotes import own_words, split_quotes
+from apps.memory.trust.sentences import spoken
 
 SEGMENT_TOKENS = 100
 """A message is cut into pieces of at most so many tokens: what the model cites, and what two windows share."""
@@ -46,6 +47,7 @@ class Segment:
     said_at: datetime
     tokens: int
     text: str
+    whole: bool = False  # of the speaker's own words, and every sentence in it begins and ends there
 
     def to_json(self) -> dict[str, Any]:
         plain = {"message": str(self.message), "trust": str(self.trust), "said_at": self.said_at.isoformat()}
@@ -70,15 +72,18 @@ def segments_of(said: Said) -> list[Segment]:
             said_at=said.said_at,
             tokens=tokens,
             text=piece,
+            whole=whole,
         )
-        for piece, tokens, quoted in once(pieces_of, said.text)
+        for piece, tokens, quoted, whole in once(pieces_of, said.text, said.role == "user")
     ]
 
 
-def pieces_of(text: str) -> list[tuple[str, int, bool]]:
-    """(piece, its tokens, whether it is quoted) in their order. Takes a while for a long text."""
+def pieces_of(text: str, by_user: bool) -> list[tuple[str, int, bool, bool]]:
+    """(piece, its tokens, whether it is quoted, whether it is whole) in their order. Takes a while for a long text."""
+    parts = once(split_quotes, text, by_user)
+    said = spoken(own_words(text)) if by_user else frozenset()
     return [
-        (piece, estimate_tokens(piece), quoted)
-        for part, quoted in once(split_quotes, text)
+        (piece, estimate_tokens(piece), quoted, by_user and not quoted and spoken(piece) <= said)
+        for part, quoted in parts
         for piece in chunk_text(part, size=SEGMENT_TOKENS, overlap=0)
     ]

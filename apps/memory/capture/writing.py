@@ -9,11 +9,11 @@ from apps.memory.models import Memory, Relation, Status, Trust
 from apps.memory.review.policy import status_for
 from apps.memory.services.superseding import supersede_with
 
+from .candidates import Nearby
 from .evidence import Statement
 from .items import Action
-from .nearest import Nearby
 from .outcome import Outcome
-from .sameness import adds_to
+from .similarity import adds_to
 
 MAX_LINKS = 3
 LINK_FROM = 0.5

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from apps.core.errors import Conflict
-from apps.memory.capture.sameness import says_the_same
+from apps.memory.capture.similarity import says_the_same
 from apps.memory.history.diffs import Piece, text_diff
 from apps.memory.models import Memory, Proposal, Status
 from apps.memory.searching import NOTES

@@ -28,7 +28,6 @@ from apps.memory.models import Trust
 from apps.memory.selectors.files import file_at, files_in
 from apps.memory.services import BY_ASSISTANT, Change
 from apps.memory.trust.reading import Reading
-from apps.memory.trust.sentences import is_label
 
 TOOLSET = "files"
 RESULT_CHARS = 16_000
@@ -65,22 +64,20 @@ class MemoryFiles:
     def _trust(self, name: str, fields: dict[str, Any]) -> Trust:
         """How far the words that a command brings in are trusted: the text, and the path of a file that it makes."""
         if name == RENAME:
-            return self.reading.trust_of(names=[_spoken(fields.get("new_path"))])
+            return self.reading.trust_of([_spoken(fields.get("new_path"))])
         texts = [str(fields[key]) for key in WRITTEN_FIELDS if fields.get(key)]
         makes = name == CREATE and file_at(self.user_id, clean_path(fields.get("path"))) is None
-        return self.reading.trust_of(texts, [_spoken(fields.get("path"))] if makes else [])
+        return self.reading.trust_of([*texts, *([_spoken(fields.get("path"))] if makes else [])])
 
     def _quotes(self, name: str, fields: dict[str, Any]) -> bool:
-        """Whether the answer shows lines of an untrusted file, or lists one whose name says more than a word."""
+        """Whether the answer shows lines of an untrusted file, or lists one."""
         if name not in (VIEW, REPLACE):
             return False
         path = clean_path(fields.get("path") or ROOT)
         file = file_at(self.user_id, path)
         if file is not None:
             return file.trust == Trust.UNTRUSTED
-        listed = files_in(self.user_id, path).filter(trust=Trust.UNTRUSTED).values_list("path", flat=True)
-        names = [_spoken(name) for name in listed[:2]]
-        return len(names) > 1 or not all(map(is_label, names))
+        return files_in(self.user_id, path).filter(trust=Trust.UNTRUSTED).exists()
 
 
 async def memory(context: ToolContext, args: dict[str, Any]) -> ToolOutput | str:

@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.memory import services
-from apps.memory.capture.nearest import near_notes
-from apps.memory.capture.sameness import adds_to, denies_other, same_words
+from apps.memory.capture.candidates import near_notes
+from apps.memory.capture.similarity import adds_to, denies_other, same_words
 from apps.memory.models import Memory, Relation, Status, Tier, Trust
 from apps.memory.selectors import memories_by_id
 from apps.memory.services import Change

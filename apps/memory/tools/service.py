@@ -32,7 +32,6 @@ from apps.memory.selectors import (
     texts_at,
 )
 from apps.memory.services import BY_ASSISTANT, Change, Provenance
-from apps.memory.trust.asking import needs_a_look
 from apps.memory.trust.reading import Reading
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
@@ -144,12 +143,12 @@ class NoteTools:
         same = says_already(near, content, provenance.trust)
         if same is not None:
             return said_again(same, judged.fields, provenance.change(reason="said again"))
-        words = "\n".join([content, *given.get("tags", []), given.get("category", "")])
+        words = [content, *given.get("tags", []), given.get("category", "")]
         note = services.memory_submit(
             user_id=self.user_id,
             content=content,
             provenance=provenance,
-            sensitive=needs_a_look(words, self.reading.said),
+            sensitive=self.reading.needs_a_look(words),
             **judged.fields,
         )
         if note.status == Status.PENDING:
@@ -171,7 +170,7 @@ class NoteTools:
         change = Change(
             actor=Origin.ASSISTANT,
             trust=trust,
-            sensitive=needs_a_look(content, self.reading.said, known=present.content),
+            sensitive=self.reading.needs_a_look([content], known=present.content),
             conversation_id=self.conversation_id,
             message_id=self.message_id,
         )

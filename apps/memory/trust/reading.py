@@ -6,11 +6,15 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.selectors import conversation_untrusted
+from apps.memory.capture.items import looks_sensitive
 from apps.memory.fields import STANDING
 from apps.memory.models import Trust
 
 from .quotes import own_words, quotes_others
-from .sentences import is_label, is_own_sentence
+from .sentences import is_own_sentence
+
+LABEL_CHARS = 12
+"""One word of at most so many letters is a label: it finds a note, and claims nothing by itself."""
 
 
 def _nothing() -> Sequence[str]:
@@ -54,13 +58,17 @@ class Reading:
         """The user's messages without what they quote of others."""
         return [own_words(text) for text in self.said()]
 
-    def trust_of(self, texts: Sequence[str] = (), names: Sequence[str] = ()) -> Trust:
-        """The trust of texts that the model writes now, and of the names that it gives.
+    def trust_of(self, texts: Sequence[str]) -> Trust:
+        """The trust of texts and names that the model writes now: where it has read others' words they count as theirs,
+        unless each is one whole sentence of the user's."""
+        return trust_among(self.own(), texts) if self.is_untrusted else Trust.ASSISTANT
 
-        Where it has read others' words a text counts as theirs, unless it is one whole sentence of the user's own words. So
-        does a name, but for a single word.
-        """
-        return trust_among(self.own(), texts, names) if self.is_untrusted else Trust.ASSISTANT
+    def needs_a_look(self, texts: Sequence[str], *, known: str = "") -> bool:
+        """Whether one of the texts is sensitive and the user has not asked for it: in one whole sentence that begins with a
+        request to remember, or with none where the note that says `known` is sensitive already."""
+        sensitive = [text for text in texts if looks_sensitive(text)]
+        asked = not looks_sensitive(known)
+        return any(not is_own_sentence(text, self.own(), asked=asked) for text in sensitive)
 
     def judged(self, content: str, fields: Mapping[str, Any]) -> Judged:
         """What may be kept of a note with these (cleaned) fields that the model writes now; see `judged_among`."""
@@ -69,21 +77,20 @@ class Reading:
         return judged_among(self.own(), content, fields)
 
 
-def trust_among(own: Sequence[str], texts: Sequence[str], names: Sequence[str] = ()) -> Trust:
+def trust_among(own: Sequence[str], texts: Sequence[str]) -> Trust:
     """`Reading.trust_of` where others' words were read, by the user's own messages."""
-    judged = [*texts, *(name for name in names if not is_label(name))]
-    return Trust.ASSISTANT if all(is_own_sentence(each, own) for each in judged) else Trust.UNTRUSTED
+    return Trust.ASSISTANT if all(is_own_sentence(text, own) for text in texts) else Trust.UNTRUSTED
 
 
 def judged_among(own: Sequence[str], content: str, fields: Mapping[str, Any]) -> Judged:
     """What may be kept of a note where others' words were read, by the user's own messages.
 
-    Tags and category count like the text. Single words that the user did not say as such are left out of a note that does
-    not wait for review, and none becomes a standing note.
+    Tags and category count like the text; single words that the user did not say as a sentence are left out of a note that
+    does not wait. None becomes a standing note.
     """
     tags, category = fields.get("tags", []), fields.get("category", "")
     labels = [*tags, *([category] if category else [])]
-    trust = trust_among(own, [content], labels)
+    trust = trust_among(own, [content, *(label for label in labels if not _is_label(label))])
     waits = trust == Trust.UNTRUSTED
     kept = {
         label for label in labels if label.casefold() != STANDING and (waits or is_own_sentence(label, own))
@@ -94,3 +101,7 @@ def judged_among(own: Sequence[str], content: str, fields: Mapping[str, Any]) ->
         **({"category": category if category in kept else ""} if category else {}),
     }
     return Judged(trust, values, [label for label in labels if label not in kept])
+
+
+def _is_label(text: str) -> bool:
+    return text.isalpha() and len(text) <= LABEL_CHARS

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 MAX_CHARS = 1000
 """A longer text is no sentence."""
 REQUEST_CHARS = 100
-"""By so many a user's sentence may be longer than twice what is made of it."""
-WORD_CHARS = 12
-"""One word of at most so many letters is a label: it finds a note or file, and claims nothing by itself."""
+"""A user's sentence may be longer by so much than twice what is made of it."""
 VERB_REACH = 3
 """The verb of "I" stands within so many words after it, or after an "and"."""
 
@@ -45,17 +43,11 @@ _CONTRACTIONS = (
     (re.compile(r"(?<=\w)['’]re\b"), " are"),
     (re.compile(r"(?<=\w)['’]ll\b"), " will"),
 )
-# Requests to remember, at the beginning of a sentence: English, German, French, Spanish, Italian, Portuguese, Dutch.
 _REQUEST = re.compile(
     r"^\W*(?:"
     r"(?:please |(?:can|could|will|would) you (?:please )?)?(?:remember|note(?: down)?|save|memori[sz]e|write down|"
-    r"keep in mind|bear in mind|make a note|(?:do not|don['’]t) forget)(?: for (?:me|later))?(?: this| that)?|"
-    r"(?:bitte )?(?:merke?|notiere?|speichere?|behalte?)(?: dir)?(?: bitte)?(?: mal)?,?(?: dass)?|"
-    r"(?:s['’]il te pla[iî]t,? )?(?:souviens-toi|retiens|note|n['’]oublie pas)(?: que)?|"
-    r"(?:por favor,? )?(?:recuerda|apunta|anota|guarda|no olvides)(?: que)?|"
-    r"(?:per favore,? )?(?:ricorda|ricordati|annota|salva|non dimenticare)(?: che)?|"
-    r"(?:por favor,? )?(?:lembra|lembre-se|anota|guarda|não esqueças)(?: de)?(?: que)?|"
-    r"(?:alsjeblieft )?(?:onthoud|bewaar|noteer)(?: dat)?"
+    r"keep in mind|make a note|(?:do not|don['’]t) forget)(?: this| that)?|"
+    r"(?:bitte )?(?:merke?|notiere?|speichere?|behalte?|vergiss nicht)(?: dir)?(?: bitte)?,?(?: dass)?"
     r")\b[\s:,–—-]*",
     re.IGNORECASE,
 )
@@ -74,25 +66,29 @@ _AND = {"and", "or", "but", "und", "oder", "aber"}
 _IRREGULAR = {"am": "is", "have": "has", "do": "does", "bin": "ist", "habe": "hat"}
 
 
-def is_label(text: str) -> bool:
-    """Whether a text is a single short word, as tags and names of files mostly are."""
-    return text.isalpha() and len(text) <= WORD_CHARS
-
-
-def is_own_sentence(text: str, messages: Iterable[str]) -> bool:
-    """Whether a text is one whole sentence of one of these messages of the user.
+def is_own_sentence(text: str, messages: Iterable[str], *, asked: bool = False) -> bool:
+    """Whether a text is one whole sentence of one of these messages of the user, which hold nothing that they quote.
 
     Case, punctuation, white space and a request to remember at the beginning make no difference, nor does the first
-    person in place of "the user" with the form of its verb. A question is no statement.
+    person in place of "the user" with the form of its verb. A question is no statement. `asked`: only a sentence that
+    begins with such a request counts.
     """
     words = _words(text) if len(text) <= MAX_CHARS else []
-    asks, longest = _asks(text), 2 * len(text) + REQUEST_CHARS
-    return bool(words) and any(
-        len(sentence) <= longest and _asks(sentence) == asks and _says(words, _words(start))
-        for message in messages
-        for sentence in _sentences(message)
-        for start in {sentence, _REQUEST.sub("", sentence)}
-    )
+    longest = 2 * len(text) + REQUEST_CHARS
+    for sentence in (each for message in messages for each in _sentences(message)):
+        if not words or len(sentence) > longest or _asks(sentence) != _asks(text):
+            continue
+        statement = _REQUEST.sub("", sentence)
+        if statement != sentence and _says(words, _words(statement)):
+            return True
+        if not asked and _says(words, _words(sentence)):
+            return True
+    return False
+
+
+def spoken(text: str) -> frozenset[tuple[str, ...]]:
+    """The sentences of a text as they are compared."""
+    return frozenset(tuple(_words(sentence)) for sentence in _sentences(text))
 
 
 def _sentences(message: str) -> Iterator[str]:
@@ -128,28 +124,17 @@ def _words(text: str) -> list[str]:
 
 def _says(note: Sequence[str], sentence: Sequence[str]) -> bool:
     """Whether a note says a sentence word by word."""
-    place, subject = 0, -VERB_REACH - 1
-    spoken = False
-    for index, word in enumerate(sentence):
-        taken = next((size for size in _spans(word, note, place)), 0)
-        near = spoken and index - subject <= VERB_REACH
-        if not taken and not (near and place < len(note) and note[place] in _third(word)):
+    left, reach, spoken = " ".join(note) + " ", 0, False
+    for word in sentence:
+        forms = [word, *_PERSONS.get(word, ()), *(_third(word) if reach else ())]
+        form = next((form for form in forms if left.startswith(f"{form} ")), None)
+        if form is None:
             return False
-        place += taken or 1
+        left, reach = left[len(form) + 1 :], max(reach - 1, 0)
         spoken = spoken or word in _SUBJECTS
-        if word in _SUBJECTS or (spoken and word in _AND):
-            subject = index
-    return place == len(note)
-
-
-def _spans(word: str, note: Sequence[str], place: int) -> Iterator[int]:
-    """How many words of the note from `place` on say this one."""
-    if place < len(note) and note[place] == word:
-        yield 1
-    for person in _PERSONS.get(word, ()):
-        parts = person.split()
-        if list(note[place : place + len(parts)]) == parts:
-            yield len(parts)
+        if spoken and (word in _SUBJECTS or word in _AND):
+            reach = VERB_REACH
+    return not left
 
 
 def _third(verb: str) -> set[str]:

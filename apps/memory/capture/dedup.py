@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 from apps.memory.models import Memory, Status, Trust
 from apps.memory.trust import least_trust
 
+from .candidates import Nearby, Past
 from .items import Action, Item
-from .nearest import Nearby, Past
-from .sameness import Told, adds_to, same_told, same_words, says_the_same, told
+from .similarity import Content, adds_to, content_of, same_content, same_words, says_the_same
 
 
 @dataclass(slots=True)
@@ -21,13 +21,13 @@ class Known:
 
     user_id: UUID
     past: Sequence[Past]
-    shown: Sequence[Told]
+    shown: Sequence[Content]
     written: dict[int, Memory] = field(default_factory=dict)
 
     def was_shown(self, item: Item) -> bool:
         """Whether Izzy itself put these words beside the conversation: hearing them again is no news."""
-        words = told(item.content)
-        return any(same_told(words, text) for text in self.shown)
+        words = content_of(item.content)
+        return any(same_content(words, text) for text in self.shown)
 
     def same_as(self, item: Item, around: Nearby, *, target: Memory | None, trust: Trust) -> Memory | None:
         """The active note that says the same already, or one that an item before gave rise to."""
@@ -53,9 +53,9 @@ class Known:
         away or deleted comes back only when it is said anew afterwards by the user, and a superseded text only where
         the model says what it replaces.
         """
-        words = told(item.content)
+        words = content_of(item.content)
         for note in self.past:
-            if not same_told(words, note.told):
+            if not same_content(words, note.content):
                 continue
             if note.status == Status.PENDING:
                 if not _outranks(trust, note.trust):

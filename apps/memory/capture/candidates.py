@@ -15,7 +15,7 @@ from apps.search.selectors import likenesses, search, similar
 
 from .items import Item
 from .said import Segment
-from .sameness import Told, told
+from .similarity import Content, content_of
 
 SHOWN_NOTES = 12
 SEGMENTS_ASKED = 6
@@ -86,7 +86,7 @@ class Past:
     trust: str
     ended: datetime
     superseded_by: UUID | None
-    told: Told
+    content: Content
 
 
 def past_notes(user_id: UUID) -> list[Past]:
@@ -100,14 +100,14 @@ def past_notes(user_id: UUID) -> list[Past]:
             note.trust,
             note.deleted_at or note.valid_to or note.updated_at,
             note.superseded_by_id,
-            told(note.content),
+            content_of(note.content),
         )
         for note in recent.order_by("-updated_at")[:PAST_NOTES]
     ]
 
 
-def shown_texts(user_id: UUID, shown: Sequence[tuple[str | None, str]]) -> list[Told]:
+def shown_texts(user_id: UUID, shown: Sequence[tuple[str | None, str]]) -> list[Content]:
     """What Izzy put beside the conversation, as it read then and as those notes read now, deleted ones too."""
     ids = [key for key, _ in shown if key]
     notes = Memory.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", flat=True)
-    return [told(text) for text in dict.fromkeys([*(text for _, text in shown), *notes])]
+    return [content_of(text) for text in dict.fromkeys([*(text for _, text in shown), *notes])]
