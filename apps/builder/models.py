@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from apps.capabilities.models import Capability
 from apps.core.ids import uuid7
+from apps.core.jobs.leases import Leased
 from apps.core.models import UserOwned, choices_checked
 
 
@@ -30,7 +31,7 @@ OPEN_STATES = (State.QUEUED, State.RUNNING)
 
 
 @choices_checked
-class Build(UserOwned):
+class Build(UserOwned, Leased):
     """One attempt of the builder at a capability: from the request to a verified version, or to a reason why not.
 
     `description` and `input_schema` are what was asked for, `request` the user's own words that led to it, `feedback` what a
@@ -38,7 +39,7 @@ class Build(UserOwned):
     apps further right, so their ids are kept without a foreign key. `hosts` are those the user has allowed while it was built, `secrets`
     `{name: hosts}` those that a tool which reaches these hosts may use.
 
-    One process at a time runs it: `runner` names it until `lease_until`; `attempt` counts how often one took it up.
+    One process at a time runs it; `attempt` counts how often one took it up.
     `has_transcript` ends when its rounds are removed (IZZY_BUILD_TRANSCRIPT_DAYS).
     `messages_count` is the number of its newest message.
     The tool calls and model calls of the build carry its id as their turn.
@@ -66,8 +67,6 @@ class Build(UserOwned):
     secrets = models.JSONField(default=dict, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     cancel_requested = models.BooleanField(default=False)
-    runner = models.CharField(max_length=64, blank=True, default="")
-    lease_until = models.DateTimeField(null=True, blank=True)
     has_transcript = models.BooleanField(default=True)
     messages_count = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
@@ -93,6 +92,11 @@ class Build(UserOwned):
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
+
+    @classmethod
+    def lease_free(cls, prefix: str = "") -> Q:
+        """Those that wait, and those whose process is gone."""
+        return super().lease_free(prefix) & Q(**{f"{prefix}state__in": OPEN_STATES})
 
 
 class Follower(UserOwned):

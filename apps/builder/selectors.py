@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -28,8 +27,6 @@ from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
 UNMADE = (State.FAILED, State.CANCELLED)
-LEASE = timedelta(seconds=15)
-"""For so long a process holds a build that it runs, unless it says again that it does."""
 
 
 def build_get(user_id: UUID, build_id: object) -> Build:
@@ -196,17 +193,9 @@ def builds_in(user_id: UUID, conversation_id: UUID) -> list[dict[str, str | None
     return found
 
 
-def lost() -> Q:
-    """Builds whose process is gone: the lease has run out, was given back, or ends later than any living process would write,
-    so that it is from before the clock was set back."""
-    now = timezone.now()
-    stale = Q(lease_until__lt=now) | Q(lease_until__gt=now + 4 * LEASE) | Q(lease_until=None)
-    return Q(state=State.RUNNING) & stale
-
-
 def builds_waiting() -> bool:
     """Whether there are builds that nobody runs."""
-    return Build.objects.unscoped().filter(Q(state=State.QUEUED) | lost()).exists()
+    return Build.objects.unscoped().filter(Build.lease_free()).exists()
 
 
 def builder_stats(user_id: UUID) -> dict[str, Any]:

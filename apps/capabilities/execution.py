@@ -13,7 +13,6 @@ from apps.core.errors import InvalidInput
 
 from .drafts import MAIN, REQUIREMENTS
 from .files import files_verified
-from .leases import held
 from .models import Capability, CapabilityVersion, Execution, Status, Trigger
 from .refusals import refused
 from .sandbox import current_backend, run_capability
@@ -60,7 +59,7 @@ async def capability_execute(
     """
     ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API), number)
     try:
-        async with held(ready.execution):
+        async with Execution.lease_kept(ready.execution.pk):
             outcome = await run_capability(ready.spec, ready.files, args, progress)
     except SandboxUnavailable:
         await in_db(execution_discard, execution=ready.execution)

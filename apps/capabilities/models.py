@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.core.ids import uuid7
+from apps.core.jobs.leases import Leased
 from apps.core.models import UserOwned, choices_checked
 
 MAX_NAME_CHARS = 48
@@ -162,7 +163,7 @@ ENDINGS = {
 
 
 @choices_checked
-class Execution(UserOwned):
+class Execution(UserOwned, Leased):
     """One run. Input, result, logs and error are scrubbed of secrets before they are stored."""
 
     class State(models.TextChoices):
@@ -189,9 +190,6 @@ class Execution(UserOwned):
     conversation_id = models.UUIDField(null=True, blank=True)
     turn_id = models.UUIDField(null=True, blank=True)
     tool_call_id = models.UUIDField(null=True, blank=True)
-    lease_until = models.DateTimeField(
-        null=True, blank=True, help_text="Until when the process that runs it holds the row; it extends that."
-    )
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.core.ids import uuid7
+from apps.core.jobs.leases import Leased
 from apps.core.models import OwnedManager, UserOwned, choices_checked
 
 
@@ -21,14 +22,13 @@ class ConversationManager(OwnedManager["Conversation"]):
         return super().owned_by(user).filter(deleted_at=None)
 
 
-class Conversation(UserOwned):
+class Conversation(UserOwned, Leased):
     """A conversation with Izzy, or one that a program ingested.
 
     Izzy's own have channel `chat` and no session; an ingested one is found again by (user, channel, session).
     `tools` is the canonical JSON of the tool definitions sent so far: it only ever grows at its end.
 
-    One process at a time writes a conversation's event log and runs its turns: `runner` names it until
-    `lease_until`. `last_seq` is the highest sequence number handed out or reserved, `stored_seq` the highest
+    One process at a time writes a conversation's event log and runs its turns. `last_seq` is the highest sequence number handed out or reserved, `stored_seq` the highest
     whose event is in the table, `pruned_seq` the highest that has been removed from it.
 
     `summary` stands in the prompt for the messages up to position `summary_until` (0: none are folded), which stay
@@ -55,8 +55,6 @@ class Conversation(UserOwned):
     last_seq = models.PositiveBigIntegerField(default=0)
     stored_seq = models.PositiveBigIntegerField(default=0)
     pruned_seq = models.PositiveBigIntegerField(default=0)
-    runner = models.CharField(max_length=64, blank=True, default="")
-    lease_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -77,6 +75,11 @@ class Conversation(UserOwned):
 
     def __str__(self) -> str:
         return self.title or "New conversation"
+
+    @classmethod
+    def lease_free(cls, prefix: str = "") -> Q:
+        """Nobody takes up one that is being deleted."""
+        return super().lease_free(prefix) & Q(**{f"{prefix}deleted_at": None})
 
 
 class TurnState(models.TextChoices):

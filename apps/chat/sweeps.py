@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from apps.chat.log import LoggedEvent, events_store
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent, TurnState
-from apps.chat.runner.lease import PROCESS, LeaseLost, lease_extend, lease_free, lease_release, lease_take
-from apps.chat.runner.work import turn_interrupt
+from apps.chat.runner.work import conversation_take, turn_interrupt
 
 logger = logging.getLogger(__name__)
 
@@ -22,17 +21,14 @@ PRUNE_BATCH = 200
 
 def turns_interrupt() -> None:
     """Ends the turns that were running in a process whose lease has run out."""
-    turns = Turn.objects.unscoped().filter(lease_free("conversation__"), state=TurnState.RUNNING)
+    turns = Turn.objects.unscoped().filter(Conversation.lease_free("conversation__"), state=TurnState.RUNNING)
     for conversation_id in turns.values_list("conversation_id", flat=True).distinct():
-        try:
-            _interrupt(conversation_id)
-        except LeaseLost:
-            continue
+        _interrupt(conversation_id)
 
 
 @transaction.atomic
 def _interrupt(conversation_id: UUID) -> None:
-    numbers = lease_take(conversation_id, PROCESS)
+    numbers = conversation_take(conversation_id)
     if numbers is None:
         return
     seq = numbers[0]
@@ -44,8 +40,7 @@ def _interrupt(conversation_id: UUID) -> None:
         events_store(conversation_id, events)
         seq += len(events)
         logger.warning("turn %s was interrupted; what it had produced is kept", turn.id)
-    lease_extend(conversation_id, PROCESS, stored_seq=seq - 1)
-    lease_release(conversation_id, PROCESS, seq - 1)
+    Conversation.lease_release(conversation_id, stored_seq=seq - 1, last_seq=seq - 1)
 
 
 def events_prune() -> None:

@@ -187,9 +187,9 @@ class CaptureWindowAdmin(ReadOnlyAdmin):
 
 @admin.register(CaptureLease)
 class CaptureLeaseAdmin(ReadOnlyAdmin):
-    list_display = ("user", "holder", "until")
+    list_display = ("user", "runner", "lease_until")
     list_select_related = ("user",)
-    search_fields = ("user__username", "holder")
+    search_fields = ("user__username", "runner")
 
 
 @admin.register(PurgeReceipt)

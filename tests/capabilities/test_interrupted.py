@@ -12,13 +12,13 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.agent.scrub import Scrubber
 from apps.capabilities import execution as running
-from apps.capabilities import leases, services
+from apps.capabilities import services
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Execution, Trigger
 from apps.capabilities.sandbox.base import ErrorCode, RunError, SandboxGone
-from apps.capabilities.services import runs
 from apps.capabilities.services.runs import Place
 from apps.core.database import in_db
+from apps.core.jobs import leases
 from tests.waiting import until
 
 from .making import make
@@ -39,7 +39,7 @@ def begun(owner: User, *, held_ago: timedelta = timedelta()) -> Execution:
         scrubber=Scrubber([]),
     )
     rows = Execution.objects.for_user(owner.pk).filter(pk=execution.pk)
-    rows.update(lease_until=timezone.now() + runs.LEASE - held_ago)
+    rows.update(lease_until=timezone.now() + leases.LEASE - held_ago)
     return execution
 
 
@@ -89,7 +89,7 @@ def test_it_is_not_the_tools_fault(alice: User) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("real_sandbox")
 async def test_a_run_that_takes_long_is_held(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "HOLD_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "EXTEND_SECONDS", 0.05)
     await asyncio.to_thread(
         make,
         alice,

@@ -13,9 +13,8 @@ from apps.agent.events import Response
 from apps.chat.decision_log.selectors import decision_log
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.due import conversations_left
-from apps.chat.runner.lease import lease_take
 from apps.chat.runner.rows import Outcome, turn_finish
-from apps.chat.runner.work import work_next
+from apps.chat.runner.work import conversation_take, work_next
 from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.core import ids
 
@@ -26,7 +25,7 @@ def send(place: Conversation, text: str) -> UUID:
 
 
 def run_next(place: Conversation) -> UUID | None:
-    turn_id = work_next(place.pk, "me", None).turn_id
+    turn_id = work_next(place.pk, None).turn_id
     assert turn_id is not None
     with transaction.atomic():
         turn_finish(Outcome(turn_id=turn_id, state=TurnState.DONE, event=Response(text="Yes.")), 5)
@@ -41,7 +40,7 @@ def test_turns_keep_their_order(alice: User, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(ids, "time", SimpleNamespace(time_ns=lambda: yesterday))
     second = send(place, "Second")
     assert second < first
-    lease_take(place.pk, "me")
+    conversation_take(place.pk)
     assert [run_next(place), run_next(place)] == [first, second]
     place.refresh_from_db()
     assert [turn["said"] for turn in decision_log(place)["turns"]] == ["First", "Second"]

@@ -21,8 +21,7 @@ from apps.chat.capturing import messages_capture_pending
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.runner.afterwards import messages_index_pending
 from apps.chat.runner.due import conversations_left
-from apps.chat.runner.lease import LeaseLost, lease_extend, lease_take
-from apps.chat.runner.work import work_next
+from apps.chat.runner.work import conversation_take, work_next
 from apps.chat.services import (
     UserMessage,
     conversation_create,
@@ -35,6 +34,7 @@ from apps.chat.services import (
 from apps.chat.services.deletion import conversations_delete_pending
 from apps.core import slices
 from apps.core.errors import Conflict, Forbidden, NotFound
+from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureWindow
 from apps.search.documents import Scope, Source
 from apps.search.fulltext import postings
@@ -130,14 +130,14 @@ def test_nobody_runs_or_continues_a_conversation_that_is_being_deleted(
     place = conversation_create(user_id=alice.pk).pk
     message_send(user_id=alice.pk, message=UserMessage(text="Hello", conversation=str(place)))
     Turn.objects.unscoped().update(created_at="2020-01-01T00:00:00Z")
-    assert lease_take(place, "me")
+    assert conversation_take(place)
     monkeypatch.setattr("apps.chat.services.deletion._slice", lambda *given: False)
     conversation_delete(user_id=alice.pk, conversation_id=place)
     with pytest.raises(LeaseLost):
-        work_next(place, "me", None)
+        work_next(place, None)
     with pytest.raises(LeaseLost):
-        lease_extend(place, "me")
-    assert lease_take(place, "other") is None
+        Conversation.lease_extend(place)
+    assert conversation_take(place, "other") is None
     assert conversations_left() == []
     with pytest.raises(NotFound):
         message_send(user_id=alice.pk, message=UserMessage(text="Hello?", conversation=str(place)))
@@ -148,8 +148,8 @@ def a_life(user: User) -> None:
     a_long_talk(user)
     place = conversation_create(user_id=user.pk)
     sent = message_send(user_id=user.pk, message=UserMessage(text="Hello", conversation=str(place.pk)))
-    lease_take(place.pk, "me")
-    work_next(place.pk, "me", None)
+    conversation_take(place.pk)
+    work_next(place.pk, None)
     TurnEvent.objects.create(conversation=place, turn_id=sent.turn_id, seq=1, last_seq=1, type="turn_started")
     ToolCall.objects.create(
         user=user, conversation_id=place.pk, turn_id=sent.turn_id, round=1, position=0, name="think"

@@ -22,10 +22,9 @@ from apps.chat.live.hub import start_for
 from apps.chat.models import Conversation, Message, Role, Turn, TurnState
 from apps.chat.runner.afterwards import messages_index_pending, turn_index
 from apps.chat.runner.due import conversations_left
-from apps.chat.runner.lease import lease_take
 from apps.chat.runner.prepare import turn_prepare
 from apps.chat.runner.rows import Outcome, turn_finish
-from apps.chat.runner.work import work_next
+from apps.chat.runner.work import conversation_take, work_next
 from apps.chat.selectors.words import said_by_user, shown_untrusted
 from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.services.messages import Draft, message_append
@@ -71,8 +70,8 @@ def a_turn(user: User, place: Conversation, text: str = "What about the lemon tr
         user_id=user.pk,
         message=UserMessage(text=text, conversation=str(place.pk), client_id=f"{place.pk}{text}"[:64]),
     )
-    lease_take(place.pk, "me")
-    assert work_next(place.pk, "me", None).turn_id == sent.turn_id
+    conversation_take(place.pk)
+    assert work_next(place.pk, None).turn_id == sent.turn_id
     turn_prepare(sent.turn_id)
     turn = Turn.objects.unscoped().get(pk=sent.turn_id)
     with transaction.atomic():

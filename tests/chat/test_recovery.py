@@ -13,8 +13,8 @@ from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.runner import afterwards
 from apps.chat.runner.afterwards import messages_index_pending
 from apps.chat.runner.due import conversations_left
-from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost, lease_extend, lease_release, lease_take
 from apps.chat.runner.registry import kick_soon, registry
+from apps.chat.runner.work import RESERVE, conversation_take
 from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.sweeps import turns_interrupt
 from apps.core.database import in_db
@@ -36,32 +36,19 @@ def past() -> Any:
     return timezone.now() - timedelta(minutes=1)
 
 
-def test_only_one_process_holds_a_conversation(alice: User) -> None:
+def test_numbers_that_were_never_handed_out_are_given_back(alice: User) -> None:
     place = conversation_create(user_id=alice.id).id
-    assert lease_take(place, "one") == (1, RESERVE)
-    assert lease_take(place, "two") is None
-    with pytest.raises(LeaseLost):
-        lease_extend(place, "two")
-    lease_release(place, "two", 5)
-    assert lease_take(place, "two") is None
-    lease_release(place, "one", 5)
-    assert lease_take(place, "two") == (6, RESERVE + 5)
+    assert conversation_take(place, "one") == (1, RESERVE)
+    assert conversation_take(place, "two") is None
+    Conversation.lease_release(place, "one", last_seq=5)
+    assert conversation_take(place, "two") == (6, RESERVE + 5)
 
 
-def test_a_lease_that_ran_out_goes_to_the_next_with_fresh_numbers(alice: User) -> None:
+def test_after_a_crash_numbers_are_fresh(alice: User) -> None:
     place = conversation_create(user_id=alice.id).id
-    lease_take(place, "one")
+    conversation_take(place, "one")
     change(lease_until=past())
-    assert lease_take(place, "two") == (RESERVE + 1, 2 * RESERVE)
-    with pytest.raises(LeaseLost):
-        lease_extend(place, "one", stored_seq=7)
-
-
-def test_a_lease_from_before_the_clock_was_set_back_holds_nobody_up(alice: User) -> None:
-    place = conversation_create(user_id=alice.id).id
-    lease_take(place, "one")
-    change(lease_until=timezone.now() + timedelta(hours=3))
-    assert lease_take(place, "two") == (RESERVE + 1, 2 * RESERVE)
+    assert conversation_take(place, "two") == (RESERVE + 1, 2 * RESERVE)
 
 
 def test_the_log_gives_back_what_was_told() -> None:
@@ -137,7 +124,7 @@ async def test_what_nobody_runs_is_found(
     assert await in_db(conversations_left) == []
     await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
     assert await in_db(conversations_left) == [sent.conversation_id]
-    await in_db(lease_take, sent.conversation_id, "another")
+    await in_db(conversation_take, sent.conversation_id, "another")
     assert await in_db(conversations_left) == []
     await in_db(change, lease_until=past())
     assert await in_db(conversations_left) == [sent.conversation_id]
@@ -240,7 +227,3 @@ def test_the_worker_knows_the_sweeps() -> None:
 
 def test_a_kick_without_a_server_does_nothing(alice: User) -> None:
     kick_soon(conversation_create(user_id=alice.id).id)
-
-
-def test_this_process_has_a_name_that_fits() -> None:
-    assert 0 < len(PROCESS) <= 64

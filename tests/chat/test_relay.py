@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,6 +17,7 @@ from apps.builder import nudges
 from apps.chat.live import hub, relay
 from apps.chat.runner import registry as runner
 from apps.chat.runner.registry import registry
+from apps.chat.runner.work import conversation_take
 from apps.chat.services import turn_stop
 from apps.core.database import in_db
 from tests.chat.client import connected
@@ -125,7 +127,8 @@ async def test_a_stop_from_another_process_is_heard_at_once(
 
     def stop() -> None:
         async def work() -> None:
-            monkeypatch.setattr("apps.chat.runner.registry.PROCESS", "another-process")
+            taken = partial(conversation_take, runner="another-process")
+            monkeypatch.setattr(runner, "conversation_take", taken)
             await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
             conversation_id = (await turn(queued["turn"])).conversation_id
             await registry().kick(conversation_id)

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.core.database import in_db
 from apps.core.jobs.background import Background
+from apps.core.jobs.leases import lease_end
 from apps.memory.capture import background, claims
 from apps.memory.capture.background import read_due, windows_read
 from apps.memory.models import CaptureLease, CaptureWindow, Memory
@@ -29,11 +30,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def test_a_users_windows_are_read_by_one_process_at_a_time(alice: User, peer: AnthropicServer) -> None:
     await in_db(add, alice, [said("I live in Linz.")])
-    assert await in_db(claims.lease_take, alice.pk, "another")
+    await in_db(CaptureLease.objects.create, user=alice, runner="another", lease_until=lease_end())
     assert (await read(alice)).windows == 0
     assert await in_db(claims.users_due, timezone.now()) == []
     past = timezone.now() - timedelta(seconds=1)
-    await in_db(CaptureLease.objects.filter(user_id=alice.pk).update, until=past)
+    await in_db(CaptureLease.objects.filter(user_id=alice.pk).update, lease_until=past)
     peer.fallback = CaptureModel(LINZ)
     assert (await read(alice)).added == 1
 
@@ -47,7 +48,7 @@ async def test_who_has_lost_the_lease_writes_nothing(
 
     def stolen(*args: Any, **kwargs: Any) -> bool:
         kept = original(*args, **kwargs)
-        CaptureLease.objects.filter(user_id=alice.pk).update(holder="another")
+        CaptureLease.objects.filter(user_id=alice.pk).update(runner="another")
         return kept
 
     monkeypatch.setattr(claims, "gate_store", stolen)

@@ -108,7 +108,7 @@ def run_out(server: Server) -> None:
     from contextlib import closing
 
     with closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database, database:
-        database.execute("update memory_capturelease set until = '2000-01-01'")
+        database.execute("update memory_capturelease set lease_until = '2000-01-01'")
 
 
 def test_killed_in_the_middle_of_windows_nothing_is_lost_or_doubled(
@@ -146,8 +146,8 @@ def test_an_orderly_end_gives_the_windows_back_at_once(server: Server, peer: Ant
     worker = Worker(server)
     try:
         assert stalling.reached.wait(PATIENCE)
-        assert server.rows("select holder from memory_capturelease") != [("",)]
+        assert server.rows("select runner from memory_capturelease") != [("",)]
     finally:
         worker.end(signal.SIGTERM)
     stalling.held[0].release.set()
-    assert server.rows("select holder from memory_capturelease") == [("",)]
+    assert server.rows("select runner from memory_capturelease") == [("",)]

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.db.models import F
 
 from apps.agent.client import ModelClient
 from apps.builder.models import Build, State
@@ -15,8 +16,9 @@ from apps.builder.nudges import Bell
 from apps.builder.runner.job import Job
 from apps.builder.selectors import builds_waiting
 from apps.builder.services.ending import build_end
-from apps.builder.services.running import PROCESS, builds_beat, builds_claim, builds_give_back, builds_news
+from apps.builder.services.running import builds_beat, builds_claim, builds_news
 from apps.core.database import in_db
+from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +124,8 @@ class BuildPool:
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
         try:
-            await in_db(partial(builds_give_back, runner=self.runner))
+            # Whoever takes them up next does so without this attempt counting.
+            await in_db(partial(Build.lease_release, None, self.runner, attempt=F("attempt") - 1))
         except DatabaseError:
             logger.exception("builds could not be given back; they are taken up when their leases end")
 

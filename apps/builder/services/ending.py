@@ -14,6 +14,7 @@ from apps.builder.services.queue import message_add
 from apps.capabilities.drafts import Draft
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.capabilities.services import capability_enable, capability_fail, version_add
+from apps.core.jobs.leases import RELEASED
 from apps.memory.capture.services import conversation_tainted
 
 MAX_REASON_CHARS = 2_000
@@ -99,8 +100,7 @@ def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> b
         "error_code": code[:48],
         "reason": reason[:MAX_REASON_CHARS],
         "ended_at": timezone.now(),
-        "runner": "",
-        "lease_until": None,
+        **RELEASED,
     }
     if not open_row.update(**values):
         return False

@@ -1,8 +1,5 @@
 """What the process that runs builds writes: which are its own, that it lives, and what model and tools said."""
 
-import os
-import secrets
-import socket
 from collections.abc import Collection
 from typing import Any
 from uuid import UUID
@@ -16,15 +13,13 @@ from django.utils import timezone
 from apps.accounts.services import users_lock
 from apps.agent.canonical import canonical_json
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, Direction, MessageType, State
-from apps.builder.selectors import LEASE, lost
 from apps.builder.services.ending import build_end
 from apps.builder.services.queue import message_add, messages_take
 from apps.builder.services.talking import hosts_grant
+from apps.core.jobs.leases import lease_end
 
 MAX_ATTEMPTS = 3
 GAVE_UP = "Izzy was interrupted {attempts} times while building this. Try again."
-PROCESS = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(4)}"
-"""The name of this process as runner; new at every start."""
 
 
 @transaction.atomic
@@ -33,10 +28,9 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
 
     One that was interrupted too often ends as failed instead.
     """
-    gone = lost()
-    waiting = Build.objects.unscoped().filter(gone | Q(state=State.QUEUED)).order_by("created_at", "pk")
+    waiting = Build.objects.unscoped().filter(Build.lease_free()).order_by("created_at", "pk")
     users_lock(waiting.values_list("user_id", flat=True))
-    running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(gone).order_by()
+    running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(Build.lease_free()).order_by()
     busy = dict(running.values_list("user_id").annotate(number=Count("pk")))
     claimed: list[UUID] = []
     for build in waiting:
@@ -54,19 +48,16 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
 
 
 def _take(build: Build, runner: str) -> bool:
-    """Whether this update, of all processes' that may try, has the build."""
-    now = timezone.now()
-    row = Build.objects.unscoped().filter(pk=build.pk, state=build.state, runner=build.runner)
-    taken = row.update(
+    taken = Build.lease_take(
+        build.pk,
+        runner,
         state=State.RUNNING,
-        runner=runner,
-        lease_until=now + LEASE,
         attempt=F("attempt") + 1,
-        started_at=Coalesce(F("started_at"), now),
+        started_at=Coalesce(F("started_at"), timezone.now()),
     )
     if taken and build.state == State.RUNNING:
         _answers_again(build)
-    return bool(taken)
+    return taken
 
 
 def _answers_again(build: Build) -> None:
@@ -85,7 +76,7 @@ def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID],
     """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and what users have
     said to the others since."""
     mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
-    mine.update(lease_until=timezone.now() + LEASE)
+    mine.update(lease_until=lease_end())
     go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
     return set(build_ids) - go_on, messages_take(build_ids=list(go_on))
 
@@ -103,13 +94,6 @@ def builds_news(*, runner: str, build_ids: Collection[UUID]) -> bool:
         or stopped.exists()
         or (Build.objects.unscoped().filter(pk__in=build_ids).count() < len(build_ids))
     )
-
-
-@transaction.atomic
-def builds_give_back(*, runner: str) -> None:
-    """The process stops in an orderly way: its builds may be taken up by the next one at once, without counting this."""
-    mine = Build.objects.unscoped().filter(runner=runner, state=State.RUNNING)
-    mine.update(runner="", lease_until=None, attempt=F("attempt") - 1)
 
 
 @transaction.atomic

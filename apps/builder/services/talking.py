@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils import timezone
 
 from apps.builder import nudges
 from apps.builder.models import Build, BuilderMessage, Direction, MessageType, State
@@ -66,8 +65,7 @@ def build_cancel(*, user_id: UUID, build_id: object) -> Build:
     build = _locked(user_id, build_id)
     if not build.is_open:
         raise Conflict("This build has ended.", code="ended")
-    live = build.lease_until is not None and build.lease_until > timezone.now()
-    if build.state == State.QUEUED or not live:
+    if Build.objects.unscoped().filter(Build.lease_free(), pk=build.pk).exists():
         build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
     elif not build.cancel_requested:
         build.cancel_requested = True

@@ -15,7 +15,6 @@ from .runs import (
     execution_begin,
     execution_discard,
     execution_finish,
-    execution_hold,
     executions_interrupt,
     executions_prune,
 )
@@ -37,7 +36,6 @@ __all__ = [
     "execution_begin",
     "execution_discard",
     "execution_finish",
-    "execution_hold",
     "executions_interrupt",
     "executions_prune",
     "user_forget",

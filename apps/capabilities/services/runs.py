@@ -7,19 +7,18 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from apps.agent.results import storable, truncated
 from apps.agent.scrub import Scrubber
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Trigger
 from apps.capabilities.sandbox.base import ErrorCode, Outcome
+from apps.core.jobs.leases import PROCESS, lease_end
 
 MAX_RESULT_CHARS = 200_000
 MAX_LOG_CHARS = 50_000
 MAX_ERROR_CHARS = 8_000
-LEASE = timedelta(seconds=15)
-"""How long a row counts as running after the process that runs it last held it."""
 INTERRUPTED = "Izzy was stopped, or went down, while this was running: there is no result. Run it again."
 NOT_THE_TOOLS_FAULT = {ErrorCode.CANCELLED.value, ErrorCode.SANDBOX_FAILED.value, "interrupted"}
 
@@ -53,16 +52,9 @@ def execution_begin(
         conversation_id=place.conversation_id,
         turn_id=place.turn_id,
         tool_call_id=place.tool_call_id,
-        lease_until=timezone.now() + LEASE,
+        runner=PROCESS,
+        lease_until=lease_end(),
     )
-
-
-def execution_hold(*, execution: Execution) -> None:
-    """Says that the run goes on: its row is held for another `LEASE`."""
-    rows = Execution.objects.for_user(execution.user_id).filter(
-        pk=execution.pk, state=Execution.State.RUNNING
-    )
-    rows.update(lease_until=timezone.now() + LEASE)
 
 
 @transaction.atomic
@@ -95,17 +87,16 @@ def execution_discard(*, execution: Execution) -> None:
 
 
 def executions_interrupt(*, user_id: UUID | None = None) -> None:
-    """Ends the rows of runs whose process is gone: nobody has held them for `LEASE`. Of one user, or (sweep) of all. A
-    result that comes after all, from a process that had only been very slow, takes its place."""
-    now = timezone.now()
+    """Ends the rows of runs whose process is gone. Of one user, or (sweep) of all. A result that comes after all, from a
+    process that had only been very slow, takes its place."""
     rows = Execution.objects.unscoped() if user_id is None else Execution.objects.for_user(user_id)
-    lost = rows.filter(Q(lease_until__lt=now) | Q(lease_until=None), state=Execution.State.RUNNING)
+    lost = rows.filter(Execution.lease_free(), state=Execution.State.RUNNING)
     if lost.exists():  # hardly ever: pages ask this too, and must not wait for their turn to write
         lost.update(
             state=Execution.State.FAILED,
             error_code="interrupted",
             error_message=INTERRUPTED,
-            finished_at=now,
+            finished_at=timezone.now(),
         )
 
 

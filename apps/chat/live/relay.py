@@ -14,7 +14,7 @@ from uuid import UUID
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 
 from apps.chat.log import LoggedEvent
-from apps.chat.runner.lease import PROCESS
+from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
 

@@ -9,16 +9,16 @@ from uuid import UUID
 from apps.agent.loop import TurnTaken
 from apps.chat.capturing import turn_capture
 from apps.chat.log import told
-from apps.chat.models import MessageKind, Role
+from apps.chat.models import Conversation, MessageKind, Role
 from apps.chat.runner.afterwards import conversation_title_make, turn_index
 from apps.chat.runner.event_log import EventLog
-from apps.chat.runner.lease import PROCESS, LeaseLost, lease_held
 from apps.chat.runner.rows import Outcome, message_save, stopped, turn_finish
 from apps.chat.runner.turn import RunningTurn
 from apps.chat.runner.work import INTERRUPTED_MESSAGE, Work, conversation_release, work_next
 from apps.chat.services.messages import STOPPED, Draft
 from apps.chat.summary.folding import conversation_fold_after
 from apps.core.database import in_db, settled
+from apps.core.jobs.leases import LeaseLost
 
 logger = logging.getLogger(__name__)
 
@@ -77,13 +77,13 @@ class Actor:
         async with self.log.lock:
             await self.log.write()
             release = partial(conversation_release, at_once=at_once)
-            given_back = await in_db(release, self.conversation_id, PROCESS, self.log.last_seq)
+            given_back = await in_db(release, self.conversation_id, self.log.last_seq)
             self.log.given_back = given_back
             return given_back
 
     async def _work(self, running: UUID | None) -> Work:
         async with self.log.lock:
-            work = await settled(in_db(work_next, self.conversation_id, PROCESS, running))
+            work = await settled(in_db(work_next, self.conversation_id, running))
             for line in work.told:
                 self.log.tell(line)
             if work.told:
@@ -138,7 +138,7 @@ class Actor:
         except (LeaseLost, TurnTaken):
             raise
         except Exception as error:  # a turn may fail in any way, the conversation must go on
-            if not await in_db(lease_held, self.conversation_id, PROCESS):
+            if not await in_db(Conversation.lease_held, self.conversation_id):
                 raise LeaseLost(str(self.conversation_id)) from error
             logger.exception("turn %s failed", turn.turn_id)
             return turn.failed()

@@ -8,8 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
-from apps.chat.models import OPEN_STATES, Turn, TurnState
-from apps.chat.runner.lease import lease_free
+from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnState
 
 RESCUE_AGE = timedelta(seconds=2)
 
@@ -28,7 +27,7 @@ def conversations_left() -> list[UUID]:
     clock was set back."""
     now = timezone.now()
     at_rest = Q(created_at__lt=now - RESCUE_AGE) | Q(created_at__gt=now)
-    turns = Turn.objects.unscoped().filter(lease_free("conversation__"), _OPEN, at_rest)
+    turns = Turn.objects.unscoped().filter(Conversation.lease_free("conversation__"), _OPEN, at_rest)
     due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | Q(stop_requested=True)
     found = set(turns.filter(due).values_list("conversation_id", flat=True))
     waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))

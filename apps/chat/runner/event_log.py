@@ -6,11 +6,10 @@ from contextlib import suppress
 from uuid import UUID
 
 from apps.chat.log import LoggedEvent, Told
-from apps.chat.runner.lease import PROCESS, RESERVE, LeaseLost
 from apps.chat.runner.rows import LogWrite, log_write, logs_write
+from apps.chat.runner.work import RESERVE
 from apps.core.database import in_db, settled
-
-EXTEND_SECONDS = 4.0
+from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
 Publish = Callable[[UUID, Sequence[LoggedEvent]], None]
 
@@ -76,7 +75,6 @@ class EventLog:
             self._reserved = self._next + RESERVE
         return LogWrite(
             conversation_id=self.conversation_id,
-            runner=PROCESS,
             events=tuple(self._pending),
             next_seq=self._next,
             reserved=self._reserved,

@@ -21,7 +21,7 @@ from apps.chat.live.hub import Hub
 from apps.chat.runner.actor import Actor
 from apps.chat.runner.due import conversations_left, conversations_with_wishes
 from apps.chat.runner.event_log import EventLog, logs_store
-from apps.chat.runner.lease import PROCESS, lease_take
+from apps.chat.runner.work import conversation_take
 from apps.core.database import in_db
 
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Registry:
         self._background(self.kick(conversation_id))
 
     async def _take_up(self, conversation_id: UUID) -> None:
-        numbers = await in_db(lease_take, conversation_id, PROCESS)
+        numbers = await in_db(conversation_take, conversation_id)
         if numbers is None:
             if self.hub.relay is not None:
                 self.hub.relay.nudge(conversation_id)

@@ -12,9 +12,9 @@ from apps.agent.events import Event, TurnFailed, TurnStopped
 from apps.agent.services import Reason
 from apps.chat.log import LoggedEvent, Told, events_store, told
 from apps.chat.models import Conversation, Turn, TurnState
-from apps.chat.runner.lease import lease_extend
 from apps.chat.runner.work import message_ids
 from apps.chat.services.messages import Draft, message_append, turn_close
+from apps.core.jobs.leases import PROCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,6 @@ class LogWrite:
     """Events to store in one conversation's log, and how far its numbers are reserved then."""
 
     conversation_id: UUID
-    runner: str
     events: Sequence[LoggedEvent]
     next_seq: int
     reserved: int
@@ -50,7 +49,7 @@ def log_write(write: LogWrite, change: Callable[[], list[Told]] | None = None) -
 
     Raises LeaseLost when the conversation is not ours any more.
     """
-    lease_extend(write.conversation_id, write.runner)
+    Conversation.lease_extend(write.conversation_id)
     more = [
         LoggedEvent(write.next_seq + index, line.turn_id, line.type, line.payload)
         for index, line in enumerate(change() if change else [])
@@ -64,7 +63,7 @@ def logs_write(writes: Sequence[LogWrite]) -> list[UUID]:
     """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
     held = set(
         Conversation.objects.unscoped()
-        .filter(id__in=[write.conversation_id for write in writes], runner=writes[0].runner)
+        .filter(id__in=[write.conversation_id for write in writes], runner=PROCESS)
         .values_list("id", flat=True)
     )
     for write in writes:
@@ -77,7 +76,7 @@ def _store(write: LogWrite, events: Sequence[LoggedEvent]) -> None:
     values = {"last_seq": write.reserved}
     if events:
         values["stored_seq"] = events[-1].seq
-    lease_extend(write.conversation_id, write.runner, **values)
+    Conversation.lease_extend(write.conversation_id, **values)
     events_store(write.conversation_id, events)
 
 

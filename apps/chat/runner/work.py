@@ -15,13 +15,15 @@ from apps.builder.selectors import has_news
 from apps.chat.builds import builds_told
 from apps.chat.log import Told, text_after, told
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
-from apps.chat.runner.lease import lease_extend, lease_held, lease_release
 from apps.chat.selectors.messages import message_json
 from apps.chat.services.messages import INTERRUPTED, STOPPED, SUPERSEDED, position_next, turn_close
+from apps.core.jobs.leases import PROCESS
 
 INTERRUPTED_MESSAGE = (
     "Izzy was interrupted while answering. What was written so far is kept; send it again to go on."
 )
+RESERVE = 1000
+"""Sequence numbers are reserved in blocks, so that those handed out but not stored at a crash never come again."""
 
 
 @dataclass(kw_only=True)
@@ -34,15 +36,24 @@ class Work:
     stop: bool = False
 
 
-def work_next(conversation_id: UUID, runner: str, running: UUID | None) -> Work:
+@transaction.atomic
+def conversation_take(conversation_id: UUID, runner: str = PROCESS) -> tuple[int, int] | None:
+    """The first and the last number of a fresh block of sequence numbers, or None where another process runs it."""
+    if not Conversation.lease_take(conversation_id, runner, last_seq=F("last_seq") + RESERVE):
+        return None
+    last = Conversation.objects.unscoped().values_list("last_seq", flat=True).get(id=conversation_id)
+    return last - RESERVE + 1, last
+
+
+def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     """Takes up what others asked for; when no turn runs here (`running` None), claims the next one.
 
     Raises LeaseLost. A turn whose row says running while it does not run here was left by a crash: it ends as
     interrupted. Most looks find nothing, and those do not wait for their turn to write.
     """
-    if lease_held(conversation_id, runner) and _is_quiet(conversation_id, running):
+    if Conversation.lease_held(conversation_id) and _is_quiet(conversation_id, running):
         return Work()
-    return _work_take(conversation_id, runner, running)
+    return _work_take(conversation_id, running)
 
 
 def _is_quiet(conversation_id: UUID, running: UUID | None) -> bool:
@@ -51,8 +62,8 @@ def _is_quiet(conversation_id: UUID, running: UUID | None) -> bool:
 
 
 @transaction.atomic
-def _work_take(conversation_id: UUID, runner: str, running: UUID | None) -> Work:
-    lease_extend(conversation_id, runner)
+def _work_take(conversation_id: UUID, running: UUID | None) -> Work:
+    Conversation.lease_extend(conversation_id)
     turns = list(_turns_with_news(conversation_id))
     work = Work(told=[line for turn in turns if not turn.announced for line in _announcement(turn)])
     work.told += builds_told(conversation_id)
@@ -68,13 +79,14 @@ def _work_take(conversation_id: UUID, runner: str, running: UUID | None) -> Work
 
 
 @transaction.atomic
-def conversation_release(conversation_id: UUID, runner: str, last_seq: int, *, at_once: bool = False) -> bool:
-    """Gives the conversation back unless something came in meanwhile; then False, and it stays ours.
+def conversation_release(conversation_id: UUID, last_seq: int, *, at_once: bool = False) -> bool:
+    """Gives the conversation back unless something came in meanwhile; then False, and it stays ours. Numbers above
+    `last_seq` were never handed out.
 
     With `at_once` what came in is left to whoever takes the conversation up next.
     """
     Conversation.objects.unscoped().select_for_update().filter(id=conversation_id).first()
-    lease_extend(conversation_id, runner)
+    Conversation.lease_extend(conversation_id)
     turns = [] if at_once else list(_turns_with_news(conversation_id))
     held_back = any(turn.state == TurnState.WAITING for turn in turns)
     for turn in turns:
@@ -82,7 +94,7 @@ def conversation_release(conversation_id: UUID, runner: str, last_seq: int, *, a
             continue
         if turn.state != TurnState.WAITING or turn.stop_requested or not turn.announced or _is_decided(turn):
             return False
-    lease_release(conversation_id, runner, last_seq)
+    Conversation.lease_release(conversation_id, last_seq=last_seq)
     return True
 
 

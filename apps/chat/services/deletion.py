@@ -13,6 +13,7 @@ from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.selectors.conversations import conversation_get
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
+from apps.core.jobs.leases import RELEASED
 from apps.core.slices import SLICE, in_slices, rows_remove
 from apps.memory.capture.services import conversation_withdraw, withdrawn_messages
 from apps.search.documents import Source
@@ -76,7 +77,7 @@ def _hide(user_id: UUID, conversation_id: UUID, **values: object) -> None:
 
 
 def _hidden() -> dict[str, object]:
-    return {"deleted_at": timezone.now(), "runner": "", "lease_until": None}
+    return {"deleted_at": timezone.now(), **RELEASED}
 
 
 @transaction.atomic

@@ -23,7 +23,6 @@ from .writing import give_way, is_older, say_again, statement_write
 @transaction.atomic
 def window_apply(
     claimed: Claimed,
-    holder: str,
     *,
     items: Sequence[Item],
     near: Sequence[Nearby],
@@ -36,7 +35,7 @@ def window_apply(
 
     Raises LeaseLost. Either all of it happens or nothing does, but that an item which cannot be written is dropped.
     """
-    window = window_locked(claimed, holder)
+    window = window_locked(claimed)
     if window is None:
         return None
     total = Outcome(dropped=list(dropped))

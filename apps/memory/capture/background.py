@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import logging
-import os
 from collections import Counter
 from datetime import timedelta
 from functools import cache
@@ -14,8 +13,8 @@ from django.utils import timezone
 
 from apps.agent.endpoint import current_endpoint
 from apps.core.database import in_db
-from apps.core.ids import uuid7
 from apps.core.jobs.background import Background
+from apps.memory.models import CaptureLease
 
 from . import claims
 from .reader import Tally, has_model, user_read
@@ -27,17 +26,15 @@ AT_ONCE = 4
 """Users whose windows are read side by side."""
 IN_A_ROW = 5
 """Windows of one user before it is another's turn."""
-HOLDER = f"{os.getpid()}-{uuid7().hex[:12]}"
-"""This process, as leases name it."""
 
 
-async def users_read(users: list[UUID], *, any_time: bool = False, holder: str = HOLDER) -> Tally:
+async def users_read(users: list[UUID], *, any_time: bool = False) -> Tally:
     """Reads the windows of these users, AT_ONCE at a time; what came of it in all."""
     tally, room = Tally(), asyncio.Semaphore(AT_ONCE)
 
     async def one(user_id: UUID) -> None:
         async with room:
-            await user_read(user_id, holder, tally, any_time=any_time)
+            await user_read(user_id, tally, any_time=any_time)
 
     await asyncio.gather(*(one(user_id) for user_id in users))
     return tally
@@ -59,7 +56,7 @@ async def windows_read() -> Tally:
             waiting = sorted((user for user in due if user not in reading), key=lambda user: rounds[user])
             for user_id in waiting[: AT_ONCE - len(reading)]:
                 rounds[user_id] += 1
-                work = user_read(user_id, HOLDER, tally, most=IN_A_ROW)
+                work = user_read(user_id, tally, most=IN_A_ROW)
                 reading[user_id] = asyncio.ensure_future(work)
         if not reading:
             return tally
@@ -93,6 +90,6 @@ def _release_at_exit() -> None:
 
 def _release() -> None:
     try:
-        claims.leases_release(HOLDER)
+        CaptureLease.lease_release()
     except DatabaseFailure:
         logger.warning("the leases of this process run out by themselves", exc_info=True)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Min, Q
+from django.db.models import Min
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
@@ -18,8 +18,6 @@ from .budget import day_of, is_spent
 from .said import Segment
 from .services import NO_WORDS, user_withdraw
 
-LEASE = timedelta(seconds=20)
-HEARTBEAT_SECONDS = 5.0
 MAX_ATTEMPTS = 5
 RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25), timedelta(hours=2))
 """What is waited after each failure of a window's own; after MAX_ATTEMPTS it is given up."""
@@ -27,10 +25,6 @@ SERVER_DELAY, SERVER_DELAY_MOST = timedelta(seconds=30), timedelta(hours=1)
 """What is waited, doubled each time, where the model's server is at fault: such a window is never given up."""
 
 NO_USAGE = Usage()
-
-
-class LeaseLost(Exception):
-    """Another process reads this user's windows by now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,44 +50,24 @@ def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> lis
     waiting = CaptureWindow.objects.unscoped().filter(state=WindowState.WAITING)
     if not any_time:
         waiting = waiting.filter(due_at__lte=now)
-    held = CaptureLease.objects.filter(until__gt=now).exclude(holder="").values("user_id")
+    held = CaptureLease.objects.exclude(CaptureLease.lease_free()).values("user_id")
     rows = waiting.exclude(user_id__in=held).order_by().values("user_id").annotate(first=Min("due_at"))
     return list(rows.order_by("first", "user_id").values_list("user_id", flat=True)[:limit])
 
 
-def lease_take(user_id: UUID, holder: str) -> bool:
-    """Whether `holder`, of all that may try, now reads this user's windows."""
-    now = timezone.now()
+def user_claim(user_id: UUID) -> bool:
+    """Whether this process, of all that may try, now reads this user's windows."""
     CaptureLease.objects.get_or_create(user_id=user_id)
-    free = CaptureLease.objects.filter(user_id=user_id).filter(
-        Q(holder="") | Q(until__lte=now) | Q(holder=holder)
-    )
-    return bool(free.update(holder=holder, until=now + LEASE))
-
-
-def lease_extend(user_id: UUID, holder: str) -> None:
-    """Raises LeaseLost."""
-    held = CaptureLease.objects.filter(user_id=user_id, holder=holder)
-    if not held.update(until=timezone.now() + LEASE):
-        raise LeaseLost(str(user_id))
-
-
-def lease_release(user_id: UUID, holder: str) -> None:
-    CaptureLease.objects.filter(user_id=user_id, holder=holder).update(holder="", until=None)
-
-
-def leases_release(holder: str) -> None:
-    """An orderly end of the process: what it was reading may be read by others at once."""
-    CaptureLease.objects.filter(holder=holder).update(holder="", until=None)
+    return CaptureLease.lease_take(user_id)
 
 
 @transaction.atomic
-def window_next(user_id: UUID, holder: str, *, any_time: bool, tried: frozenset[UUID]) -> Claimed | None:
+def window_next(user_id: UUID, *, any_time: bool, tried: frozenset[UUID]) -> Claimed | None:
     """The user's oldest window that may be read; None when there is none, or no more is to be spent today.
 
     `tried` are left out. Raises LeaseLost.
     """
-    lease_extend(user_id, holder)
+    CaptureLease.lease_extend(user_id)
     if not preferences_for(user_id).capture:
         user_withdraw(user_id=user_id)
         return None
@@ -120,12 +94,12 @@ def window_next(user_id: UUID, holder: str, *, any_time: bool, tried: frozenset[
     )
 
 
-def window_locked(claimed: Claimed, holder: str) -> CaptureWindow | None:
+def window_locked(claimed: Claimed) -> CaptureWindow | None:
     """The window's row, locked, where it still waits as it was read; None where it was changed or withdrawn meanwhile.
 
     Changed is also what a purge has taken words out of. Call it inside a transaction. Raises LeaseLost.
     """
-    lease_extend(claimed.user_id, holder)
+    CaptureLease.lease_extend(claimed.user_id)
     rows = CaptureWindow.objects.for_user(claimed.user_id).select_for_update()
     window = rows.filter(pk=claimed.id, state=WindowState.WAITING, version=claimed.version).first()
     as_read = [segment.to_json() for segment in claimed.segments]
@@ -133,9 +107,9 @@ def window_locked(claimed: Claimed, holder: str) -> CaptureWindow | None:
 
 
 @transaction.atomic
-def gate_store(claimed: Claimed, holder: str, verdict: GateVerdict, reason: str, usage: Usage) -> bool:
+def gate_store(claimed: Claimed, verdict: GateVerdict, reason: str, usage: Usage) -> bool:
     """Keeps what the gate said, so that it is asked once; False where the window has changed meanwhile."""
-    window = window_locked(claimed, holder)
+    window = window_locked(claimed)
     if window is None:
         return False
     window.gate, window.gate_reason = verdict, reason
@@ -145,11 +119,9 @@ def gate_store(claimed: Claimed, holder: str, verdict: GateVerdict, reason: str,
 
 
 @transaction.atomic
-def window_close(
-    claimed: Claimed, holder: str, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE
-) -> bool:
+def window_close(claimed: Claimed, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE) -> bool:
     """Ends a window from which nothing is taken."""
-    window = window_locked(claimed, holder)
+    window = window_locked(claimed)
     if window is None:
         return False
     window.gate, window.gate_reason = verdict, reason
@@ -159,9 +131,9 @@ def window_close(
 
 
 @transaction.atomic
-def usage_add(claimed: Claimed, holder: str, usage: Usage) -> None:
+def usage_add(claimed: Claimed, usage: Usage) -> None:
     """Books a call that came to nothing."""
-    window = window_locked(claimed, holder)
+    window = window_locked(claimed)
     if window is not None:
         usage_count(window, usage)
         window.save(update_fields=["used_tokens", "cost_usd"])
@@ -190,10 +162,10 @@ def window_done(window: CaptureWindow) -> None:
 
 @transaction.atomic
 def window_failed(
-    claimed: Claimed, holder: str, *, code: str, message: str, server: bool, retry_after: float | None = None
+    claimed: Claimed, *, code: str, message: str, server: bool, retry_after: float | None = None
 ) -> timedelta | None:
     """Puts a window back with the reason; returns how long it waits now, None where it was given up or has changed."""
-    window = window_locked(claimed, holder)
+    window = window_locked(claimed)
     if window is None:
         return None
     window.error_code, window.error = code[:48], message[:300]

@@ -1,9 +1,7 @@
 """Reading windows: gate, extractor, notes. Asynchronous: while a model thinks nothing else waits."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
@@ -15,11 +13,12 @@ from apps.agent.client import ModelError, Usage
 from apps.agent.endpoint import current_endpoint
 from apps.core.database import in_db
 from apps.core.ids import parse_id
-from apps.memory.models import CaptureWindow, GateVerdict, Trust, WindowState
+from apps.core.jobs.leases import LeaseLost
+from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, Trust, WindowState
 
 from . import calls, candidates, claims
 from .applying import window_apply
-from .claims import Claimed, LeaseLost, tokens_of
+from .claims import Claimed, tokens_of
 from .items import Dropped, Item, checked_items
 from .outcome import Counts, Outcome
 
@@ -59,49 +58,28 @@ async def has_model() -> bool:
     return not (await in_db(current_endpoint)).is_offline
 
 
-async def user_read(
-    user_id: UUID, holder: str, tally: Tally, *, any_time: bool = False, most: int | None = None
-) -> None:
+async def user_read(user_id: UUID, tally: Tally, *, any_time: bool = False, most: int | None = None) -> None:
     """Reads a user's windows that are due, one after the other, at `most` so many; with `any_time` also those that are
     not due yet.
 
     Ends early where somebody else reads them already, where the day's tokens are spent, and where the model's
     server is at fault.
     """
-    if not await in_db(claims.lease_take, user_id, holder):
+    if not await in_db(claims.user_claim, user_id):
         return
     tried: set[UUID] = set()
     try:
-        async with _kept(user_id, holder):
+        async with CaptureLease.lease_kept(user_id):
             while tally.server_down_for is None and (most is None or len(tried) < most):
-                window = await in_db(
-                    claims.window_next, user_id, holder, any_time=any_time, tried=frozenset(tried)
-                )
+                window = await in_db(claims.window_next, user_id, any_time=any_time, tried=frozenset(tried))
                 if window is None:
                     return
                 tried.add(window.id)
-                await _Reading(window, holder, tally).run()
+                await _Reading(window, tally).run()
     except LeaseLost:
         logger.warning("the windows of user %s are read by another process by now", user_id)
     finally:
-        await asyncio.shield(in_db(claims.lease_release, user_id, holder))
-
-
-@contextlib.asynccontextmanager
-async def _kept(user_id: UUID, holder: str) -> AsyncIterator[None]:
-    """Keeps the lease while a model takes its time."""
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(claims.HEARTBEAT_SECONDS)
-            with contextlib.suppress(LeaseLost):
-                await in_db(claims.lease_extend, user_id, holder)
-
-    task = asyncio.ensure_future(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
+        await asyncio.shield(in_db(CaptureLease.lease_release, user_id))
 
 
 @dataclass(slots=True)
@@ -109,7 +87,6 @@ class _Reading:
     """One window, from the gate to its notes."""
 
     window: Claimed
-    holder: str
     tally: Tally
     usage: Usage = field(default_factory=Usage)
 
@@ -131,7 +108,7 @@ class _Reading:
 
     async def _read(self) -> None:
         if await in_db(_read_before, self.window):
-            await in_db(claims.window_close, self.window, self.holder, GateVerdict.REPEATED)
+            await in_db(claims.window_close, self.window, GateVerdict.REPEATED)
             self.tally.repeated += 1
             return
         passage = calls.Passage(
@@ -150,12 +127,10 @@ class _Reading:
         worth, reason, usage = await calls.judged(passage)
         self.usage += usage
         if not worth:
-            closed = await in_db(
-                claims.window_close, self.window, self.holder, GateVerdict.IDLE, reason, usage
-            )
+            closed = await in_db(claims.window_close, self.window, GateVerdict.IDLE, reason, usage)
             self.tally.idle += bool(closed)
             return False
-        return await in_db(claims.gate_store, self.window, self.holder, GateVerdict.PASSED, reason, usage)
+        return await in_db(claims.gate_store, self.window, GateVerdict.PASSED, reason, usage)
 
     async def _extract(self, passage: calls.Passage) -> None:
         shown = [parse_id(key) for key, _ in self.window.shown if key]
@@ -163,7 +138,7 @@ class _Reading:
         given, usage = await calls.extracted(passage, notes)
         self.usage += usage
         if given is None:
-            await in_db(claims.usage_add, self.window, self.holder, usage)
+            await in_db(claims.usage_add, self.window, usage)
             await self._failed("bad_items", "The model handed over no items that can be read.")
             return
         items, dropped = checked_items(
@@ -172,12 +147,12 @@ class _Reading:
         for reason in dropped:
             logger.info("window %s: an item was dropped: %s %s", self.window.id, reason.code, reason.detail)
         if dropped and not items:  # an answer of which nothing can be used is no answer: the words are kept
-            await in_db(claims.usage_add, self.window, self.holder, usage)
+            await in_db(claims.usage_add, self.window, usage)
             await self._failed("bad_items", "The model handed over no items that can be used.")
             return
         tainted = self.window.tainted or any(note.trust == Trust.UNTRUSTED for note in notes)
         window = replace(self.window, tainted=tainted)
-        outcome = await in_db(_apply, window, self.holder, items, dropped, usage)
+        outcome = await in_db(_apply, window, items, dropped, usage)
         if outcome is not None:
             self.tally.count(outcome)
 
@@ -186,7 +161,6 @@ class _Reading:
         delay = await in_db(
             claims.window_failed,
             self.window,
-            self.holder,
             code=code,
             message=message,
             server=server,
@@ -207,13 +181,9 @@ def _read_before(window: Claimed) -> bool:
     return rows.filter(state=WindowState.DONE).exclude(pk=window.id).exists()
 
 
-def _apply(
-    window: Claimed, holder: str, items: list[Item], dropped: list[Dropped], usage: Usage
-) -> Outcome | None:
+def _apply(window: Claimed, items: list[Item], dropped: list[Dropped], usage: Usage) -> Outcome | None:
     """Compares first, outside of the transaction (an embedder may take its time), then writes."""
     near = candidates.nearby(window.user_id, items)
     past = candidates.past_notes(window.user_id) if items else []
     shown = candidates.shown_texts(window.user_id, window.shown) if items else []
-    return window_apply(
-        window, holder, items=items, near=near, past=past, shown=shown, dropped=dropped, usage=usage
-    )
+    return window_apply(window, items=items, near=near, past=past, shown=shown, dropped=dropped, usage=usage)

@@ -23,8 +23,8 @@ class Migration(migrations.Migration):
             name='CaptureLease',
             fields=[
                 ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('holder', models.CharField(blank=True, default='', max_length=64)),
-                ('until', models.DateTimeField(blank=True, null=True)),
+                ('runner', models.CharField(blank=True, default='', max_length=64)),
+                ('lease_until', models.DateTimeField(blank=True, null=True)),
             ],
         ),
         migrations.CreateModel(

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from apps.core.jobs.leases import Leased
 from apps.core.models import choices_checked
 
 from .base import Owned
@@ -82,14 +83,12 @@ class CaptureWindow(Owned):
         return f"window {self.id} ({self.state})"
 
 
-class CaptureLease(models.Model):
-    """Who reads a user's windows, until when: one reader at a time, so that windows are read in their order."""
+class CaptureLease(Leased):
+    """The lease under which a user's windows are read: by one process at a time, so that they are read in their order."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
     )
-    holder = models.CharField(max_length=64, blank=True, default="")
-    until = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"reader of {self.pk}"

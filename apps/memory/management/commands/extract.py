@@ -11,7 +11,6 @@ from rich.table import Table
 
 from apps.accounts.models import User
 from apps.agent.endpoint import current_endpoint
-from apps.core.ids import uuid7
 from apps.memory.capture import claims, services
 from apps.memory.capture.background import users_read
 from apps.memory.capture.budget import is_spent
@@ -56,7 +55,7 @@ class Command(BaseCommand):
             self.stdout.write("ANTHROPIC_BASE_URL; nothing is lost.")
             return
         users = [user.pk] if user else claims.users_due(timezone.now(), any_time=options["now"], limit=10_000)
-        tally = asyncio.run(users_read(users, any_time=options["now"], holder=f"extract-{uuid7().hex[:12]}"))
+        tally = asyncio.run(users_read(users, any_time=options["now"]))
         self._print(tally)
         now, limit = timezone.now(), f"{settings.IZZY_CAPTURE_TOKENS:,}"
         for key, name in User.objects.filter(pk__in=users).values_list("pk", "username"):

@@ -1,0 +1,108 @@
+"""Leases: which process works on a row, for as long as it keeps saying that it does."""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from apps.core.database import in_db
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=15)
+EXTEND_SECONDS = 4.0
+
+PROCESS = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(4)}"
+"""The name of this process in leases, in logs and toward other processes; new at every start."""
+
+
+class LeaseLost(Exception):
+    """The row is another process's by now, or gone: stop writing for it."""
+
+
+class Leased(models.Model):
+    """A row on which one process at a time works. All times are the database's, so that machines need not agree on theirs.
+
+    A process that was away for longer than `LEASE` may find its row taken: what it writes for it goes through `lease_extend`.
+    """
+
+    runner = models.CharField(
+        max_length=64, blank=True, default=""
+    )  # the process; "" where it was given back
+    lease_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def lease_free(cls, prefix: str = "") -> Q:
+        """Rows that no living process works on. A lease that reaches further ahead than any process writes it is from before
+        the clock was set back. `prefix` leads from another table to the row (`conversation__`)."""
+        until = f"{prefix}lease_until"
+        over = Q(**{f"{until}__lt": Now()}) | Q(**{f"{until}__gt": Now() + 4 * LEASE})
+        return over | Q(**{f"{until}__isnull": True}) | Q(**{f"{prefix}runner": ""})
+
+    @classmethod
+    def lease_take(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> bool:
+        """Whether the row is this process's now, of all that may try; sets `values` with it."""
+        rows = cls._base_manager.filter(cls.lease_free() | Q(runner=runner), pk=key)
+        return bool(rows.update(runner=runner, lease_until=lease_end(), **values))
+
+    @classmethod
+    def lease_extend(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> None:
+        """Sets `values` with it. Raises LeaseLost."""
+        rows = cls._base_manager.filter(pk=key, runner=runner)
+        if not rows.update(lease_until=lease_end(), **values):
+            raise LeaseLost(f"{cls.__name__} {key}")
+
+    @classmethod
+    def lease_held(cls, key: UUID, runner: str = PROCESS, /) -> bool:
+        """Whether the row is there and this process's."""
+        return cls._base_manager.filter(pk=key, runner=runner).exists()
+
+    @classmethod
+    def lease_release(cls, key: UUID | None = None, runner: str = PROCESS, /, **values: Any) -> None:
+        """Gives the row back, without a key all that this process holds, setting `values` with it."""
+        rows = cls._base_manager.filter(runner=runner)
+        rows = rows if key is None else rows.filter(pk=key)
+        rows.update(**RELEASED, **values)
+
+    @classmethod
+    @asynccontextmanager
+    async def lease_kept(cls, key: UUID, runner: str = PROCESS, /) -> AsyncIterator[None]:
+        """Extends the lease for as long as the block runs. Where it is lost meanwhile, the block's next write says so."""
+        task = asyncio.create_task(cls._keep(key, runner))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    @classmethod
+    async def _keep(cls, key: UUID, runner: str) -> None:
+        while True:
+            await asyncio.sleep(EXTEND_SECONDS)
+            try:
+                await in_db(cls.lease_extend, key, runner)
+            except LeaseLost:
+                return
+            except DatabaseError as error:  # a busy database: there is time for another try
+                logger.warning("a lease could not be extended: %s", error)
+
+
+RELEASED = {"runner": "", "lease_until": None}
+
+
+def lease_end() -> models.Expression:
+    """The end of a lease that begins now, on the database's clock."""
+    return Now() + LEASE
