@@ -22,10 +22,11 @@ from apps.accounts.services import token_create
 from apps.core.ids import uuid7
 from apps.memory.fields import MemoryDraft
 from apps.memory.services import memory_bulk_create, memory_create
+from apps.search.backends import backend
 from apps.search.documents import Document, Source
 from apps.search.embedders import embedder_for
 from apps.search.hits import best_places
-from apps.search.index import cache, store
+from apps.search.index import cache
 from apps.search.index.rows import UserRows
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
@@ -157,11 +158,11 @@ def _measure_search(bench: Bench, beside: str) -> None:
 def _measure_opening(bench: Bench, *, quick: bool) -> None:
     bare = BareSQLite(bench.path)
     floor = bare.load(bench.user_id.hex)
-    head = store.read_head(bench.user_id)
+    head = backend.head(bench.user_id)
     assert head is not None
-    loaded = measure(lambda _: UserRows(head, store.read_all(bench.user_id, head)), 5)
+    loaded = measure(lambda _: UserRows(head, backend.read_all(head)), 5)
     bench.note("load the index", loaded, floor.p50)
-    bench.note("check of an unchanged index", measure(lambda _: store.read_head(bench.user_id)), loaded.p50)
+    bench.note("check of an unchanged index", measure(lambda _: backend.head(bench.user_id)), loaded.p50)
     bench.note("search after another process added a note", _search_after_writes(bench), None)
     if not quick:
         _measure_cold(bench, floor.p50)

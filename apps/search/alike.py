@@ -6,11 +6,11 @@ from collections.abc import Collection
 from uuid import UUID
 
 import numpy as np
-from django.db import connection
 from numpy.typing import NDArray
 
-from apps.search.documents import Source
+from apps.search.documents import Facet, Source
 from apps.search.index.cache import index_open
+from apps.search.models import Passage
 from apps.search.relevance import Scale, likeness
 
 Floats = NDArray[np.float32]
@@ -59,13 +59,8 @@ def alike_pairs(user_id: UUID, *, source: Source, among: Collection[UUID], at_le
 def _first_passages(user_id: UUID, source: Source, among: Collection[UUID]) -> dict[int, UUID]:
     """Passage id -> document, for the first passages of these documents."""
     wanted = set(among)
-    sql = (
-        "SELECT id, source_id FROM search_passage WHERE user_id = ? AND source = ? AND part = 0 AND past = 0 "
-        "AND facet = 'text'"
-    )
-    with connection.cursor() as cursor:
-        found = cursor.connection.execute(sql, (user_id.hex, source.value)).fetchall()
-    return {passage: key for passage, name in found if (key := UUID(name)) in wanted}
+    first = Passage.objects.filter(user_id=user_id, source=source, part=0, past=False, facet=Facet.TEXT)
+    return {passage: key for passage, key in first.values_list("id", "source_id") if key in wanted}
 
 
 def _pairs(vectors: Floats, documents: list[UUID], scale: Scale, at_least: float) -> list[Pair]:

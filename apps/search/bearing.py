@@ -18,6 +18,7 @@ import numpy as np
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.search.backends import Head
 from apps.search.documents import Hit, Scope
 from apps.search.embedders import EmbedderDown, QueryWeights
 from apps.search.embedders.base import Vector
@@ -25,7 +26,6 @@ from apps.search.gist import Gist, gist_of
 from apps.search.hits import Found, best_places, hits_for
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
-from apps.search.index.store import Head
 from apps.search.language.analysis import stems
 from apps.search.pieces import can_read, vectors_without_accidents
 from apps.search.query import languages_of

@@ -9,13 +9,12 @@ from uuid import UUID
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import F, Max
 from django.utils import timezone
 
 from apps.core.errors import Conflict
 from apps.search.embedders import Embedder, EmbedderDown, embedder_for
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
-from apps.search.passages import change_raise
 from apps.search.spaces import is_resting, note_down, note_up, space_make
 
 logger = logging.getLogger(__name__)
@@ -180,12 +179,18 @@ def _store(
     column = _column(space.slot)
     halves = np.asarray(vectors, dtype="<f2")
     for user_id, group in groupby(enumerate(rows), key=lambda item: item[1][1]):
-        change = change_raise(user_id) if announce else None
+        change = _next_change(user_id) if announce else None
         for place, (passage_id, _, _) in group:
             values: dict[str, object] = {column: halves[place].tobytes()}
             if announce:
                 values |= {"change": change, "pending": False}
             Passage.objects.filter(id=passage_id).update(**values)
+
+
+def _next_change(user_id: UUID) -> int:
+    owner = IndexOwner.objects.filter(user_id=user_id)
+    owner.update(change=F("change") + 1)
+    return owner.values_list("change", flat=True).get()
 
 
 def _column(slot: str) -> str:

@@ -3,16 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from uuid import UUID
 
 import numpy as np
-from django.db import connection
 from numpy.typing import NDArray
 
-from apps.search.documents import Hit, Label, Source
+from apps.search.backends import Head, Row, backend
+from apps.search.documents import Hit, Label
 from apps.search.index.rows import UserRows
-from apps.search.index.store import Head
 from apps.search.query import Query, Term
 from apps.search.ranking import Scores
 from apps.search.relevance import RIVALS, strength_of
@@ -62,31 +60,13 @@ def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArr
         wanted *= 4
 
 
-def source_ids(user_id: UUID, passage_ids: list[int]) -> dict[int, UUID]:
-    """Passage id -> the id of its document."""
-    marks = ",".join("?" * len(passage_ids))
-    sql = f"SELECT id, source_id FROM search_passage WHERE id IN ({marks}) AND +user_id = ?"  # noqa: S608
-    with connection.cursor() as cursor:
-        rows = cursor.connection.execute(sql, (*passage_ids, user_id.hex)).fetchall()
-    return {passage: UUID(source) for passage, source in rows}
-
-
 def hits_for(user_id: UUID, found: list[Found], terms: Sequence[Term] = ()) -> list[Hit]:
     """The found passages with their text, and those of their labels that have one of the terms.
 
     One that has gone in the meantime is left out.
     """
-    if not found:
-        return []
-    marks = ",".join("?" * len(found))
-    sql = (
-        "SELECT id, source, source_id, external_id, text, conversation_id, happened_at, speaker, labels "  # noqa: S608
-        f"FROM search_passage WHERE id IN ({marks}) AND +user_id = ?"
-    )
-    with connection.cursor() as cursor:
-        rows = cursor.connection.execute(sql, (*(item.passage_id for item in found), user_id.hex)).fetchall()
-    passages = {row[0]: row for row in rows}
-    return [_hit(item, passages[item.passage_id], terms) for item in found if item.passage_id in passages]
+    rows = backend.rows_fetch(user_id, [item.passage_id for item in found])
+    return [_hit(item, rows[item.passage_id], terms) for item in found if item.passage_id in rows]
 
 
 def _labels(packed: str, terms: Sequence[Term]) -> dict[Label, float]:
@@ -99,23 +79,19 @@ def _labels(packed: str, terms: Sequence[Term]) -> dict[Label, float]:
     return {label: share for label, share in shares.items() if share}
 
 
-def _hit(
-    found: Found, row: tuple[int, str, str, str, str, str | None, datetime, str, str], terms: Sequence[Term]
-) -> Hit:
-    labels = _labels(row[8], terms)
+def _hit(found: Found, row: Row, terms: Sequence[Term]) -> Hit:
+    labels = _labels(row.labels, terms)
+    shares = {f"{label.kind}:{label.words}": round(share, 4) for label, share in labels.items()}
     return Hit(
-        source=Source(row[1]),
-        source_id=UUID(row[2]),
-        external_id=row[3],
-        passage_id=row[0],
-        text=row[4],
+        source=row.source,
+        source_id=row.source_id,
+        external_id=row.external_id,
+        passage_id=row.id,
+        text=row.text,
         score=found.score,
-        conversation_id=UUID(row[5]) if row[5] else None,
-        happened_at=row[6].replace(tzinfo=UTC),
-        speaker=row[7],
-        parts={
-            **found.parts,
-            **{f"{label.kind}:{label.words}": round(share, 4) for label, share in labels.items()},
-        },
+        conversation_id=row.conversation_id,
+        happened_at=row.happened_at,
+        speaker=row.speaker,
+        parts={**found.parts, **shares},
         labels=tuple(labels),
     )

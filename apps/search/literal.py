@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from uuid import UUID
 
-from django.db import connection
-
 from apps.accounts.selectors import user_language
+from apps.search.backends import Stem, backend
 from apps.search.documents import Source
 from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.language.words import STOP_WORDS
@@ -18,12 +17,6 @@ CANDIDATES = 500
 the words are very common ones."""
 MAX_WORDS = 12
 MIN_STEM = 3
-
-_FOUND = (
-    "SELECT conversation_id, text FROM search_passage WHERE id IN "
-    "(SELECT rowid FROM search_terms WHERE search_terms MATCH ? ORDER BY rowid DESC LIMIT ?) "
-    "AND +user_id = ? AND source = ? AND NOT past ORDER BY id DESC"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +37,12 @@ def passages_saying(user_id: UUID, query: str, *, source: Source) -> Iterator[Sa
     words = _telling(query, user_language(user_id))
     if owner is None or not words:
         return
-    match = " AND ".join(f"({' OR '.join(_forms(owner, word, codes))})" for word, codes in words)
+    forms = [list(_forms(word, codes)) for word, codes in words]
+    newest = backend.postings_matching(owner, forms, limit=CANDIDATES).tolist()
     wanted = plain(query)
-    with connection.cursor() as cursor:
-        rows = cursor.connection.execute(_FOUND, (match, CANDIDATES, user_id.hex, source.value)).fetchall()
-    for conversation_id, text in rows:
-        if wanted in plain(text):
-            yield Said(UUID(conversation_id) if conversation_id else None, text)
+    for _, row in sorted(backend.rows_fetch(user_id, newest).items(), reverse=True):
+        if row.source is source and not row.past and wanted in plain(row.text):
+            yield Said(row.conversation_id, row.text)
 
 
 def plain(text: str) -> str:
@@ -83,12 +75,12 @@ def _function_words() -> frozenset[str]:
     return frozenset().union(*STOP_WORDS.values())
 
 
-def _forms(owner: int, word: str, codes: tuple[str, ...]) -> Iterator[str]:
+def _forms(word: str, codes: tuple[str, ...]) -> Iterator[Stem]:
     """The stems that a text may be found by which has a word that begins so: all that begin so too, the word's own, and
     those that are shorter, since a stem is a word without its ending."""
     (bare,) = stems([word], "")
     # One letter begins a twentieth of all words; one sign of a script without spaces is a word.
-    yield f'"{owner}x{bare}"' + ("" if _is_letter(word) else "*")
+    yield Stem(bare, prefix=not _is_letter(word))
     own = {stem for code in codes for stem in stems([word], code)}
     for stem in sorted({*own, *(bare[:end] for end in range(MIN_STEM, len(bare)))} - {bare}):
-        yield f'"{owner}x{stem}"'
+        yield Stem(stem)

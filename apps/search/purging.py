@@ -3,7 +3,8 @@
 from apps.core.purging.places import Place
 from apps.core.purging.trace import Trace
 from apps.core.registries import disk_cleaners, purge_places
-from apps.search.fulltext import segments_merge, terms_found
+from apps.search.backends import Stem, backend
+from apps.search.backends.sqlite import segments_merge
 from apps.search.index import cache
 from apps.search.models import IndexOwner, Passage
 from apps.search.spaces import forget_queries
@@ -40,7 +41,7 @@ def postings_left(trace: Trace) -> int:
     owner = IndexOwner.objects.filter(user_id=trace.user_id).first()
     if owner is None:
         return 0
-    return sum(1 for stem in trace.exclusive.stems if terms_found(owner.number, [stem]))
+    return sum(len(backend.postings(owner.number, Stem(stem))) > 0 for stem in trace.exclusive.stems)
 
 
 def memory_left(trace: Trace) -> int:

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.search.backends import Head
 from apps.search.embedders import EmbedderDown, QueryWeights
 from apps.search.embedders.base import Vector
 from apps.search.features import language_name, word_hash
 from apps.search.index.rows import UserRows
-from apps.search.index.store import Head
 from apps.search.language.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
 from apps.search.language.dates import DATE_WORDS, Span, named_dates
 from apps.search.language.talk import CHATTER

@@ -9,13 +9,13 @@ from django.conf import settings
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.search.backends import backend
 from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
 from apps.search.embedders import EmbedderDown, embedder_for
 from apps.search.embedders.base import Matrix
 from apps.search.features import Flag
-from apps.search.hits import Found, best_places, found_in, hits_for, source_ids
+from apps.search.hits import Found, best_places, found_in, hits_for
 from apps.search.index.cache import index_open
-from apps.search.index.store import read_head
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.packing import candidates_for, pack
 from apps.search.query import MAX_QUERY_CHARS, Term, understand
@@ -67,7 +67,7 @@ def similar(
     From about 0.85 on two texts may say the same, from 0.5 on they are about the same; a number, a name or a "not"
     moves it too little to be told by it. Empty where the embedder cannot answer.
     """
-    known = read_head(user_id)
+    known = backend.head(user_id)
     if known is None or not text.strip():
         return []
     try:
@@ -88,8 +88,10 @@ def similar(
         cosine[~allowed] = -np.inf
         best = best_places(cosine, rows, top_k)
         pairs = list(zip(rows.ids[best].tolist(), likeness(cosine[best], head).tolist(), strict=True))
-    names = source_ids(user_id, [passage for passage, _ in pairs])
-    return [(names[passage], round(similarity, 4)) for passage, similarity in pairs if passage in names]
+    found = backend.rows_fetch(user_id, [passage for passage, _ in pairs])
+    return [
+        (found[passage].source_id, round(similarity, 4)) for passage, similarity in pairs if passage in found
+    ]
 
 
 def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:

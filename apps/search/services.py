@@ -14,47 +14,48 @@ from apps.accounts.selectors import user_language
 from apps.core.beforehand import once
 from apps.core.slices import SLICE, rows_remove
 from apps.core.text import chunk_text
+from apps.search.backends import Head, backend
 from apps.search.documents import Document, Facet, Source
 from apps.search.features import pack_features
-from apps.search.fulltext import postings_remove
 from apps.search.index import cache
 from apps.search.language.analysis import document_terms, split_words, stems
 from apps.search.models import IndexOwner, Passage, Tombstone
-from apps.search.passages import Piece, owner_begin, passages_delete, passages_insert, vectors_held
-from apps.search.spaces import active_space, inline_embedder
+from apps.search.spaces import inline_embedder, space_ensure
 
 SHORT_CHARS = 500
 """A text of at most so many characters is one passage in any language."""
 BATCH = 500
+MAX_NAME = 200
 
 T = TypeVar("T")
 
 
 @transaction.atomic(savepoint=False)
-def documents_index(*, user_id: UUID, documents: Sequence[Document]) -> None:
+def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bool = False) -> None:
     """Make the documents searchable for their owner; replaces all passages of each (source, source_id).
 
-    Full text is searchable when the transaction commits. So are vectors with the static embedder; with a
-    remote one they follow (`embedding.passages_embed_pending`). Never fails because an embedder is down.
+    With `are_new` nothing is looked for that they might replace. Full text is searchable when the transaction commits.
+    So are vectors with the static embedder; with a remote one they follow (`embedding.passages_embed_pending`). Never
+    fails because an embedder is down.
     """
     if not documents:
         return
-    owner = owner_begin(user_id)
+    head = _head(user_id)
     latest = {_name(document): document for document in documents}
-    known = owner.space == settings.IZZY_EMBEDDER
-    name, slot = (owner.space, owner.slot) if known else active_space()
     held: dict[str, bytes] = {}
-    for keys in _batches(list({name[:2]: None for name in latest})):
+    for keys in _batches([] if are_new else list({name[:2]: None for name in latest})):
         source_ids = [source_id for _, source_id in keys]
-        if slot == owner.slot and inline_embedder(name) is None:
-            held |= vectors_held(owner, source_ids)  # a change of labels or validity costs no vector
-        passages_delete(owner, {source for source, _ in keys}, source_ids)
-    pieces = [piece for document in latest.values() for piece in _pieces(document, owner.language)]
-    for batch in _batches(pieces):
-        vectors = once(_vectors, name, tuple(piece.text for piece in batch))
-        if held:
-            vectors = [held.get(piece.text) for piece in batch]
-        passages_insert(owner, batch, vectors, slot=slot)
+        if inline_embedder(head.space_name) is None:
+            held |= _vectors_held(head, source_ids)  # a change of labels or validity costs no vector
+        _delete(user_id, {source for source, _ in keys}, source_ids)
+    passages = [passage for document in latest.values() for passage in _passages(head, document)]
+    for batch in _batches(passages):
+        vectors = once(_vectors, head.space_name, tuple(passage.text for passage in batch))
+        for passage, vector in zip(batch, vectors, strict=True):
+            vector = held.get(passage.text, vector)
+            setattr(passage, f"vector_{head.slot}", vector)
+            passage.pending = vector is None
+        backend.rows_insert(user_id, batch)
 
 
 def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
@@ -66,7 +67,7 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
     analysed = [once(_analysed, text.strip(), language) for text in texts]
     chunks = [chunk for parts in analysed for chunk, _, _ in parts if chunk]
     for batch in _batches(chunks):
-        once(_vectors, active_space()[0], tuple(batch))
+        once(_vectors, space_ensure().name, tuple(batch))
 
 
 def _name(document: Document) -> tuple[Source, UUID, datetime | None, Facet]:
@@ -78,51 +79,88 @@ def _name(document: Document) -> tuple[Source, UUID, datetime | None, Facet]:
 @transaction.atomic(savepoint=False)
 def documents_remove(*, user_id: UUID, source: Source, source_ids: Collection[UUID]) -> int:
     """Take documents out of rows, vectors and full text at once; returns how many passages went."""
-    if not source_ids:
-        return 0
-    owner = owner_begin(user_id)
-    return sum(passages_delete(owner, [source], names) for names in _batches(list(source_ids)))
+    return sum(_delete(user_id, [source], names) for names in _batches(list(source_ids)))
 
 
 @transaction.atomic(savepoint=False)
 def user_thin(*, user_id: UUID) -> bool:
     """Before an account goes: remove some of its passages; whether there may be more."""
-    owner = IndexOwner.objects.filter(user_id=user_id).first()
-    if owner is None:
-        return False
     passages = Passage.objects.filter(user_id=user_id).order_by("change", "id")
-    rows = list(passages.values_list("id", "terms")[:SLICE])
-    postings_remove(owner.number, rows)
-    Passage.objects.filter(id__in=[key for key, _ in rows]).delete()
-    return len(rows) == SLICE or rows_remove(Tombstone.objects.filter(user_id=user_id))
+    ids = list(passages.values_list("id", flat=True)[:SLICE])
+    if ids:
+        backend.rows_delete(user_id, ids)
+    return len(ids) == SLICE or rows_remove(Tombstone.objects.filter(user_id=user_id))
 
 
 @transaction.atomic(savepoint=False)
 def user_forget(*, user_id: UUID) -> int:
     """Remove every trace of a user from the index, before the account's rows go."""
-    owner = IndexOwner.objects.filter(user_id=user_id).first()
-    if owner is None:
-        return 0
-    passages = Passage.objects.filter(user_id=user_id)
-    postings_remove(owner.number, list(passages.values_list("id", "terms")))
-    count, _ = passages.delete()
-    Tombstone.objects.filter(user_id=user_id).delete()
-    owner.delete()
+    count = Passage.objects.filter(user_id=user_id).count()
+    while user_thin(user_id=user_id):
+        pass
+    IndexOwner.objects.filter(user_id=user_id).delete()
     transaction.on_commit(lambda: cache.forget(user_id))
     return count
 
 
-def _pieces(document: Document, language: str) -> Iterable[Piece]:
-    for part, (chunk, code, terms) in enumerate(once(_analysed, document.text.strip(), language)):
-        if chunk:
-            features = pack_features(document, part=part, text=chunk, terms=terms, language=code)
-            labels = [
-                (label.kind, label.words, " ".join(stems(split_words(label.words), code)))
-                for label in (document.labels if part == 0 else ())
-            ]
-            found_by = dict.fromkeys([*terms, *" ".join(stem for _, _, stem in labels).split()])
-            packed = json.dumps(labels, ensure_ascii=False) if labels else ""
-            yield Piece(document, part, chunk, " ".join(found_by), features, packed)
+def _head(user_id: UUID) -> Head:
+    """The user as owner of passages, made at the first write; the space is the one new passages go to."""
+    head = backend.head(user_id)
+    if head is None or head.space_name != settings.IZZY_EMBEDDER:
+        space_ensure()
+        IndexOwner.objects.get_or_create(user_id=user_id)
+        head = backend.head(user_id)
+        assert head is not None  # noqa: S101 - it has just been made
+    return head
+
+
+def _delete(user_id: UUID, sources: Collection[Source], source_ids: Collection[UUID]) -> int:
+    """Remove the passages of some documents (a few hundred at most); returns how many went."""
+    rows = Passage.objects.filter(source_id__in=source_ids, source__in=sources).values_list("id", "user_id")
+    # Whose they are is looked at here: SQLite, asked for it too, would go through all of the user's rows.
+    ids = [key for key, owner in rows if owner == user_id]
+    if ids:
+        backend.rows_delete(user_id, ids)
+    return len(ids)
+
+
+def _vectors_held(head: Head, source_ids: Collection[UUID]) -> dict[str, bytes]:
+    """The vectors of these documents' passages in the active space, by their text."""
+    rows = Passage.objects.filter(source_id__in=source_ids, pending=False)
+    held = rows.values_list("user_id", "text", f"vector_{head.slot}")
+    return {text: vector for owner, text, vector in held if owner == head.user_id and vector is not None}
+
+
+def _passages(head: Head, document: Document) -> Iterable[Passage]:
+    """The document's passages, without their vectors."""
+    for part, (chunk, code, terms) in enumerate(once(_analysed, document.text.strip(), head.language)):
+        if not chunk:
+            continue
+        labels = [
+            (label.kind, label.words, " ".join(stems(split_words(label.words), code)))
+            for label in (document.labels if part == 0 else ())
+        ]
+        found_by = dict.fromkeys([*terms, *" ".join(stem for _, _, stem in labels).split()])
+        yield Passage(
+            user_id=head.user_id,
+            features=pack_features(document, part=part, text=chunk, terms=terms, language=code),
+            source=document.source,
+            source_id=document.source_id,
+            part=part,
+            facet=document.facet,
+            conversation_id=document.conversation_id,
+            session=document.session[:MAX_NAME],
+            position=document.position,
+            speaker=document.speaker[:MAX_NAME],
+            external_id=document.external_id[:MAX_NAME],
+            happened_at=document.happened_at,
+            valid_from=document.valid_from,
+            valid_to=document.valid_to,
+            past=document.past,
+            text=chunk,
+            terms=" ".join(found_by),
+            labels=json.dumps(labels, ensure_ascii=False) if labels else "",
+        )
 
 
 def _analysed(text: str, language: str) -> list[tuple[str, str, list[str]]]:

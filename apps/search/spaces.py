@@ -10,9 +10,9 @@ import numpy as np
 from django.conf import settings
 from django.db import transaction
 
+from apps.search.backends import Head, backend
 from apps.search.embedders import Embedder, EmbedderDown, EmbedderMissing, QueryWeights, embedder_for
 from apps.search.embedders.base import Vector
-from apps.search.index.store import Head, read_head
 from apps.search.models import EmbeddingSpace, Passage
 
 DOWN_SECONDS = 15.0
@@ -64,12 +64,6 @@ def inline_embedder(name: str) -> Embedder | None:
     return embedder if embedder.inline else None
 
 
-def active_space() -> tuple[str, str]:
-    """Name and slot of the active space; made where there is none yet."""
-    space = space_ensure()
-    return space.name, space.slot
-
-
 def query_vector(head: Head, text: str, weights: QueryWeights | None = None) -> Vector | None:
     """The vector of a question in the active space; None where the space is still empty. Raises EmbedderDown."""
     embedder = embedder_for(head.space_name)
@@ -85,7 +79,7 @@ def query_prepare(user_id: UUID, text: str) -> None:
     """Have a slow embedder's vector of a question ready, for whoever needs it while the user's index is locked."""
     if inline_embedder(settings.IZZY_EMBEDDER) is not None:
         return
-    head = read_head(user_id)
+    head = backend.head(user_id)
     if head is None:
         return
     try:

@@ -36,8 +36,8 @@ from apps.core import slices
 from apps.core.errors import Conflict, Forbidden, NotFound
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureWindow
+from apps.search.backends import Stem, backend
 from apps.search.documents import Scope, Source
-from apps.search.fulltext import postings
 from apps.search.models import IndexOwner, Passage, Tombstone
 from apps.search.selectors import search
 from tests.conftest import PASSWORD
@@ -180,7 +180,7 @@ def test_others_write_while_an_account_goes_whose_user_can_no_longer_get_in(
     assert left() == {"Conversation": 1 + len(done), "Message": 3, "Passage": 3}
     assert not User.objects.filter(username="alice").exists()
     assert not Tombstone.objects.exists()
-    assert len(postings(number, "albatross")) == 0
+    assert len(backend.postings(number, Stem("albatross"))) == 0
     assert Conversation.objects.for_user(bob).filter(pk=his).exists()
 
 

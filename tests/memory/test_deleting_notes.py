@@ -25,7 +25,7 @@ from apps.memory.services import (
     memory_undo,
     memory_update,
 )
-from apps.search.fulltext import terms_found
+from apps.search.backends import Stem, backend
 from apps.search.models import IndexOwner
 from apps.search.selectors import context
 from tests.memory.conftest import MakeNote, found
@@ -55,7 +55,7 @@ def rows_with(word: str) -> dict[str, int]:
 
 def in_full_text(user: User) -> bool:
     """Whether full text finds the word among the user's passages."""
-    return terms_found(IndexOwner.objects.get(user=user).number, [STEM])
+    return len(backend.postings(IndexOwner.objects.get(user=user).number, Stem(STEM))) > 0
 
 
 def age(note: Memory, days: float) -> None:

@@ -22,10 +22,11 @@ from apps.memory.services import (
 from apps.memory.services.deletion import memories_erase
 from apps.memory.services.ticked import memories_tag
 from apps.memory.tools.service import NoteTools
-from apps.search.documents import Label, Scope
-from apps.search.fulltext import postings, postings_add, postings_remove
+from apps.search.backends import Stem, backend
+from apps.search.documents import Document, Label, Scope, Source
 from apps.search.models import IndexOwner, Passage
 from apps.search.selectors import search
+from apps.search.services import documents_index
 from tests.memory.calling import Api
 from tests.memory.conftest import MakeNote
 from tests.memory.test_api_search import CONTEXT, ask, results
@@ -130,9 +131,9 @@ def test_a_search_as_of_another_time_knows_the_tags_of_that_time(alice: User, ta
 
 def test_nothing_of_a_tag_is_left_when_its_note_is_gone(alice: User, tagged: Memory) -> None:
     owner = IndexOwner.objects.get(user=alice).number
-    assert len(postings(owner, "quokka")) == 1
+    assert len(backend.postings(owner, Stem("quokka"))) == 1
     memories_erase(user_id=alice.pk, memory_ids=[tagged.pk])
-    assert not len(postings(owner, "quokka"))
+    assert not len(backend.postings(owner, Stem("quokka")))
     assert not Passage.objects.filter(labels__icontains="quokka").exists()
 
 
@@ -176,9 +177,12 @@ def test_reindex_adds_tags_to_what_an_older_index_holds(alice: User, bob: User, 
 
 def _forget_labels() -> None:
     """Make the index what it was before it knew of labels."""
-    for owner in IndexOwner.objects.all():
-        for passage in Passage.objects.filter(user_id=owner.user_id):
-            bare = " ".join(term for term in passage.terms.split() if term != "quokka")
-            postings_remove(owner.number, [(passage.pk, passage.terms)])
-            postings_add(owner.number, [(passage.pk, bare)])
-            Passage.objects.filter(pk=passage.pk).update(terms=bare, labels="")
+    for passage in Passage.objects.all():
+        bare = Document(
+            source=Source.MEMORY,
+            source_id=passage.source_id,
+            text=passage.text,
+            happened_at=passage.happened_at,
+            valid_from=passage.valid_from,
+        )
+        documents_index(user_id=passage.user_id, documents=[bare])

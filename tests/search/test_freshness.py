@@ -11,11 +11,12 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from apps.accounts.models import User
+from apps.search.backends import backend
 from apps.search.bearing import bearing
 from apps.search.documents import Scope, Source
 from apps.search.embedders.ollama import OllamaEmbedder
 from apps.search.embedding import sweep_pending, sweep_tombstones
-from apps.search.index import cache, store
+from apps.search.index import cache
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.models import IndexOwner, Passage, Tombstone
@@ -74,7 +75,7 @@ def test_an_index_that_is_current_is_not_read_again(alice: User, monkeypatch: py
     found(alice, "car")
     held = index_of(alice)
     for name in ("read_all", "read_changed", "read_removed"):
-        monkeypatch.delattr(store, name)
+        monkeypatch.setattr(backend, name, None)
     found(alice, "bicycle")
     assert index_of(alice) is held
 

@@ -19,7 +19,9 @@ BATCH = 100
 def notes_index(user_id: UUID, notes: Sequence[Memory]) -> None:
     """Bring new notes into the search index, inside the caller's transaction."""
     documents_index(
-        user_id=user_id, documents=[_document(note) for note in notes if note.status in SEARCHABLE]
+        user_id=user_id,
+        documents=[_document(note) for note in notes if note.status in SEARCHABLE],
+        are_new=True,
     )
 
 

@@ -10,9 +10,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 
-from apps.search.index import store
+from apps.search.backends import Head, backend
 from apps.search.index.rows import UserRows
-from apps.search.index.store import Head
+from apps.search.models import Passage
 
 REBUILD_SHARE = 4
 """An index of which more than one row in this many is dead is loaded anew."""
@@ -43,21 +43,21 @@ def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, Use
     Inside an open transaction whose changes the shared index does not have, the rows are read for this call alone:
     they may yet be rolled back.
     """
-    head = store.read_head(user_id)
+    head = backend.head(user_id)
     if head is None:
         yield None
         return
-    if past and store.has_past(user_id):
-        yield head, UserRows(head, store.read_all(user_id, head, past=True))
+    if past and Passage.objects.filter(user_id=user_id, past=True).exists():
+        yield head, UserRows(head, backend.read_all(head, past=True))
         return
     entry = _entry(user_id)
     with entry.lock:
         rows = entry.rows
         if rows is None or not _is_current(rows, head):
             if connection.in_atomic_block:
-                rows = UserRows(head, store.read_all(user_id, head))
+                rows = UserRows(head, backend.read_all(head))
             else:
-                entry.rows = rows = _refresh(user_id, rows, head)
+                entry.rows = rows = _refresh(rows, head)
                 entry.bytes = rows.bytes
                 _evict(keep=user_id)
         yield head, rows
@@ -96,11 +96,11 @@ def _is_current(rows: UserRows, head: Head) -> bool:
     return rows.change == head.change and rows.space_id == head.space_id and rows.owner == head.owner
 
 
-def _refresh(user_id: UUID, rows: UserRows | None, head: Head) -> UserRows:
+def _refresh(rows: UserRows | None, head: Head) -> UserRows:
     if rows is None or not _can_follow(rows, head):
-        return UserRows(head, store.read_all(user_id, head))
-    removed = store.read_removed(user_id, rows.change)
-    rows.take(store.read_changed(user_id, head, rows.change), removed, head.change)
+        return UserRows(head, backend.read_all(head))
+    removed = backend.read_removed(head, rows.change)
+    rows.take(backend.read_changed(head, rows.change), removed, head.change)
     return rows
 
 

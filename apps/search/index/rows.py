@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search import features, fulltext
+from apps.search import features
+from apps.search.backends import Batch, Head, Stem, backend
 from apps.search.documents import Source
 from apps.search.features import Flag
 from apps.search.index.coarse import COARSE_FROM, CoarseVectors, engine
 from apps.search.index.neighbours import Neighbours
-from apps.search.index.store import Batch, Head
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -198,7 +198,7 @@ class UserRows:
         if rows is not None:
             self.postings[term] = rows  # the last one now
         else:
-            places = self._places(fulltext.postings(self.owner, term, prefix=prefix))
+            places = self._places(backend.postings(self.owner, Stem(term, prefix)))
             rows = np.sort(places[places >= 0])
             if len(rows) and not prefix:
                 self._hold(term, rows)

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 
-# The full-text table; its rows are written by `apps.search.fulltext`, never by triggers. Contentless: the text stands in the passage, the table keeps the postings alone. `ascii` takes every sign
+# The full-text table; its rows are written by `apps.search.backends.sqlite`, never by triggers. Contentless: the text stands in the passage, the table keeps the postings alone. `ascii` takes every sign
 # beyond ASCII as part of a term, so that what the analyser made stays one term in every script.
 CREATE = (
     "CREATE VIRTUAL TABLE search_terms USING fts5("
