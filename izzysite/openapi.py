@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
+from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from django.db.models import Choices
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.plumbing import (
     append_meta,
@@ -15,10 +15,11 @@ from drf_spectacular.plumbing import (
     resolve_type_hint,
 )
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from apps.agent.events import EVENT_TYPES, Event
 from apps.core.rest_views import ClosedInput, Described
-from apps.core.shapes import Checked, Query, Shape
+from apps.core.shapes import Checked, OpenInput, Query, Shape
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -99,7 +100,7 @@ class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-c
         shape: type[Shape] = self.target.shape
         properties = {
             name: _field_schema(
-                field, lambda part: auto_schema.resolve_serializer(Described(part), direction).ref
+                shape, field, lambda part: auto_schema.resolve_serializer(Described(part), direction).ref
             )
             for name, field in shape.model_fields.items()
         }
@@ -117,13 +118,13 @@ class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-c
         return schema
 
 
-def _field_schema(field: FieldInfo, component: Any) -> dict[str, Any]:
+def _field_schema(shape: type[Shape], field: FieldInfo, component: Any) -> dict[str, Any]:
     schema = _schema(field.annotation, component, field.metadata)
     meta: dict[str, Any] = dict(field.json_schema_extra or {})  # type: ignore[arg-type]  # never a function here
     if field.description:
         choices = f"\n\n{schema['description']}" if "enum" in schema and "description" in schema else ""
         meta["description"] = field.description + choices
-    if not field.is_required() and field.default is not None and field.default_factory is None:
+    if issubclass(shape, OpenInput) and field.default not in (None, PydanticUndefined):
         meta["default"] = field.default
     return append_meta(schema, meta)
 
@@ -137,7 +138,10 @@ def _schema(hint: Any, component: Any, marks: Iterable[Any] = ()) -> dict[str, A
         (kind,) = [part for part in parts if part is not NoneType]
         return append_meta(_schema(kind, component, marks), {"nullable": True})
     if own := [mark.schema for mark in marks if isinstance(mark, Checked)]:
-        return dict(own[0])
+        return {
+            name: _schema(part, component) if isinstance(part, type) else part
+            for name, part in own[0].items()
+        }
     schema = _plain_schema(hint, origin, parts, component)
     sizes = "Items" if origin is list else "Length"
     names = {"ge": "minimum", "le": "maximum", "min_length": f"min{sizes}", "max_length": f"max{sizes}"}
@@ -157,8 +161,8 @@ def _plain_schema(hint: Any, origin: Any, parts: tuple[Any, ...], component: Any
         return {}
     if origin is Literal:
         return _choices_schema([(value, value) for value in parts])
-    if issubclass(hint, Choices):
-        return _choices_schema(hint.choices)
+    if issubclass(hint, Enum):
+        return _choices_schema(getattr(hint, "choices", [(each.value, each.value) for each in hint]))
     if issubclass(hint, Shape):
         return dict(component(hint))
     return dict(build_basic_type(hint) or {})

@@ -137,13 +137,14 @@ class UserView(APIView):
     def user_id(self) -> UUID:
         return cast("UUID", self.request.user.pk)
 
-    def body(self, shape: type[Body]) -> Body:
-        """The body, as the operation's shape has it; a form without fields is none."""
-        return shape.read(None if isinstance(self.request.data, QueryDict) else self.request.data)
+    def body(self, shape: type[Body], sent: object = None) -> Body:
+        """The body (or what was made of it) as the operation's shape has it; a form is none."""
+        data = self.request.data if sent is None else sent
+        return shape.read(None if isinstance(data, QueryDict) else data)
 
     def query(self, shape: type[Parameters]) -> Parameters:
-        """The query parameters that were given; others are let pass."""
-        return shape.read(self.request.query_params.dict())
+        """The query parameters that were given; an empty one is none, and others are let pass."""
+        return shape.read({name: value for name, value in self.request.query_params.items() if value})
 
     def parameters(self, shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
         """The query parameters that were given, checked by the shape that OpenAPI shows; others are let pass.

@@ -5,12 +5,13 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 from uuid import UUID
 
 from django.utils.dateparse import parse_datetime
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -18,9 +19,9 @@ from pydantic import (
     create_model,
     field_validator,
 )
-from pydantic_core import ErrorDetails, core_schema
+from pydantic_core import ErrorDetails, PydanticCustomError, PydanticUseDefault, core_schema
 
-from apps.core.errors import InvalidInput
+from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
 
@@ -46,7 +47,7 @@ class Shape(BaseModel):
 class OpenInput(Shape):
     """A body, or a part of one, in which unknown fields are let pass; types are taken strictly."""
 
-    model_config = ConfigDict(strict=True, from_attributes=False)
+    model_config = ConfigDict(strict=True, from_attributes=False, allow_inf_nan=False, use_enum_values=True)
 
     @classmethod
     def read(cls, value: object) -> Self:
@@ -59,12 +60,13 @@ class OpenInput(Shape):
             raise cls._refusal((unknown or problems)[0]) from None
 
     @classmethod
-    def _refusal(cls, problem: ErrorDetails) -> InvalidInput:
+    def _refusal(cls, problem: ErrorDetails) -> IzzyError:
+        if problem["type"] == "refused":
+            return cast("IzzyError", problem["ctx"]["error"])
         if not problem["loc"]:
             return InvalidInput("The body must be a JSON object.", code="wrong_type")
-        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:50]}" for part in problem["loc"])[
-            1:
-        ]
+        place = problem["loc"][:-1] if isinstance(problem["loc"][-1], int) else problem["loc"]
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:50]}" for part in place)[1:]
         if problem["type"] == "extra_forbidden":
             return InvalidInput(f"Unknown field: {field}.", code="unknown_field", field=field)
         code = "wrong_type" if problem["type"] in WRONG_TYPE else ""
@@ -86,7 +88,9 @@ class OpenInput(Shape):
     @property
     def given(self) -> dict[str, Any]:
         """The fields that were sent, by their names."""
-        return {name: getattr(self, name) for name in self.model_fields_set}
+        return {
+            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
+        }
 
 
 class ClosedInput(OpenInput):
@@ -120,6 +124,19 @@ def page_of(name: str, row: type[Shape]) -> type[Shape]:
     return create_model(name, __base__=Page[row])  # type: ignore[valid-type]
 
 
+class Beside:
+    """Rows of which a shape takes each attribute from the first that has it, after those given by name."""
+
+    def __init__(self, *rows: object, **more: object) -> None:
+        self.__dict__.update(more, rows=rows)
+
+    def __getattr__(self, name: str) -> Any:
+        for row in self.__dict__["rows"]:
+            if hasattr(row, name):
+                return getattr(row, name)
+        raise AttributeError(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The code of whatever is wrong with a field, where it is none of the usual ones."""
@@ -135,9 +152,13 @@ class Checked:
     schema: Mapping[str, Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        return core_schema.with_info_plain_validator_function(
-            lambda value, info: self.check(value, field=info.field_name)
-        )
+        return core_schema.with_info_plain_validator_function(self._checked)
+
+    def _checked(self, value: object, info: core_schema.ValidationInfo[Any]) -> Any:
+        try:
+            return self.check(value, field=info.field_name)
+        except IzzyError as error:  # kept for `read`, which answers the first of all
+            raise PydanticCustomError("refused", "{error}", {"error": error}) from None
 
 
 def text(max_chars: int, *, allow_empty: bool = False) -> Checked:
@@ -180,3 +201,13 @@ TimeParameter = Annotated[datetime, Checked(_time_in_address, DATE_TIME)]
 Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]
 """A time that goes out with `+00:00` rather than `Z`."""
 Lax = Field(strict=False)  # of an enum: the value itself is taken, not only its member
+
+
+def _default_for_null(value: object) -> object:
+    if value is None:
+        raise PydanticUseDefault
+    return value
+
+
+ABSENT: Any = None  # the default of a field that may be left out but is not null
+OrDefault = BeforeValidator(_default_for_null)  # null is the same as absent

@@ -1,15 +1,16 @@
 """What a note's fields may hold: one set of checks for tools, API, pages and imports."""
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from typing import Any, Required, TypedDict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, Required, TypedDict
 
-from django.utils.dateparse import parse_datetime
+from pydantic import Field
 
 from apps.core.errors import InvalidInput
+from apps.core.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
 from apps.core.text import clean_text
 
-from .models import Kind, Status, Tier
+from .models import Kind, Tier
 
 MAX_CONTENT_CHARS = 20_000
 MAX_TAGS = 20
@@ -24,7 +25,60 @@ STANDING = "standing"
 """The category of what is put beside the first message of every conversation: how the user wants to be treated, and what
 must never be overlooked, whatever the message is about."""
 
-WRITABLE_STATUS = (Status.ACTIVE, Status.PENDING, Status.ARCHIVED)
+
+def clean_tag(value: object) -> str:
+    """One tag: 1 to MAX_TAG_CHARS characters, white space inside folded to single spaces."""
+    return " ".join(clean_text(value, field="tags", max_chars=MAX_TAG_CHARS).split())
+
+
+def _tags(value: object, *, field: str) -> list[str]:
+    """Tags in the order given, each once whatever its case."""
+    if not isinstance(value, list | tuple):
+        raise InvalidInput("tags must be a list of texts.", code="wrong_type", field=field)
+    if len(value) > MAX_TAGS:
+        raise InvalidInput(f"A note has at most {MAX_TAGS} tags.", field=field, limit=MAX_TAGS)
+    unique: dict[str, str] = {}
+    for tag in map(clean_tag, value):
+        unique.setdefault(tag.casefold(), tag)
+    return list(unique.values())
+
+
+def clean_category(value: object, *, field: str = "category") -> str:
+    """A category: up to MAX_CATEGORY_CHARS characters; None and "" mean none."""
+    if value is None:
+        return ""
+    return clean_text(value, field=field, max_chars=MAX_CATEGORY_CHARS, allow_empty=True)
+
+
+TAG = {"type": "string", "minLength": 1, "maxLength": MAX_TAG_CHARS, "pattern": r"\S"}
+TAGS = Checked(_tags, {"type": "array", "items": TAG, "maxItems": MAX_TAGS})
+CATEGORY = Checked(clean_category, {"type": "string", "nullable": True, "maxLength": MAX_CATEGORY_CHARS})
+
+
+class SupersedeInput(ClosedInput):
+    """What a note is made from that takes the place of another."""
+
+    content: Annotated[str, text(MAX_CONTENT_CHARS)]
+    tier: Annotated[Tier, Lax] = Tier.LONG_TERM
+    kind: Annotated[Kind, Lax] = Kind.GENERAL
+    importance: int = Field(3, ge=1, le=5)
+    tags: Annotated[list[str], TAGS] = ABSENT
+    category: Annotated[str, CATEGORY] = ABSENT
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    priority: float = Field(ABSENT, ge=0, le=1, description="0.9 long-term, 0.6 short-term unless given.")
+    decay_rate: float = Field(
+        ABSENT, ge=0, le=1, description="0.005 long-term, 0.02 short-term unless given."
+    )
+
+
+class MemoryInput(SupersedeInput):
+    """What a note is made from."""
+
+    status: Literal["active", "pending", "archived"] = "active"
+
+
+MemoryPatch = MemoryInput.partial()
 
 
 class MemoryFields(TypedDict, total=False):
@@ -68,12 +122,7 @@ def clean_changes(changes: Mapping[str, object]) -> dict[str, Any]:
     Raises InvalidInput with `extra.field` for an unknown field, a wrong type or a value out of range, and
     TooLarge for text over its limit.
     """
-    cleaned: dict[str, Any] = {}
-    for name, value in changes.items():
-        check = _CHECKS.get(name)
-        if check is None:
-            raise InvalidInput(f"A note has no field {name[:50]!r}.", code="unknown_field", field=name[:50])
-        cleaned[name] = check(value)
+    cleaned = MemoryPatch.read(changes).given
     check_validity(cleaned.get("valid_from"), cleaned.get("valid_to"))
     return cleaned
 
@@ -84,95 +133,8 @@ def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> No
         raise InvalidInput("valid_to must be later than valid_from.", field="valid_to")
 
 
-def clean_time(value: object, *, field: str) -> datetime:
-    """An aware time from a datetime or an ISO 8601 text; a time or date without zone is UTC."""
-    moment = value if isinstance(value, datetime) else _parse_time(value)
-    if moment is None:
-        raise InvalidInput(f"{field} must be a time in ISO 8601, such as 2026-05-01T12:00:00Z.", field=field)
-    try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except OverflowError:
-        raise InvalidInput(f"{field} is out of range.", field=field) from None
-
-
 def clean_threshold(value: object) -> float:
     """A score from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput("threshold must be a number from 0 to 1.", field="threshold")
     return float(value)
-
-
-def _parse_time(value: object) -> datetime | None:
-    if not isinstance(value, str) or len(value) > 64:
-        return None
-    try:
-        return parse_datetime(value.strip()) or datetime.fromisoformat(value.strip())
-    except ValueError:
-        return None
-
-
-def _optional_time(field: str) -> Callable[[object], datetime | None]:
-    return lambda value: None if value is None else clean_time(value, field=field)
-
-
-def _choice(field: str, allowed: tuple[str, ...]) -> Callable[[object], str]:
-    def check(value: object) -> str:
-        if not isinstance(value, str) or value not in allowed:
-            raise InvalidInput(f"{field} must be one of {', '.join(allowed)}.", field=field)
-        return str(value)
-
-    return check
-
-
-def _importance(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 5:
-        raise InvalidInput("importance must be a whole number from 1 to 5.", field="importance")
-    return value
-
-
-def _share(field: str) -> Callable[[object], float]:
-    def check(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise InvalidInput(f"{field} must be a number from 0 to 1.", field=field)
-        return float(value)
-
-    return check
-
-
-def clean_tag(value: object) -> str:
-    """One tag: 1 to MAX_TAG_CHARS characters, white space inside folded to single spaces."""
-    return " ".join(clean_text(value, field="tags", max_chars=MAX_TAG_CHARS).split())
-
-
-def _tags(value: object) -> list[str]:
-    """Tags in the order given, each once whatever its case."""
-    if not isinstance(value, list | tuple):
-        raise InvalidInput("tags must be a list of texts.", code="wrong_type", field="tags")
-    if len(value) > MAX_TAGS:
-        raise InvalidInput(f"A note has at most {MAX_TAGS} tags.", field="tags", limit=MAX_TAGS)
-    unique: dict[str, str] = {}
-    for tag in map(clean_tag, value):
-        unique.setdefault(tag.casefold(), tag)
-    return list(unique.values())
-
-
-def clean_category(value: object) -> str:
-    """A category: up to MAX_CATEGORY_CHARS characters; None and "" mean none."""
-    if value is None:
-        return ""
-    return clean_text(value, field="category", max_chars=MAX_CATEGORY_CHARS, allow_empty=True)
-
-
-_CHECKS: dict[str, Callable[[object], Any]] = {
-    "content": clean_content,
-    "tier": _choice("tier", tuple(Tier.values)),
-    "kind": _choice("kind", tuple(Kind.values)),
-    "importance": _importance,
-    "tags": _tags,
-    "category": clean_category,
-    "status": _choice("status", tuple(str(status) for status in WRITABLE_STATUS)),
-    "valid_from": _optional_time("valid_from"),
-    "valid_to": _optional_time("valid_to"),
-    "priority": _share("priority"),
-    "decay_rate": _share("decay_rate"),
-}

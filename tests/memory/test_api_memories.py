@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import User
-from apps.memory.api.serializers import MemoryOutput, RelatedOutput, VersionOutput
+from apps.memory.api.shapes import MemoryOutput, RelatedOutput, VersionOutput
 from apps.memory.models import Memory
 from apps.memory.services import cycle_advance, edge_create
 from tests.memory.calling import BASE, post, send
@@ -30,7 +30,7 @@ def test_a_saved_note_has_the_whole_shape(alices: Client) -> None:
     answer = post(alices, BASE, body)
     made = answer.json()
     assert answer.status_code == 201
-    assert set(made) == set(MemoryOutput().fields)
+    assert set(made) == set(MemoryOutput.model_fields)
     assert {name: made[name] for name in body if not name.startswith("valid")} == {
         name: value for name, value in body.items() if not name.startswith("valid")
     }
@@ -119,7 +119,7 @@ def test_history_lists_versions_newest_first_and_restore_goes_back(alices: Clien
     ]
     assert [row["action"] for row in history["results"]] == ["updated", "updated", "created"]
     assert {row["actor"] for row in history["results"]} == {"api"}
-    assert set(history["results"][0]) == set(VersionOutput().fields)
+    assert set(history["results"][0]) == set(VersionOutput.model_fields)
     back = post(alices, f"{url}restore/", {"version": 1})
     assert (back.status_code, back.json()["content"], back.json()["tags"]) == (200, "One.", [])
     assert alices.get(f"{url}history/").json()["count"] == 4
@@ -184,7 +184,7 @@ def test_bulk_saves_many_in_order(alice: User, alices: Client, wrap: Callable[[A
     made = answer.json()
     assert made["count"] == 40
     assert [row["content"] for row in made["results"]] == [draft["content"] for draft in drafts]
-    assert set(made["results"][0]) == set(MemoryOutput().fields)
+    assert set(made["results"][0]) == set(MemoryOutput.model_fields)
     assert Memory.objects.for_user(alice).count() == 40
     assert len(found(alice, "fact 7")) > 0
 
@@ -208,7 +208,7 @@ def test_related_notes_come_with_the_way_to_them(alice: User, alices: Client, no
         ("B", 1, "elaborates", str(a.pk)),
         ("C", 2, "related", str(b.pk)),
     ]
-    assert set(near["results"][0]) == set(RelatedOutput().fields)
+    assert set(near["results"][0]) == set(RelatedOutput.model_fields)
     assert alices.get(f"{BASE}{a.pk}/related/?depth=1").json()["count"] == 1
 
 

@@ -14,7 +14,7 @@ from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.core.registries import owners
 from apps.core.text import estimate_tokens
-from apps.memory.api.serializers import HitOutput
+from apps.memory.api.shapes import HitOutput
 from apps.memory.models import Memory, Origin, Trust
 from apps.memory.services import Change, Provenance, memory_archive, memory_delete, memory_update
 from apps.memory.services.files import file_write
@@ -70,7 +70,7 @@ def test_a_result_has_the_documented_fields(alice: User, alices: Client, note: M
     assert set(answer) == {"results", "took_ms"}
     assert answer["took_ms"] > 0
     (hit,) = answer["results"]
-    assert set(hit) == set(HitOutput().fields) - {"untrusted"}
+    assert set(hit) == set(HitOutput.model_fields) - {"untrusted"}
     assert (hit["source"], hit["id"], hit["text"]) == ("memory", str(made.pk), made.content)
     assert 0 < hit["score"] <= 1
     assert {"keywords", "meaning"} <= set(hit["parts"])

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
-from apps.memory.fields import MAX_CONTENT_CHARS, MAX_TAGS, clean_changes, clean_time
+from apps.core.shapes import clean_time
+from apps.memory.fields import MAX_CONTENT_CHARS, MAX_TAGS, clean_changes
 
 
 def test_it_strips_the_content() -> None:

@@ -32,6 +32,7 @@ CONFIG: dict[str, Any] = {
 STREAMED_OR_SLOW = r"/(chat|events|retry|answer|approve|run)/$"
 # Addresses that look at what a value means, which no description says: a path, a time within centuries, a schema, code.
 MEANT = (
+    "/api/v1/memories/bulk/",
     "/api/v1/memory-files/",
     "/api/v1/ingest/",
     "/api/v1/capabilities/",

@@ -1,1 +1,1 @@
-"""REST of the memory, by topic. `serializers` describe what it takes and gives, `inputs` read it, `output` builds it."""
+"""REST of the memory, by topic. `shapes` are what it takes and gives."""

@@ -1,144 +1,124 @@
 """REST of notes: `/memories/` and what hangs on a note."""
 
-from typing import Any, cast
+from datetime import datetime
+from typing import Any
 
-from drf_spectacular.utils import extend_schema
-from rest_framework import status
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from apps.core.errors import InvalidInput
 from apps.core.ids import parse_id
-from apps.core.rest_views import page_of
+from apps.core.rest_views import Listed, operation
+from apps.core.shapes import Beside, page_of
 from apps.memory import selectors, services
-from apps.memory.fields import MemoryChanges, clean_time
+from apps.memory.fields import MemoryInput, MemoryPatch
+from apps.memory.history.versions import NoteVersion
 from apps.memory.models import Memory, Trust
 from apps.memory.selectors import NoteFilter
 from apps.memory.services import Provenance
 
 from .base import NotesView
-from .inputs import body_object, version_given
-from .output import memory_json, version_json
-from .serializers import (
-    BULK_OUTPUT,
+from .shapes import (
     MemoriesQuery,
     MemoryBulkInput,
-    MemoryInput,
+    MemoryBulkOutput,
     MemoryOutput,
     RestoreInput,
     VersionOutput,
 )
 
-FIELDS = frozenset(MemoryInput().fields)
-READ_ONLY = frozenset(MemoryOutput().fields) - FIELDS
+READ_ONLY = frozenset(MemoryOutput.model_fields) - frozenset(MemoryInput.model_fields)
 
 
-@extend_schema(tags=["memories"])
 class MemoriesView(NotesView):
     """All notes."""
 
-    @extend_schema(
-        operation_id="memories_list",
-        parameters=[MemoriesQuery],
-        responses=page_of("MemoryPage", MemoryOutput(many=True)),
-    )
-    def get(self, request: Request) -> Response:
+    @operation("memories_list", query=MemoriesQuery, answer=page_of("MemoryPage", MemoryOutput))
+    def get(self, request: Request) -> Listed:
         """List notes."""
-        wanted = NoteFilter(**self.parameters(MemoriesQuery))
-        notes = selectors.memories_list(self.user_id, wanted)
-        return self.pages_of(notes, lambda rows: self._rows(rows, wanted))
+        query = self.query(MemoriesQuery)
+        rows = selectors.memories_list(self.user_id, NoteFilter(**query.given))
+        return Listed(rows, lambda shown: self._as_of(shown, query.as_of))
 
-    def _rows(self, notes: list[Memory], wanted: NoteFilter) -> list[dict[str, Any]]:
+    def _as_of(self, notes: list[Memory], moment: datetime | None) -> list[Memory]:
         """The notes; of another time in the words of then."""
-        rows = list(map(memory_json, notes))
-        if wanted.as_of:
-            moment = clean_time(wanted.as_of, field="as_of")
+        if moment:
             former = selectors.texts_at(self.user_id, [note.pk for note in notes], moment)
-            for note, row in zip(notes, rows, strict=True):
-                row["content"] = former.get(note.pk, note.content)
-        return rows
+            for note in notes:
+                note.content = former.get(note.pk, note.content)
+        return notes
 
-    @extend_schema(operation_id="memories_create", request=MemoryInput, responses={201: MemoryOutput})
-    def post(self, request: Request) -> Response:
+    @operation("memories_create", body=MemoryInput, answer=MemoryOutput, status=201)
+    def post(self, request: Request) -> Memory:
         """Save a note. It is searchable when this answers."""
-        body = {"content": None, **body_object(request.data, FIELDS)}
         provenance = Provenance(origin=self.origin, trust=Trust.USER)
-        note = services.memory_create(user_id=self.user_id, provenance=provenance, **body)
-        return Response(memory_json(note), status=status.HTTP_201_CREATED)
+        body = self.body(MemoryInput)
+        return services.memory_create(user_id=self.user_id, provenance=provenance, **body.given)
 
 
-@extend_schema(tags=["memories"])
 class BulkView(NotesView):
     """Many notes at once."""
 
-    @extend_schema(operation_id="memories_bulk_create", request=MemoryBulkInput, responses={201: BULK_OUTPUT})
-    def post(self, request: Request) -> Response:
+    @operation("memories_bulk_create", body=MemoryBulkInput, answer=MemoryBulkOutput, status=201)
+    def post(self, request: Request) -> dict[str, Any]:
         """Save up to 1,000 notes, all or none. A plain list of notes is accepted too."""
-        drafts: Any = request.data
-        if not isinstance(drafts, list):
-            drafts = body_object(drafts, {"memories"}).get("memories")
-        if not isinstance(drafts, list):
-            raise InvalidInput("memories must be a list of notes.", code="wrong_type", field="memories")
+        listed = {"memories": request.data} if isinstance(request.data, list) else None
+        drafts = self.body(MemoryBulkInput, listed).memories
         provenance = Provenance(origin=self.origin, trust=Trust.USER)
         notes = services.memory_bulk_create(user_id=self.user_id, drafts=drafts, provenance=provenance)
-        body = {"count": len(notes), "results": [memory_json(note) for note in notes]}
-        return Response(body, status=status.HTTP_201_CREATED)
+        return {"count": len(notes), "results": notes}
 
 
-@extend_schema(tags=["memories"])
 class MemoryView(NotesView):
     """One note."""
 
-    @extend_schema(operation_id="memories_retrieve", responses=MemoryOutput)
-    def get(self, request: Request, memory_id: str) -> Response:
+    @operation("memories_retrieve", answer=MemoryOutput)
+    def get(self, request: Request, memory_id: str) -> Memory:
         """Read a note."""
-        return Response(self.note(parse_id(memory_id)))
+        return self.note(parse_id(memory_id))
 
-    @extend_schema(operation_id="memories_update", request=MemoryInput(partial=True), responses=MemoryOutput)
-    def patch(self, request: Request, memory_id: str) -> Response:
+    @operation("memories_update", body=MemoryPatch, answer=MemoryOutput)
+    def patch(self, request: Request, memory_id: str) -> Memory:
         """Change fields of a note; its former state is kept in its history.
 
         A note may come back as it was read: what cannot be written is let pass where it is unchanged.
         """
-        key = parse_id(memory_id)
-        present = self.note(key)
-        given = body_object(request.data, FIELDS | READ_ONLY)
-        same = {name for name in (READ_ONLY | {"status"}) & given.keys() if given[name] == present[name]}
-        written = {name: value for name, value in given.items() if name not in same}
-        changes = cast("MemoryChanges", body_object(written, FIELDS))
+        key, sent = parse_id(memory_id), request.data
+        present = MemoryOutput.dump(self.note(key))
+        if isinstance(sent, dict):
+            kept = {name for name in (READ_ONLY | {"status"}) & sent.keys() if sent[name] == present[name]}
+            sent = {name: value for name, value in sent.items() if name not in kept}
+        changes = self.body(MemoryPatch, sent).given
         services.memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)
-        return Response(self.note(key))
+        return self.note(key)
 
-    @extend_schema(operation_id="memories_delete", responses={204: None})
-    def delete(self, request: Request, memory_id: str) -> Response:
+    @operation("memories_delete", status=204)
+    def delete(self, request: Request, memory_id: str) -> None:
         """Delete a note: out of search at once, restorable for 30 days."""
         services.memory_delete(user_id=self.user_id, memory_id=parse_id(memory_id), change=self.change)
-        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-@extend_schema(tags=["memories"])
 class HistoryView(NotesView):
     """What a note was before."""
 
-    @extend_schema(
-        operation_id="memories_history", responses=page_of("VersionPage", VersionOutput(many=True))
-    )
-    def get(self, request: Request, memory_id: str) -> Response:
+    @operation("memories_history", answer=page_of("VersionPage", VersionOutput))
+    def get(self, request: Request, memory_id: str) -> Listed:
         """All versions of a note, newest first."""
-        return self.page(selectors.note_history(self.user_id, parse_id(memory_id)), version_json)
+        return Listed(selectors.note_history(self.user_id, parse_id(memory_id)), _versions)
 
 
-@extend_schema(tags=["memories"])
+def _versions(shown: list[NoteVersion]) -> list[Beside]:
+    return [Beside(version, **version.state) for version in shown]
+
+
 class RestoreView(NotesView):
     """The way back."""
 
-    @extend_schema(operation_id="memories_restore", request=RestoreInput, responses=MemoryOutput)
-    def post(self, request: Request, memory_id: str) -> Response:
+    @operation("memories_restore", body=RestoreInput, answer=MemoryOutput)
+    def post(self, request: Request, memory_id: str) -> Memory:
         """Bring back a deleted or archived note or, with `version`, what a note was in that version."""
         key = parse_id(memory_id)
-        version = version_given(request.data)
+        version = self.body(RestoreInput).version
         if version is None:
             services.memory_restore(user_id=self.user_id, memory_id=key, change=self.change)
         else:
             services.memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
-        return Response(self.note(key))
+        return self.note(key)

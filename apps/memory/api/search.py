@@ -1,111 +1,92 @@
 """REST over everything searchable: `/search/` and `/context/`; and `/stats/`."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.core.registries import stats_providers
+from apps.core.errors import NotFound
+from apps.core.registries import owners, stats_providers
+from apps.core.rest_views import operation
+from apps.core.shapes import Beside
+from apps.memory.database.lookups import has_tag
+from apps.memory.fields import clean_tag
+from apps.memory.models import Memory
 from apps.memory.searching import context_for, untrusted_among
-from apps.search.documents import Hit
+from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 
 from .base import NotesView
-from .inputs import (
-    body_object,
-    context_query,
-    optional_number,
-    optional_threshold,
-    search_query,
-    search_scope,
-)
-from .output import time_json
-from .serializers import ContextInput, ContextOutput, SearchInput, SearchOutput
-
-MAX_RESULTS = 100
-MAX_BUDGET = 20_000
+from .shapes import ContextInput, ContextOutput, Limits, SearchInput, SearchOutput
 
 
-@extend_schema(tags=["search"])
 class SearchView(NotesView):
     """Hybrid search."""
 
     scopes = {"POST": "read"}
 
-    @extend_schema(operation_id="search", request=SearchInput, responses=SearchOutput)
-    def post(self, request: Request) -> Response:
+    @operation("search", body=SearchInput, answer=SearchOutput)
+    def post(self, request: Request) -> dict[str, Any]:
         """Find notes, what was said in conversations, files and capabilities, by meaning and by words."""
         started = time.perf_counter()
-        body = body_object(request.data, SearchInput().fields)
-        query = search_query(body)
-        top_k = optional_number(body, "top_k", 10, high=MAX_RESULTS)
-        scope = search_scope(self.user_id, body)
-        hits = search(self.user_id, query, top_k=top_k, scope=scope, threshold=optional_threshold(body))
-        untrusted = untrusted_among(self.user_id, hits, as_of=scope.as_of)
-        results = [_hit_json(hit, untrusted) for hit in hits]
+        body = self.body(SearchInput)
+        scope = _scope(self.user_id, body)
+        hits = search(self.user_id, body.query, top_k=body.top_k, scope=scope, threshold=body.threshold)
+        results = _marked(hits, untrusted_among(self.user_id, hits, as_of=scope.as_of))
         took = (time.perf_counter() - started) * 1000
-        return Response({"results": results, "took_ms": round(took, 2)})
+        return {"results": results, "took_ms": round(took, 2)}
 
 
-@extend_schema(tags=["search"])
 class ContextView(NotesView):
     """Context for a model."""
 
     scopes = {"POST": "read"}
 
-    @extend_schema(operation_id="context", request=ContextInput, responses=ContextOutput)
-    def post(self, request: Request) -> Response:
+    @operation("context", body=ContextInput, answer=ContextOutput)
+    def post(self, request: Request) -> dict[str, Any]:
         """What a model should read before it answers, within a token budget; empty when nothing fits."""
-        body = body_object(request.data, ContextInput().fields)
-        query = context_query(body)
-        budget = optional_number(body, "budget_tokens", 500, high=MAX_BUDGET)
-        scope = search_scope(self.user_id, body)
+        body = self.body(ContextInput)
         packed, untrusted = context_for(
-            self.user_id, query, budget_tokens=budget, scope=scope, threshold=optional_threshold(body)
+            self.user_id,
+            body.query or body.messages or "",
+            budget_tokens=body.budget_tokens,
+            scope=_scope(self.user_id, body),
+            threshold=body.threshold,
         )
-        items = [
-            {
-                "source": str(hit.source),
-                "id": str(hit.source_id),
-                "external_id": hit.external_id,
-                "score": hit.score,
-                "reason": hit.reason,
-                **_mark(hit, untrusted),
-            }
-            for hit in packed.items
-        ]
-        return Response({"text": packed.text, "tokens": packed.tokens, "items": items})
+        return {"text": packed.text, "tokens": packed.tokens, "items": _marked(packed.items, untrusted)}
 
 
-@extend_schema(tags=["search"])
 class StatsView(NotesView):
     """Figures."""
 
-    @extend_schema(operation_id="stats", responses=OpenApiTypes.OBJECT)
+    @operation("stats", described={"responses": {200: OpenApiTypes.OBJECT}})
     def get(self, request: Request) -> Response:
         """Figures about what Izzy keeps for you, by part (`memory`, `search`, …)."""
         return Response({name: figures(self.user_id) for name, figures in stats_providers})
 
 
-def _hit_json(hit: Hit, untrusted: Collection[UUID]) -> dict[str, Any]:
-    return {
-        "source": str(hit.source),
-        "id": str(hit.source_id),
-        "external_id": hit.external_id,
-        "text": hit.text,
-        "score": hit.score,
-        "parts": hit.parts,
-        "reason": hit.reason,
-        "created_at": time_json(hit.happened_at),
-        **_mark(hit, untrusted),
-    }
+def _marked(hits: Iterable[Hit], untrusted: Collection[UUID]) -> list[Beside]:
+    """The hits; one that repeats others' words says so, as the tools have it."""
+    return [Beside(hit, untrusted=hit.source_id in untrusted) for hit in hits]
 
 
-def _mark(hit: Hit, untrusted: Collection[UUID]) -> dict[str, bool]:
-    """`untrusted: true`, as the tools have it, where a document repeats others' words; else nothing."""
-    return {"untrusted": True} if hit.source_id in untrusted else {}
+def _scope(user_id: UUID, body: Limits) -> Scope:
+    """What a search is limited to. NotFound for a conversation that is not the user's."""
+    if (
+        body.conversation
+        and "conversation" in owners
+        and not owners["conversation"](user_id, body.conversation)
+    ):
+        raise NotFound("There is no conversation with this id.")
+    sources, only_ids = body.sources, None
+    if body.tags:
+        sources = frozenset({Source.MEMORY}) & (sources or frozenset(Source))
+        notes = Memory.objects.for_user(user_id)
+        for tag in body.tags:
+            notes = notes.filter(has_tag(clean_tag(tag)))
+        only_ids = frozenset(notes.values_list("pk", flat=True))
+    return Scope(sources=sources, only_ids=only_ids, conversation_id=body.conversation, as_of=body.as_of)

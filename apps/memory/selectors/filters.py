@@ -8,9 +8,10 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 
 from apps.core.errors import InvalidInput
+from apps.core.shapes import clean_time
 from apps.core.text import clean_text
 from apps.memory.database.lookups import has_tag, mentions
-from apps.memory.fields import clean_category, clean_tag, clean_time
+from apps.memory.fields import clean_category, clean_tag
 from apps.memory.history.spans import SEARCHABLE
 from apps.memory.models import Kind, Memory, Origin, Status, Tier
 

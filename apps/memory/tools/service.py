@@ -9,6 +9,7 @@ from apps.agent.protocols import Progress
 from apps.core.database import in_db
 from apps.core.errors import NotFound
 from apps.core.ids import note_id, parse_id
+from apps.core.shapes import clean_time
 from apps.core.text import clean_text
 from apps.memory import services
 from apps.memory.capture.unread import unread_scope
@@ -19,7 +20,6 @@ from apps.memory.fields import (
     clean_changes,
     clean_content,
     clean_threshold,
-    clean_time,
 )
 from apps.memory.models import Origin, Status, Trust
 from apps.memory.searching import NOTES, notes_search, untrusted_among
