@@ -86,14 +86,11 @@ class StaticEmbedder:
         if len(texts) == 1:
             return self._embed_one(texts[0])
         batch = self._tokenizer.encode_batch_fast([text.lower() for text in texts], add_special_tokens=False)
-        counts = np.fromiter((len(item.ids) for item in batch), dtype=np.int64, count=len(texts))
         result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        filled = np.flatnonzero(counts)
-        if not len(filled):
-            return result
-        tokens = np.concatenate([batch[row].ids for row in filled]).astype(np.int64)
-        starts = np.concatenate(([0], np.cumsum(counts[filled])[:-1]))
-        result[filled] = np.add.reduceat(self._weighted[tokens], starts, axis=0)
+        for row, item in enumerate(
+            batch
+        ):  # A sum for each text: `np.add.reduceat` over them all takes five times as long.
+            np.add.reduce(self._weighted.take(item.ids, axis=0), axis=0, out=result[row])
         return unit_rows(result)
 
     def _embed_one(self, text: str) -> Matrix:
