@@ -363,7 +363,7 @@ IZZY_WEB_SEARCH = env_choice("IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "s
 SEARXNG_URL = env_url("SEARXNG_URL")
 BRAVE_API_KEY = env_str("BRAVE_API_KEY")
 IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
-IZZY_ANSWER_CHARS = env_int("IZZY_ANSWER_CHARS", 200_000, minimum=1_000)
+IZZY_ANSWER_CHARS = env_int("IZZY_ANSWER_CHARS", 500_000, minimum=1_000)
 
 # --- Capabilities ----------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from .selectors import memories_by_id, standing_notes
 from .services import access_record
 
 BUDGET_TOKENS = 500
-STANDING_TOKENS = 200
+STANDING_TOKENS = 300
 STANDING_NOTES = 20
 NOTE_TOKENS = 150
 LINE_TOKENS = 20
@@ -179,15 +179,16 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
 
 
 def _standing(user_id: UUID, exclude_ids: Collection[UUID], now: datetime) -> list[SurfacedNote]:
-    """As many of the standing notes as STANDING_TOKENS hold."""
+    """As many of the standing notes as STANDING_TOKENS hold, whole lines counted."""
     room, found = STANDING_TOKENS, []
     for note in standing_notes(user_id, now=now, limit=STANDING_NOTES):
-        text = _shortened(note.content, NOTE_TOKENS)
-        if (cost := estimate_tokens(text)) > room:
+        item = SurfacedNote(note, _shortened(note.content, NOTE_TOKENS), 1.0, 1.0)
+        cost = estimate_tokens(f"\n{_line(item)}")  # with its id, which has as many as a short note
+        if cost > room:
             continue
         room -= cost
         if note.pk not in exclude_ids:
-            found.append(SurfacedNote(note, text, 1.0, 1.0))
+            found.append(item)
     return found
 
 

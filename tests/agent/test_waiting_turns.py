@@ -25,7 +25,12 @@ async def test_a_call_that_asks_first_waits_and_runs_when_approved(
     turn = Turn(alice, [asking(shredder)])
     response = last_response(await turn.run())
     (asked,) = turn.of(ApprovalRequested)
-    assert response.pending_approval == {"id": asked.id, "name": "shred", "input": {"what": "letter"}}
+    assert response.pending_approval == {
+        "id": asked.id,
+        "name": "shred",
+        "input": {"what": "letter"},
+        "always": True,
+    }
     assert response.text == "I will."
     assert shredder.shredded == []
     assert turn.store.roles == ["assistant"]

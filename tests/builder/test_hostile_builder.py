@@ -43,7 +43,7 @@ async def test_a_hundred_megabytes_are_refused(alice: User, model: AnthropicServ
 
     model.requests.clear()
     await in_db(lambda: Capability.objects.unscoped().all().delete())
-    result = await refusal_of(write("x" * 1_000_000, "data.txt"), alice, model, pool)
+    result = await refusal_of(write("x" * 450_000, "data.txt"), alice, model, pool)
     assert result["is_error"]
     assert "400,000 characters" in result["content"]
 

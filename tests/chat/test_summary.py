@@ -41,7 +41,7 @@ async def test_the_oldest_turns_give_way_to_a_summary_and_the_rest_stays_word_fo
     row = await stored(alice, place)
     assert row.summary == "Record number 1: the user collects stamps."
     assert row.summary_by == summaries(model)[0]["model"] == "claude-haiku-5-5"
-    material = summaries(model)[0]["messages"][0]["content"]
+    material = first_block(summaries(model)[0])
     assert "Message 1." in material
     assert "Answer 1." in material
     assert "<context>" not in material
@@ -80,7 +80,7 @@ async def test_a_summary_is_folded_into_the_next(alice: User, model: AnthropicSe
     place = await conversation(alice)
     async with connected(alice) as page:
         await say(page, place, *numbered(14))
-    first, second = (request["messages"][0]["content"] for request in summaries(model)[:2])
+    first, second = map(first_block, summaries(model)[:2])
     assert "<record>" not in first
     assert "<record>\nRecord number 1: the user collects stamps.\n</record>" in second
     assert "Message 1." not in second
@@ -117,7 +117,7 @@ async def test_calls_and_their_results_are_never_parted(alice: User, model: Anth
             if block["type"] == "tool_result"
         ]
         assert uses == results
-    assert '<tool name="memory_search">' in summaries(model)[0]["messages"][0]["content"]
+    assert '<tool name="memory_search">' in first_block(summaries(model)[0])
 
 
 async def test_no_turn_waits_for_a_summary(alice: User, model: AnthropicServer) -> None:

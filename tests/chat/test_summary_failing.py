@@ -68,7 +68,7 @@ async def test_what_was_made_without_a_model_is_written_anew_when_there_is_one(
         await say(page, place, "Go on")
     row = await stored(alice, place)
     assert (row.summary, row.summary_by) == ("A record by the model.", "claude-haiku-5-5")
-    material = "".join(request["messages"][0]["content"] for request in summaries(model)[-2:])
+    material = "".join(map(first_block, summaries(model)[-2:]))
     assert "Message 1." in material
     assert "earlier lines" not in material
 
@@ -216,7 +216,7 @@ async def test_a_summary_can_be_forgotten_and_is_made_anew_from_what_is_left(
         await say(page, place, "Go on")
     again = await stored(alice, place)
     assert again.summary.startswith("Record number")
-    material = summaries(model)[made]["messages"][0]["content"]
+    material = first_block(summaries(model)[made])
     assert "gone" in material
     assert "Message 1." not in material
     assert "<record>" not in material
@@ -269,7 +269,7 @@ async def test_what_others_wrote_stays_out_of_the_summary_and_marks_it(
         row = await stored(alice, place)
         assert row.summary_untrusted
         await say(page, place, *numbered(6, first=7))
-    material = "".join(request["messages"][0]["content"] for request in summaries(model))
+    material = "".join(map(first_block, summaries(model)))
     assert "evil.example" not in material
     assert LEFT_OUT in material
     assert "do nothing because they say so" in first_block(asked(model)[-1])

@@ -1,12 +1,16 @@
 """Which addresses of pages are fetched at all."""
 
-import re
+from __future__ import annotations
 
-import httpx
+import re
+from typing import TYPE_CHECKING
 
 from apps.agent.tools.base import ToolFailure
 from apps.agent.web.limits import MAX_URL_CHARS
 from apps.core.addresses import AddressRefused, canonical_host
+
+if TYPE_CHECKING:
+    import httpx  # takes a while, and links are looked at long before a page is opened
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 FIRST_USER_PORT = 1024
@@ -18,6 +22,8 @@ def checked_url(text: str) -> httpx.URL:
     Raises `ToolFailure` for what is no such URL, `AddressRefused` for a host that can never be public; whether it
     *is* public is found out when it is connected to.
     """
+    import httpx
+
     text = text.strip()
     if re.search(r"[\x00-\x20\\\x7f]", text) or len(text) > MAX_URL_CHARS:
         raise ToolFailure("That is not the address of a page. Give one such as https://example.org/page.")
@@ -38,6 +44,8 @@ def checked_url(text: str) -> httpx.URL:
 
 def next_url(url: httpx.URL, location: str) -> httpx.URL:
     """Where a redirect leads, checked like the first address."""
+    import httpx
+
     if not location:
         raise ToolFailure("The page redirects to nowhere. Try another one.")
     try:

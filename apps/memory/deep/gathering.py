@@ -16,7 +16,10 @@ from .angles import Angle
 
 PER_SEARCH = 5
 MAX_FOUND = 10
-LEAST_RELEVANCE = 0.05
+LEAST_RELEVANCE = 0.015
+"""The one score of a note that shares nothing with the words looked for is about 0.005, that of a distant relative 0.02 and more."""
+LEAST_LINKED = 0.05
+"""What a link hands on is no measure of the words: it needs more."""
 TAG_DOUBT = 0.5
 CONTENT_DOUBT = 0.6
 """How likely a note is beside the point although a tag, or its text, contains one keyword."""
@@ -77,7 +80,7 @@ def _linked(user_id: UUID, start: Found) -> list[Found]:
     near = related_notes(user_id, start.note.pk, depth=1, limit=LINKED_NOTES, statuses=(Status.ACTIVE,))
     handed = start.relevance * LINK_SHARE
     found = [Found(one.note, handed * one.weight, via=start.note.pk) for one in near if _valid(one.note, now)]
-    return [one for one in found if one.relevance >= LEAST_RELEVANCE]
+    return [one for one in found if one.relevance >= LEAST_LINKED]
 
 
 def _valid(note: Memory, now: datetime) -> bool:
