@@ -1,5 +1,7 @@
 """Lists of the REST interface: `{count, next, previous, results}`, with `?page=` and `?page_size=` up to 200."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from django.core.paginator import Paginator
