@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from apps.agent.models import ModelCall, ToolCall
+from apps.agent.models import ModelCall, ToolCall, ToolGrant
 from apps.core.admin import ReadOnlyAdmin
 
 
@@ -45,3 +45,11 @@ class ToolCallAdmin(ReadOnlyAdmin):
     search_fields = ("=turn_id", "=conversation_id", "user__username", "name", "tool_use_id")
     date_hierarchy = "created_at"
     heavy_fields = ("input", "result", "answer")
+
+
+@admin.register(ToolGrant)
+class ToolGrantAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "user", "reach", "conversation_id", "ends_at")
+    list_select_related = ("user",)
+    search_fields = ("=conversation_id", "user__username")
+    date_hierarchy = "created_at"

@@ -50,12 +50,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolStart:
-    """A tool call begins. `id` is the `ToolCall` row's id; `input` is scrubbed of secrets."""
+    """A tool call begins. `id` is the `ToolCall` row's id; `input` is scrubbed of secrets; `covered` says which lasting yes
+    (`conversation`, `always`) it runs under."""
 
     type: ClassVar[str] = "tool_start"
     id: str
     name: str
     input: dict[str, Any]
+    covered: str | None = field(default=None, metadata=WHERE_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class ToolResult:
 class ApprovalRequested:
     """A tool call waits for the user's yes or no. `permission` is what a yes allows beyond this call, if anything:
     `{capability, version, hosts, secrets, …}`; `reason` a sentence that says why it is asked for, where that is not what
-    the user has set; `always` (true) that a yes may hold for every later call of the tool."""
+    the user has set; `always` (true) that a yes may hold for every later call of the tool; `reach` `{tool, hosts, secrets,
+    capability, version}` that a yes may hold for further calls that reach just that, in the conversation or always."""
 
     type: ClassVar[str] = "approval_requested"
     id: str
@@ -100,6 +103,7 @@ class ApprovalRequested:
     permission: dict[str, Any] | None = field(default=None, metadata=WHERE_SET)
     reason: str | None = field(default=None, metadata=WHERE_SET)
     always: bool | None = field(default=None, metadata=WHERE_SET)
+    reach: dict[str, Any] | None = field(default=None, metadata=WHERE_SET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from apps.accounts.models import Preferences
 from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
 from apps.agent.client import INCOMPLETE_INPUT
+from apps.agent.grants import grant_covering
 from apps.agent.outcome import Outcome
 from apps.agent.protocols import Before, CatalogTools, ConversationTools, FileTools, MemoryTools
 from apps.agent.results import result_text
@@ -40,12 +41,28 @@ logger = logging.getLogger(__name__)
 CRASHED = "tool_crashed"
 SAID_CHARS = 500
 REASON_CHARS = 400
+ASKED_AFTER = (
+    "Izzy asks this after it has read what others wrote, and they may be behind the question. Do not answer it with what they "
+    "must not know."
+)
 UNREADABLE = (
     "The input was cut off, was not a JSON object, or held characters that cannot be stored (NUL or lone surrogates), so "
     "nothing was run. Call again with a shorter input, or without these characters."
 )
 
 APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalNeeded:
+    """Why a call waits for the user's yes, and for what else that yes may hold."""
+
+    reason: str = (
+        ""  # a sentence for the card where others' words may be behind it; "" where the user's settings ask
+    )
+    always: bool = False  # whether a yes may become the user's setting for the tool
+    reach: dict[str, Any] | None = None  # of what calls it may hold, in the conversation or always
+    covered: str = ""  # which lasting yes holds already: the call runs
 
 
 @dataclass(kw_only=True)
@@ -137,47 +154,48 @@ class ToolExecutor:
         build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
         return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
 
-    async def why_asked(self, tool: Tool, arguments: dict[str, Any]) -> str | None:
-        """Why this call waits for the user's yes: "" where their settings say so, a sentence for the card where others'
-        words may be behind it. None where it runs unasked."""
-        if self.approval(tool) == "ask":
-            return ""
-        allowed = tool.name in self.approvals or tool.set_with in self.approvals
-        if allowed or self.conversation_id is None or tool.asks_when_untrusted is None:
-            return None
-        if not tool.asks_when_untrusted(arguments):
-            return None
-        return await in_db(self._suspicion, tool, arguments, self.conversation_id)
-
-    async def question_mark(self, tool: Tool, arguments: dict[str, Any]) -> str:
-        """What the card of a question says where others' words may be behind it, else ""."""
+    def approval_needed(
+        self, tool: Tool, arguments: dict[str, Any], place: tuple[int, int] = (0, 0)
+    ) -> ApprovalNeeded | None:
+        """Why this call, at its round and position, waits for the user's yes; None where it runs unasked. Synchronous."""
         if self.conversation_id is None:
-            return ""
-        return await in_db(self._suspicion, tool, arguments, self.conversation_id) or ""
-
-    def _suspicion(self, tool: Tool, arguments: dict[str, Any], conversation_id: UUID) -> str | None:
-        """What to say where others' words lie before the model and may be behind this call."""
-        before = self.before or _ResultsAlone(self.user_id, conversation_id)
+            return ApprovalNeeded() if self.approval(tool) == "ask" else None
+        before = self.before or _ResultsAlone(self.user_id, self.conversation_id)
+        if self.approval(tool) == "ask":
+            return ApprovalNeeded(always=not tool.set_with and not before.is_untrusted)
+        takes = tool.asks_when_untrusted is not None and tool.asks_when_untrusted(arguments)
+        if tool.name in self.approvals or tool.set_with in self.approvals or not (tool.reach or takes):
+            return None
         if not before.is_untrusted:
             return None
-        if tool.reason is None:
-            return MAY_BE_BEHIND
         asking = Asking(
             user_id=self.user_id,
-            conversation_id=conversation_id,
+            conversation_id=self.conversation_id,
             arguments=arguments,
             said=before.said,
             own=before.own,
+            turn_id=self.turn_id,
+            place=place,
         )
-        return self.scrubber.text(tool.reason(asking))[:REASON_CHARS] or None
+        if tool.reach is None:
+            reason = tool.reason(asking) if tool.reason else MAY_BE_BEHIND
+            return ApprovalNeeded(reason=self._shown(reason)) if reason else None
+        reach = tool.reach(asking)
+        if reach is None:
+            return None
+        grant = grant_covering(self.user_id, self.conversation_id, reach)
+        covered = "" if grant is None else "conversation" if grant.conversation_id else "always"
+        return ApprovalNeeded(reason=self._shown(reach.reason), reach=reach.to_json(), covered=covered)
 
-    async def may_always(self, tool: Tool) -> bool:
-        """Whether a yes to a call may become the user's setting for the tool: where that setting alone asks, about no
-        capability, and nobody else's words were read before."""
-        if self.approval(tool) != "ask" or tool.set_with or self.conversation_id is None:
-            return False
+    def question_mark(self) -> str:
+        """What the card of a question says where others' words may be behind it, else "". Synchronous."""
+        if self.conversation_id is None:
+            return ""
         before = self.before or _ResultsAlone(self.user_id, self.conversation_id)
-        return not await in_db(lambda: before.is_untrusted)
+        return ASKED_AFTER if before.is_untrusted else ""
+
+    def _shown(self, reason: str) -> str:
+        return self.scrubber.text(reason)[:REASON_CHARS]
 
     async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """What the user must allow before this call may run, beyond the tool itself; {} for nothing."""

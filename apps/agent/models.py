@@ -99,6 +99,9 @@ class ToolCall(UserOwned):
         default=dict, blank=True, help_text="What the user's yes allows beyond this call."
     )
     answer = models.TextField(blank=True)
+    covered = models.CharField(
+        max_length=16, blank=True, help_text="The lasting yes under which it ran: conversation or always."
+    )
     result = models.TextField(blank=True)
     is_error = models.BooleanField(default=False)
     untrusted = models.BooleanField(default=False, help_text="The result quotes what others wrote.")
@@ -137,3 +140,20 @@ class ToolCall(UserOwned):
     def is_undecided(self) -> bool:
         """Whether the user still has to say something before it can end."""
         return self.state == self.State.WAITING and not self.decision
+
+
+class ToolGrant(UserOwned):
+    """A yes of the user that holds for every call of the same reach, in one conversation until `ends_at`, or in all."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation_id = models.UUIDField(null=True, blank=True)
+    reach = models.JSONField(help_text="{tool, hosts, secrets, capability, version}, as the card showed it.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    ends_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        indexes = [models.Index(fields=["conversation_id"], name="agent_toolgrant_conversation")]
+
+    def __str__(self) -> str:
+        return str(self.reach["tool"])

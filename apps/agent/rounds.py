@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from apps.agent import services
 from apps.agent.events import ApprovalRequested, Event, Question, ToolProgress, ToolResult, ToolStart
-from apps.agent.executor import ToolExecutor
+from apps.agent.executor import ApprovalNeeded, ToolExecutor
 from apps.agent.models import ToolCall
 from apps.agent.outcome import Outcome
 from apps.agent.results import storable
@@ -16,6 +16,7 @@ from apps.agent.tools.base import Tier, Tool, WaitsFor
 from apps.core.database import in_db
 
 Waiting: TypeAlias = Question | ApprovalRequested
+NOTHING_NEEDED = ApprovalNeeded()
 
 
 class TurnTaken(Exception):
@@ -24,15 +25,14 @@ class TurnTaken(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """One call of the round: the model's block, its row, and how it ended (None while it is open). `reason` is what the
-    card says about why it waits, if anything."""
+    """One call of the round: the model's block, its row, and how it ended (None while it is open). `needed` is
+    what the card says about why it waits, and offers."""
 
     block: dict[str, Any]
     row: ToolCall
     tool: Tool | None
     outcome: Outcome | None = None
-    reason: str = ""
-    always: bool = False  # whether a yes may hold for every later call of the tool
+    needed: ApprovalNeeded = NOTHING_NEEDED
 
     @property
     def id(self) -> str:
@@ -141,15 +141,16 @@ class Round:
         if call.row.decision:
             return WaitsFor.NOTHING
         if tool.waits_for != WaitsFor.NOTHING:
-            call.reason = await self.executor.question_mark(tool, call.block["input"])
+            call.needed = ApprovalNeeded(reason=await in_db(self.executor.question_mark))
             return tool.waits_for
         call.row.permission = await self.executor.permission(tool, call.block["input"])
         if call.row.permission:
             return WaitsFor.APPROVAL
-        reason = await self.executor.why_asked(tool, call.block["input"])
-        call.reason = reason or ""
-        call.always = reason == "" and await self.executor.may_always(tool)
-        return WaitsFor.NOTHING if reason is None else WaitsFor.APPROVAL
+        place = (call.row.round, call.row.position)
+        needed = await in_db(self.executor.approval_needed, tool, call.block["input"], place)
+        call.needed = needed or NOTHING_NEEDED
+        call.row.covered = call.needed.covered
+        return WaitsFor.NOTHING if needed is None or needed.covered else WaitsFor.APPROVAL
 
     async def _wait(self, call: Call, waits_for: WaitsFor) -> None:
         user_id = self.executor.user_id
@@ -166,11 +167,12 @@ class Round:
             call.row.name,
             call.row.input,
             permission or None,
-            call.reason or None,
-            call.always or None,
+            call.needed.reason or None,
+            call.needed.always or None,
+            call.needed.reach,
         )
         if waits_for == WaitsFor.ANSWER:
-            asked = Question(call.id, str(call.row.input.get("question", "")), call.reason or None)
+            asked = Question(call.id, str(call.row.input.get("question", "")), call.needed.reason or None)
         self.waiting.append(asked)
         self._queue.put_nowait(asked)
 
@@ -184,8 +186,8 @@ class Round:
         """Runs these calls side by side; all end, whatever happens to one of them."""
         if not calls:
             return
-        ids = [call.row.id for call in calls]
-        if not await in_db(services.toolcalls_start, user_id=self.executor.user_id, ids=ids):
+        rows = [call.row for call in calls]
+        if not await in_db(services.toolcalls_start, user_id=self.executor.user_id, rows=rows):
             raise TurnTaken
         for call in calls:
             self._announce(call)
@@ -227,7 +229,8 @@ class Round:
         self._queue.put_nowait(shown)
 
     def _announce(self, call: Call) -> None:
-        self._queue.put_nowait(ToolStart(call.id, call.row.name, call.row.input))
+        shown = ToolStart(call.id, call.row.name, call.row.input, call.row.covered or None)
+        self._queue.put_nowait(shown)
 
 
 def _ended(row: ToolCall) -> Outcome | None:

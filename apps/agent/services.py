@@ -139,10 +139,15 @@ def _end(row: ToolCall, result: str, error_code: str) -> None:
 
 
 @transaction.atomic
-def toolcalls_start(*, user_id: UUID, ids: Sequence[UUID]) -> bool:
-    """Marks calls as running. False, and nothing changed, when one of them runs or has ended already."""
-    rows = ToolCall.objects.owned_by(user_id).filter(pk__in=ids, state__in=[State.PENDING, State.WAITING])
-    if rows.update(state=State.RUNNING, started_at=timezone.now()) == len(ids):
+def toolcalls_start(*, user_id: UUID, rows: Sequence[ToolCall]) -> bool:
+    """Marks calls as running, under the lasting yes that covers them. False, and nothing changed, when one of them runs or
+    has ended already."""
+    ids = [row.pk for row in rows]
+    found = ToolCall.objects.owned_by(user_id).filter(pk__in=ids, state__in=[State.PENDING, State.WAITING])
+    if found.update(state=State.RUNNING, started_at=timezone.now()) == len(ids):
+        for row in rows:
+            if row.covered:
+                ToolCall.objects.owned_by(user_id).filter(pk=row.pk).update(covered=row.covered)
         return True
     transaction.set_rollback(True)
     return False

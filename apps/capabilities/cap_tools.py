@@ -4,10 +4,18 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput, always
+from apps.agent.tools.base import (
+    MAY_BE_BEHIND,
+    Asking,
+    Reach,
+    Tier,
+    Tool,
+    ToolContext,
+    ToolFailure,
+    ToolOutput,
+)
 from apps.core.errors import NotFound
 
-from .carrying import reason_to_ask
 from .models import Capability, Status
 from .names import NAME, PREFIX
 from .selectors import capability_get
@@ -54,8 +62,7 @@ def named_tool(
         timeout=CALL_SECONDS,
         untrusted=True,
         set_with=EXECUTE,
-        asks_when_untrusted=always,
-        reason=partial(_reason, name),
+        reach=partial(reach_of, name),
         permission=partial(permission_needed, name),
     )
 
@@ -85,8 +92,25 @@ def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict
     }
 
 
-def _reason(name: str, asking: Asking) -> str:
-    return reason_to_ask(name, asking.arguments, asking)
+def reach_of(name: object, asking: Asking) -> Reach | None:
+    """The hosts and secrets of the current version; None where it has neither."""
+    try:
+        capability = capability_get(asking.user_id, name)
+    except NotFound:
+        return None
+    version = capability.current
+    if version is None or not (version.hosts or version.secrets):
+        return None
+    can = [f"pass on what it is given to {', '.join(version.hosts)}"] if version.hosts else []
+    can += [f"use your secret {', '.join(version.secrets)}"] if version.secrets else []
+    return Reach(
+        reason=f"{MAY_BE_BEHIND} {capability.name} can {' and '.join(can)}.",
+        tool=f"{PREFIX}{capability.name}",
+        hosts=version.hosts,
+        secrets=version.secrets,
+        capability=str(capability.pk),
+        version=version.number,
+    )
 
 
 async def _run(name: str, context: ToolContext, args: dict[str, Any]) -> ToolOutput:

@@ -4,10 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.protocols import CatalogTools
-from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput, always
+from apps.agent.tools.base import Asking, Reach, Tier, Tool, ToolContext, ToolFailure, ToolOutput
 
-from .cap_tools import CALL_SECONDS, permission_needed, run_in_catalog
-from .carrying import reason_to_ask
+from .cap_tools import CALL_SECONDS, permission_needed, reach_of, run_in_catalog
 from .models import MAX_NAME_CHARS, Status
 from .names import PREFIX
 
@@ -56,9 +55,8 @@ def _permission(user_id: UUID, args: dict[str, Any]) -> dict[str, Any] | None:
     return permission_needed(plain_name(str(args.get("name", ""))), user_id, args)
 
 
-def _reason(asking: Asking) -> str:
-    name, args = asking.arguments["name"], asking.arguments.get("input", {})
-    return reason_to_ask(plain_name(name), args, asking)
+def _reach(asking: Asking) -> Reach | None:
+    return reach_of(plain_name(asking.arguments["name"]), asking)
 
 
 def _schema(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -139,8 +137,7 @@ CAPABILITY_TOOLS = (
         timeout=CALL_SECONDS,
         toolset=TOOLSET,
         untrusted=True,
-        asks_when_untrusted=always,
-        reason=_reason,
+        reach=_reach,
         permission=_permission,
     ),
 )

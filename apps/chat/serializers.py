@@ -44,7 +44,7 @@ class AnswerInput(serializers.Serializer[Any]):
 
 
 class ApproveInput(serializers.Serializer[Any]):
-    decision = serializers.ChoiceField(["allow", "always", "decline"])
+    decision = serializers.ChoiceField(["allow", "conversation", "always", "decline"])
     id = serializers.UUIDField(required=False, help_text=WHICH_CALL)
     stream = serializers.BooleanField(default=False)
 

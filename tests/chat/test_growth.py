@@ -101,7 +101,7 @@ def test_a_turn_looks_at_no_other_conversation(alice: User) -> None:
             round=1,
             calls=[NewCall(tool_use_id="a", name="think", tier="read_only", input={})],
         )
-        assert toolcalls_start(user_id=alice.pk, ids=[call.pk for call in calls])
+        assert toolcalls_start(user_id=alice.pk, rows=calls)
         assert toolcall_finish(user_id=alice.pk, id=calls[0].pk, outcome=ToolOutcome("Done."))
     assert len(steps) > 50
     assert of_everything(steps) == []

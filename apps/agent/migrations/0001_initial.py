@@ -65,6 +65,7 @@ class Migration(migrations.Migration):
                 ('decision', models.CharField(blank=True, choices=[('', 'none'), ('approved', 'approved'), ('declined', 'declined')], default='', max_length=16)),
                 ('permission', models.JSONField(blank=True, default=dict, help_text="What the user's yes allows beyond this call.")),
                 ('answer', models.TextField(blank=True)),
+                ('covered', models.CharField(blank=True, help_text='The lasting yes under which it ran: conversation or always.', max_length=16)),
                 ('result', models.TextField(blank=True)),
                 ('is_error', models.BooleanField(default=False)),
                 ('untrusted', models.BooleanField(default=False, help_text='The result quotes what others wrote.')),
@@ -80,6 +81,24 @@ class Migration(migrations.Migration):
                 'ordering': ['created_at', 'position'],
                 'indexes': [models.Index(fields=['user', 'created_at'], name='agent_toolcall_user_time'), models.Index(fields=['conversation_id'], name='agent_toolcall_conversation'), models.Index(condition=models.Q(('untrusted', True)), fields=['conversation_id'], name='agent_toolcall_untrusted')],
                 'constraints': [models.UniqueConstraint(fields=('turn_id', 'round', 'position'), name='agent_toolcall_place'), models.CheckConstraint(condition=models.Q(('tier__in', ['read_only', 'side_effecting', 'server', ''])), name='agent_toolcall_tier_known'), models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'waiting', 'running', 'done'])), name='agent_toolcall_state_known'), models.CheckConstraint(condition=models.Q(('waits_for__in', ['', 'approval', 'answer'])), name='agent_toolcall_waits_for_known'), models.CheckConstraint(condition=models.Q(('decision__in', ['', 'approved', 'declined'])), name='agent_toolcall_decision_known')],
+            },
+            managers=[
+                ('everything', django.db.models.manager.Manager()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='ToolGrant',
+            fields=[
+                ('id', models.UUIDField(default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('conversation_id', models.UUIDField(blank=True, null=True)),
+                ('reach', models.JSONField(help_text='{tool, hosts, secrets, capability, version}, as the card showed it.')),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('ends_at', models.DateTimeField(blank=True, null=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'ordering': ['created_at'],
+                'indexes': [models.Index(fields=['conversation_id'], name='agent_toolgrant_conversation')],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),

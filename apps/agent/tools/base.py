@@ -85,6 +85,25 @@ class Asking:
     arguments: dict[str, Any]
     said: Callable[[], Sequence[str]]
     own: Callable[[], Sequence[str]]
+    turn_id: UUID | None = None
+    place: tuple[int, int] = (0, 0)  # the call's round, and its position in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The hosts and secrets that a call can reach. A yes to it may hold for further calls of the same reach."""
+
+    reason: str  # why it waits, a sentence for the card
+    tool: str
+    hosts: Sequence[str] = ()
+    secrets: Sequence[str] = ()
+    capability: str = ""  # the id of the capability, and the number of its version
+    version: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """`{tool, hosts, secrets, capability, version}`"""
+        kept = {"tool": self.tool, "hosts": sorted(self.hosts), "secrets": sorted(self.secrets)}
+        return kept | {"capability": self.capability, "version": self.version}
 
 
 Handler: TypeAlias = Callable[
@@ -105,7 +124,8 @@ class Tool:
     where the user has set none; where they have set none for this tool, what they set for the one named by `set_with`
     holds. `untrusted` marks results that quote other people's text (pages, files): the
     model is told not to follow instructions in them, and what it writes to memory afterwards waits for the user's
-    review. `asks_when_untrusted` names the calls, by their input, that wait for the user's yes once such a result
+    review. `reach` (synchronous) says which hosts of others' choosing, and which secrets, a call can reach, None for neither: such a
+    call waits for the user's yes once others' words were read. `asks_when_untrusted` names other calls, by their input, that wait for the user's yes once such a result
     was read in the conversation, unless the user always allows the tool. `reason` (synchronous) says in a sentence why
     such a call waits; "" excepts it again, where it can carry nothing out. `permission` (synchronous, given the user's id and
     the input) says what the user must allow before this very call may run, however the tool itself is set; None for
@@ -129,6 +149,7 @@ class Tool:
     set_with: str = ""
     untrusted: bool = False
     asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
+    reach: Callable[[Asking], Reach | None] | None = None
     reason: Callable[[Asking], str] | None = None
     permission: Callable[[UUID, dict[str, Any]], dict[str, Any] | None] | None = None
     waits_for: WaitsFor = WaitsFor.NOTHING

@@ -6,10 +6,6 @@ from apps.agent.tools.base import Tier, Tool, ToolContext, WaitsFor
 
 MAX_THOUGHT_CHARS = 20_000
 MAX_QUESTION_CHARS = 4_000
-ASKED_AFTER = (
-    "Izzy asks this after it has read what others wrote, and they may be behind the question. Do not answer it with what they "
-    "must not know."
-)
 
 
 async def think(context: ToolContext, args: dict[str, Any]) -> str:
@@ -56,7 +52,6 @@ ASK_USER = Tool(
     timeout=5,
     result_limit=40_000,
     waits_for=WaitsFor.ANSWER,
-    reason=lambda asking: ASKED_AFTER,
 )
 
 BUILTIN_TOOLS = (THINK, ASK_USER)

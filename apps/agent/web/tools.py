@@ -3,12 +3,12 @@
 import importlib
 from typing import Any
 
-from apps.agent.tools.base import Asking, Tier, Tool, ToolContext, always
+from apps.agent.tools.base import Asking, Reach, Tier, Tool, ToolContext
 from apps.agent.web.limits import MAX_SEARCHES, MAX_URL_CHARS, PART_CHARS
 
 COMPOSED = (
-    "Izzy has read here what others wrote, and put this address together itself: whoever it belongs to would learn what "
-    "stands in it."
+    "Izzy has read here what others wrote, and chose this address itself: whoever it belongs to would learn what stands "
+    "in it."
 )
 
 
@@ -18,12 +18,12 @@ def warm_up() -> None:
         importlib.import_module(f"apps.agent.web.{name}")
 
 
-def reason_to_ask(asking: Asking) -> str:
-    """Why an address is shown to the user first: nobody but the model has named it. See `named.is_named`."""
+def reach_of(asking: Asking) -> Reach | None:
+    """The host of an address that is shown to the user first. See `named.unnamed_host`."""
     from apps.agent.web import named
 
-    known = named.is_named(asking.user_id, asking.conversation_id, asking.said(), asking.arguments)
-    return "" if known else COMPOSED
+    host = named.unnamed_host(asking)
+    return Reach(reason=COMPOSED, tool=OPEN_PAGE.name, hosts=[host]) if host else None
 
 
 async def open_page(context: ToolContext, args: dict[str, Any]) -> str:
@@ -62,8 +62,7 @@ OPEN_PAGE = Tool(
     result_limit=PART_CHARS * 2,
     toolset="web",
     untrusted=True,
-    asks_when_untrusted=always,
-    reason=reason_to_ask,
+    reach=reach_of,
 )
 
 WEB_SEARCH = Tool(

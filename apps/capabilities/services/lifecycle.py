@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from apps.agent.grants import grants_end
 from apps.capabilities.files import ROOT, files_verified, folder_remove, folders_remove
 from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.refusals import refused
@@ -93,6 +94,7 @@ def capability_delete(*, user_id: UUID, capability_id: UUID) -> None:
     folder = f"{ROOT}/{capability.pk}"
     documents_remove(user_id=user_id, source=Source.CAPABILITY, source_ids=[capability.pk])
     Capability.objects.for_user(user_id).filter(pk=capability.pk).delete()
+    grants_end(user_id=user_id, capability_id=capability.pk)
     transaction.on_commit(lambda: folder_remove(folder))
 
 

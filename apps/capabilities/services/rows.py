@@ -5,6 +5,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from apps.agent.grants import grants_end
 from apps.capabilities.drafts import Draft
 from apps.capabilities.files import (
     checksums_of,
@@ -97,6 +98,7 @@ def make_current(capability: Capability, version: CapabilityVersion) -> None:
     capability.output_schema = version.output_schema
     capability.tags = version.tags
     capability.failures_in_row = 0
+    grants_end(user_id=capability.user_id, capability_id=capability.pk, version=version.number)
 
 
 def capability_save(capability: Capability, status: Status, reason: str = "") -> None:

@@ -77,18 +77,23 @@ def calls_by_round(user_id: UUID, turn_ids: set[UUID]) -> dict[tuple[UUID | None
 
 def toolcall_json(call: ToolCall) -> dict[str, Any]:
     """`{id, name, input, result, is_error, state, waits_for, duration_ms}` of a tool call; `server` is true for one
-    that the model's endpoint ran itself."""
+    that the model's endpoint ran itself, `covered` says which lasting yes one ran under."""
     server = {"server": True} if call.tier == SERVER_TIER else {}
-    return server | {
-        "id": str(call.id),
-        "name": call.name,
-        "input": call.input if isinstance(call.input, dict) else json.loads(call.input),
-        "result": call.result,
-        "is_error": call.is_error,
-        "state": call.state,
-        "waits_for": call.waits_for,
-        "duration_ms": call.duration_ms,
-    }
+    covered = {"covered": call.covered} if call.covered else {}
+    return (
+        server
+        | covered
+        | {
+            "id": str(call.id),
+            "name": call.name,
+            "input": call.input if isinstance(call.input, dict) else json.loads(call.input),
+            "result": call.result,
+            "is_error": call.is_error,
+            "state": call.state,
+            "waits_for": call.waits_for,
+            "duration_ms": call.duration_ms,
+        }
+    )
 
 
 def newest_messages(

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.agent.models import ToolCall
+from apps.agent.models import ToolCall, ToolGrant
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.selectors.conversations import conversation_get
 from apps.core.errors import NotFound
@@ -91,6 +91,7 @@ def _slice(user_id: UUID, conversation_id: UUID) -> bool:
         messages,
         TurnEvent.objects.filter(conversation_id=conversation_id),
         ToolCall.objects.unscoped().filter(conversation_id=conversation_id),
+        ToolGrant.objects.unscoped().filter(conversation_id=conversation_id),
         Turn.objects.unscoped().filter(conversation_id=conversation_id),
         Conversation.objects.unscoped().filter(id=conversation_id),
         room=SLICE - len(said),

@@ -7,6 +7,7 @@ is taken up at once (a sweep finds it otherwise).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -16,6 +17,7 @@ from django.utils import timezone
 from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
 from apps.agent.canonical import canonical_json
+from apps.agent.grants import grant_add
 from apps.agent.services import toolcall_answer, toolcall_decide
 from apps.chat.models import (
     Conversation,
@@ -138,21 +140,25 @@ def question_answer(*, user_id: UUID, tool_call_id: object, text: object) -> UUI
 def approval_decide(*, user_id: UUID, tool_call_id: object, decision: object) -> UUID:
     """Records the yes or no to a tool call; returns its conversation. Errors as for `toolcall_decide`.
 
-    `decision` is what `is_yes` takes, or "always": a yes that becomes the user's setting for the tool, where the call
-    was offered with that, else Conflict (`not_always`).
+    `decision` is what `is_yes` takes; or a yes that lasts, as the call was offered with it, else Conflict (`not_always`):
+    "conversation" and "always" hold for calls of the same reach, "always" may else become the user's setting for the tool.
     """
-    always = decision == "always"
-    call = toolcall_decide(user_id=user_id, tool_call_id=tool_call_id, approved=always or is_yes(decision))
-    if always:
-        waiting = (
-            Turn.objects.for_user(user_id).filter(id__in=[call.turn_id]).values_list("waiting_for", flat=True)
-        )
-        asked = [ask for asks in waiting for ask in asks if ask["id"] == str(call.id)]
-        if not any(ask.get("always") for ask in asked):
+    lasts = decision in ("conversation", "always")
+    call = toolcall_decide(user_id=user_id, tool_call_id=tool_call_id, approved=lasts or is_yes(decision))
+    place = _conversation_of(call.conversation_id)
+    if lasts:
+        turns = Turn.objects.for_user(user_id).filter(id__in=[call.turn_id])
+        asked = [ask for asks in turns.values_list("waiting_for", flat=True) for ask in asks]
+        offered: dict[str, Any] = next((ask for ask in asked if ask["id"] == str(call.id)), {})
+        if reach := offered.get("reach"):
+            only_here = place if decision == "conversation" else None
+            grant_add(user_id=user_id, reach=reach, conversation_id=only_here)
+        elif offered.get("always") and decision == "always":
+            set_before = preferences_for(user_id).tool_approval
+            preferences_update(user_id=user_id, tool_approval=set_before | {call.name: "allow"})
+        else:
             raise Conflict("This can be allowed for this call alone.", code="not_always")
-        set_before = preferences_for(user_id).tool_approval
-        preferences_update(user_id=user_id, tool_approval=set_before | {call.name: "allow"})
-    return _conversation_of(call.conversation_id)
+    return place
 
 
 def _conversation_of(conversation_id: UUID | None) -> UUID:
