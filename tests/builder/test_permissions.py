@@ -99,6 +99,26 @@ async def test_by_preference_any_public_host_is_allowed_without_a_word(
     assert "question" not in types
 
 
+@pytest.mark.parametrize("read", ["in the conversation", "from a host"])
+async def test_once_others_words_were_read_hosts_wait_for_a_yes_by_any_preference(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings, read: str
+) -> None:
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
+    await in_db(lambda: preferences_update(user_id=alice.pk, build_network="any"))
+    conversation = uuid4()
+    if read == "in the conversation":
+        await in_db(lambda: taint_note(user_id=alice.pk, conversation_id=conversation))
+    build = await in_db(lambda: wish(alice, origin=Origin(conversation_id=conversation)))
+    more = reply(tool("request_network", {"hosts": ["more.example.org"], "why": "More."}))
+    model.add(ASK, more, write(), hand_in(hosts=[HOST]))
+    await pool.idle()
+
+    asked = [row.payload["hosts"] for row in await in_db(messages_after, build) if row.type == "question"]
+    assert asked == (
+        [[HOST], ["more.example.org"]] if read == "in the conversation" else [["more.example.org"]]
+    )
+
+
 async def test_secrets_always_wait_for_the_user(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:

@@ -7,17 +7,22 @@ import pytest
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
+from apps.agent.grants import grants_for
 from apps.capabilities import services
 from apps.capabilities.models import Execution
 from apps.capabilities.selectors import capability_get
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db
+from apps.memory.models import Memory
+from apps.memory.services import memory_create
 from benchmarks.prompt import sent_parts
 from tests.capabilities.conftest import real_sandbox  # noqa: F401  a fixture
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
 from tests.chat.client import Socket, connected
+from tests.chat.obeying import opens
 from tests.chat.rows import calls, conversation
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.peers.web_pages import WebPages
 
 HELLO = {"name": "Ada"}
 needs_sandbox = pytest.mark.usefixtures("real_sandbox")
@@ -110,6 +115,8 @@ async def test_what_it_asks_for_is_allowed_in_the_chat_for_that_version(
         reply("Greeted."),
         reply(tool("cap_greeter", HELLO)),
         reply("Again."),
+        reply(tool("execute_capability", {"name": "greeter", "input": HELLO})),
+        reply("And again."),
     )
     async with connected(alice) as page:
         await page.say("Greet Ada", conversation=place)
@@ -122,8 +129,47 @@ async def test_what_it_asks_for_is_allowed_in_the_chat_for_that_version(
         approved = await in_db(capability_get, alice.pk, "greeter")
         assert approved.current is not None
         assert approved.current.approved_by_id == alice.pk
-        await say(page, place, "And again")
-    assert [frame for frame in page.seen if frame["type"] == "approval_requested"].__len__() == 1
+        # What it answered are others' words: from then on each call waits, or none after one more yes.
+        await page.say("And again", conversation=place)
+        asked = (await page.ended())["pending_approval"]
+        assert asked["reach"]["hosts"] == ["api.example.org"]
+        await page.send("approve", id=asked["id"], decision="always")
+        assert (await page.ended())["text"].endswith("Again.")
+        await registry().idle()
+        last = await say(page, place, "And again")
+        reopened = await page.snapshot(place)
+    assert len([frame for frame in page.seen if frame["type"] == "approval_requested"]) == 2
+    (started,) = [
+        frame for frame in page.seen if frame["type"] == "tool_start" and frame["turn"] == last["turn"]
+    ]
+    assert started["covered"] == "always"
+    assert [call.get("covered") for message in reopened["messages"] for call in message["tool_calls"]] == [
+        None, None, "always"
+    ]  # fmt: skip
+    (grant,) = await in_db(lambda: list(grants_for(alice.pk)))
+    assert (grant.conversation_id, grant.reach["tool"]) == (None, "cap_greeter")
+
+
+async def test_a_yes_that_lasts_is_given_only_as_it_was_offered(
+    alice: User, model: AnthropicServer, web: WebPages
+) -> None:
+    """To delete a note waits for a yes each time."""
+    note = await in_db(lambda: memory_create(user_id=alice.pk, content="The user rows."))
+    place = await conversation(alice)
+    model.add(
+        opens(web.url("/article")), reply(tool("memory_delete", {"note_id": note.note_id})), reply("Ok.")
+    )
+    async with connected(alice) as page:
+        await page.say("How do I grow tomatoes?", conversation=place)
+        asked = (await page.ended())["pending_approval"]
+        assert not {"reach", "always"} & set(asked)
+        for decision in ("conversation", "always"):
+            await page.send("approve", id=asked["id"], decision=decision)
+            assert (await page.until("error"))["code"] == "not_always"
+        await page.send("approve", id=asked["id"], decision="deny")
+        await page.ended()
+        await registry().idle()
+    assert await in_db(lambda: Memory.objects.for_user(alice).count()) == 1
 
 
 async def test_a_no_allows_nothing_and_runs_nothing(alice: User, model: AnthropicServer) -> None:

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from apps.builder.models import Build
+from apps.builder.services.ending import others_spoke
 from apps.builder.services.running import hosts_allow
 from apps.builder.workshop.workshop import Workshop
 from apps.capabilities.names import clean_host
@@ -60,7 +63,8 @@ class Asking:
             raise ToolFailure(NEVER)
         if refused := [host for host in missing if host in shop.declined]:
             raise ToolFailure(DECLINED.format(hosts=", ".join(refused)))
-        if shop.network == "any" and not any(is_private(host) for host in missing):
+        private = any(is_private(host) for host in missing)
+        if shop.network == "any" and not private and not await in_db(has_read_others, shop.build_id):
             await in_db(partial(hosts_allow, build_id=shop.build_id, hosts=missing))
             return await self._granted(missing, "by the user's settings")
         return await self._ask(missing, args["why"])
@@ -128,6 +132,12 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 
 def _text(most: int) -> dict[str, Any]:
     return {"type": "string", "minLength": 1, "maxLength": most}
+
+
+def has_read_others(build_id: UUID) -> bool:
+    """Whether others' words may be behind what the builder does: read in its conversation, or from hosts that it reached."""
+    build = Build.objects.unscoped().get(pk=build_id)
+    return bool(build.hosts) or others_spoke(build)
 
 
 def is_private(host: str) -> bool:
