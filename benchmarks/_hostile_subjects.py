@@ -185,7 +185,6 @@ def _capabilities() -> list[Subject]:
     from apps.capabilities.drafts import MAX_MAIN_CHARS, clean_main
     from apps.capabilities.names import clean_host, clean_secret_name
     from apps.capabilities.sandbox.requirements import MAX_BYTES, parse_requirements
-    from apps.capabilities.unsaid import unsaid
     listed: dict[str, Any] = {'type': 'object', 'properties': {'a': {'type': 'array', 'uniqueItems': True}, 'b': {'description': ORDINARY * 9}}}
     lines = ('a', ' ', 'a;', 'a[', 'a,', 'a==1,', "a; os_name=='x' and ", '(', '#', ' #', '\n', 'a\n', 'a==1.', 'a-', '>=1,', "'", '\t')
     groups = ('(a+)+', '(?i:ab|AB)*', 'a?', '(a|a)*', '.*a', '\\w{9}', '[^\\W\\d]', '(?:', '[', '\\b\\w', 'a{99}', '\\p{L}', '(a*)*', '{', '\\u0061')
@@ -203,7 +202,6 @@ def _capabilities() -> list[Subject]:
         Subject('name of a secret', _refusing(clean_secret_name), 4000),
         Subject('host of a permission', _refusing(clean_host), 4000, ('a.', 'a-', '1.', 'é.')),
         Subject('main.py read as Python', _refusing(clean_main), MAX_MAIN_CHARS, ('x=1\n', '(', '[', 'a.', '-', 'a if ', "f'{", 'x=[\n', '1+', 'not ', 'lambda:', 'if 1:\n ', 'a,', "''", '{0:')),
-        Subject('input that was not said', lambda text: unsaid({'a': text[:20000]}, schema=listed, said=[text], today=NOW.date()), 100000, ('1 ', 'a1', '2020-01-01T00:00 ', '2026-11-20 ', 'é')),
     ]
 
 
