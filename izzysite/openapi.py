@@ -99,7 +99,7 @@ class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-c
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         shape: type[Shape] = self.target.shape
         properties = {
-            name: _field_schema(
+            field.alias or name: _field_schema(
                 shape, field, lambda part: auto_schema.resolve_serializer(Described(part), direction).ref
             )
             for name, field in shape.model_fields.items()
@@ -108,7 +108,7 @@ class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-c
             for shown in properties.values():
                 shown.pop("nullable", None)
         schema: dict[str, Any] = {"type": "object", "properties": properties, **shape.openapi}
-        required = [name for name, field in shape.model_fields.items() if field.is_required()]
+        required = [field.alias or name for name, field in shape.model_fields.items() if field.is_required()]
         if required and not self.target.partial:
             schema.setdefault("required", required)
         if shape.__dict__.get("__doc__"):
@@ -138,6 +138,8 @@ def _schema(hint: Any, component: Any, marks: Iterable[Any] = ()) -> dict[str, A
         (kind,) = [part for part in parts if part is not NoneType]
         return append_meta(_schema(kind, component, marks), {"nullable": True})
     if own := [mark.schema for mark in marks if isinstance(mark, Checked)]:
+        if isinstance(own[0], type):
+            return _schema(own[0], component)
         return {
             name: _schema(part, component) if isinstance(part, type) else part
             for name, part in own[0].items()

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from django.http import HttpResponse
-from rest_framework import status
 from rest_framework.parsers import BaseParser
-from rest_framework.response import Response
 
 from apps.core.rest_views import UserView
+from apps.core.shapes import Beside
 
 from .archives import archive_of
 from .models import Capability, Origin
-from .output import capability_detail_json
 from .selectors import capability_get
+from .shapes import capability_opened
 
 
 class ZipParser(BaseParser):
@@ -37,8 +36,8 @@ class CapabilityView(UserView):
     def find(self, name: str) -> Capability:
         return capability_get(self.user_id, name)
 
-    def detail(self, name: object, code: int = status.HTTP_200_OK) -> Response:
-        return Response(capability_detail_json(capability_get(self.user_id, name)), status=code)
+    def opened(self, name: object) -> Beside:
+        return capability_opened(capability_get(self.user_id, name))
 
 
 def archive_response(capability: Capability) -> HttpResponse:

@@ -120,6 +120,11 @@ def clean_permissions(value: object) -> tuple[list[Any], list[Any]]:
     return [list(_sequence(value.get(name), name, MAX_HOSTS)) for name in ("hosts", "secrets")]  # type: ignore[return-value]
 
 
+def clean_listed(values: object, *, field: str) -> Sequence[Any]:
+    """A list of examples, each of which is checked with the schema."""
+    return _sequence(values, field, MAX_EXAMPLES)
+
+
 def _tree(source: str) -> ast.Module:
     """Python before 3.11.8 raises SystemError where something is finalized while it makes a tree: then it is made anew."""
     try:

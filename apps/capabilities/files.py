@@ -117,6 +117,15 @@ def files_verified(version: CapabilityVersion, name: str) -> dict[str, str]:
     return contents
 
 
+def is_tampered(version: CapabilityVersion, name: str) -> bool:
+    """Whether a file of the version is not the one that was saved."""
+    try:
+        files_verified(version, name)
+    except CapabilityRefused:
+        return True
+    return False
+
+
 def require_untouched(version: CapabilityVersion, name: str, *, except_for: Collection[str]) -> None:
     """That what people and models wrote is still as it was saved, but for these files. Raises CapabilityRefused
     (`tampered`): an edit must not make what was slipped in on disk into a version that runs."""

@@ -69,7 +69,9 @@ def operation(
     statuses = status if isinstance(status, tuple) else (status,)
     more = dict(described or {})
     bodies = more.pop("request", {})
-    responses = {each: Described(answer) if answer else None for each in statuses} | more.pop("responses", {})
+    responses = more.pop("responses", {})
+    if answer or not responses:
+        responses = {each: Described(answer) if answer else None for each in statuses} | responses
 
     def declare(method: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
         @wraps(method)

@@ -56,7 +56,7 @@ class OpenInput(Shape):
             return cls.model_validate(value)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False)
-            unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
+            unknown = [each for each in problems if each["type"] == "extra_forbidden"]
             raise cls._refusal((unknown or problems)[0]) from None
 
     @classmethod
@@ -149,7 +149,7 @@ class Checked:
     """A field's own check, called as `check(value, field=name)`, and how OpenAPI shows what it takes."""
 
     check: Callable[..., Any]
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] | type[Shape]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         return core_schema.with_info_plain_validator_function(self._checked)

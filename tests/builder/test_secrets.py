@@ -19,11 +19,11 @@ from apps.builder.selectors import messages_after, secrets_wanted
 from apps.builder.services import build_answer, build_change
 from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Execution
-from apps.capabilities.output import capability_detail_json
 from apps.capabilities.proving import prove_all
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.selectors import version_waiting
 from apps.capabilities.services import capability_approve, user_secret_delete, user_secret_set
+from apps.capabilities.shapes import CapabilityDetailOutput, capability_opened
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput
 from tests.builder.scripts import DICE, EXAMPLES, last_result, register, write
@@ -235,7 +235,7 @@ async def test_a_change_that_asks_for_more_leaves_the_old_version_in_use_until_i
     assert first.number == 1
     run = await capability_execute(user_id=alice.pk, name="dice_roller", args=ROLL)
     assert run.result.startswith("1d6")
-    shown = await in_db(lambda: capability_detail_json(first.capability))
+    shown = await in_db(lambda: CapabilityDetailOutput.dump(capability_opened(first.capability)))
     assert (shown["version"], shown["waiting_version"], shown["approved"]) == (1, 2, True)
     with pytest.raises(Conflict):
         await in_db(

@@ -8,8 +8,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from apps.accounts.access import SignedInRequest
+from apps.capabilities.files import is_tampered
 from apps.capabilities.models import Capability, CapabilityVersion, Status
-from apps.capabilities.output import is_tampered
 from apps.capabilities.selectors import (
     capability_get,
     retire_reason,
