@@ -157,3 +157,10 @@ class ToolGrant(UserOwned):
 
     def __str__(self) -> str:
         return str(self.reach["tool"])
+
+    @property
+    def label(self) -> str:
+        """What it is for, in words: the tool with its version, hosts and secrets."""
+        name = str(self.reach["tool"]).removeprefix("cap_").replace("_", " ")
+        version = f" {self.reach['version']}" if self.reach["version"] else ""
+        return f"{name}{version} ({', '.join([*self.reach['hosts'], *self.reach['secrets']])})"

@@ -1,16 +1,19 @@
-"""The page of usage: what the models read, wrote and cost, and which tools were used."""
+"""The page of usage, and what the user has allowed for more than one call."""
 
 from datetime import datetime, time, timedelta
 
-from django.http import HttpResponse
-from django.shortcuts import render
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.agent.grants import grant_remove, grants_for
 from apps.agent.selectors import usage_summary
 from apps.agent.usage_figures import BAR_WIDTH, CHART_HEIGHT, bars, lines, money, tool_lines, total_line
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
 
 PERIODS = (7, 30, 90)
 """Days that can be chosen, today included."""
@@ -46,3 +49,31 @@ def usage(request: SignedInRequest) -> HttpResponse:
         "tools": tool_lines(found["tools"]),
     }
     return render(request, "agent/usage.html", context)
+
+
+@never_cache
+@require_GET
+def grants(request: SignedInRequest) -> HttpResponse:
+    """The list for a page: what is allowed in `?conversation=` and always, or all of it."""
+    return _grants(request, request.GET.get("conversation", ""))
+
+
+@require_POST
+def grant_take_back(request: SignedInRequest, grant_id: str) -> HttpResponse:
+    """The next such call asks again; answers with the list that is left, or the settings page."""
+    try:
+        grant_remove(user_id=request.user.pk, grant_id=grant_id)
+    except NotFound as error:
+        raise Http404 from error
+    if not request.headers.get("HX-Request"):
+        return redirect("accounts:settings")
+    return _grants(request, request.POST.get("conversation", ""))
+
+
+def _grants(request: SignedInRequest, conversation: str) -> HttpResponse:
+    try:
+        only = parse_id(conversation) if conversation else None
+    except NotFound as error:
+        raise Http404 from error
+    found = grants_for(request.user.pk, only)
+    return render(request, "agent/grants.html", {"grants": found, "conversation": conversation})

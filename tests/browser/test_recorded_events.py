@@ -196,6 +196,45 @@ def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
     expect(card).to_have_count(0)
 
 
+@pytest.mark.parametrize(
+    ("button", "decision", "says"),
+    [
+        ("In this conversation", "conversation", "Allowed in this conversation"),
+        ("Always for this tool", "always", "Always allowed"),
+    ],
+)
+def test_a_yes_that_lasts_names_its_hosts_and_the_card_shows_what_it_covered(
+    stage: Stage, button: str, decision: str, says: str
+) -> None:
+    record = Recording()
+    stage.begin(record)
+    given = {"city": "Graz"}
+    reach = {
+        "tool": "cap_weather",
+        "hosts": ["api.example.org"],
+        "secrets": ["KEY"],
+        "capability": "x",
+        "version": 2,
+    }
+    asked = {"id": "c1", "name": "cap_weather", "input": given, "reason": "May be behind.", "reach": reach}
+    stage.play(
+        record.event("approval_requested", "turn-1", **asked),
+        finished(record, "turn-1", "", pending_approval=asked),
+    )
+    card = stage.page.get_by_role("region", name="Izzy asks for permission")
+    expect(card).to_contain_text("api.example.org, KEY and nothing else, and for version 2")
+    expect(card).to_contain_text("Graz")
+    expect(card.get_by_role("button", name="Yes, once")).to_be_visible()
+    card.get_by_role("button", name=button).click()
+    stage.until(lambda: stage.sent[-1] == {"type": "approve", "id": "c1", "decision": decision})
+    stage.play(
+        record.event("turn_resumed", "turn-1"),
+        record.event("tool_start", "turn-1", id="c1", name="cap_weather", input=given, covered=decision),
+    )
+    expect(stage.chat.last).to_contain_text(f"{says}, with this:")
+    expect(stage.chat.last.get_by_text("Graz", exact=True).first).to_be_visible()
+
+
 def test_what_is_written_while_a_question_is_open_is_its_answer_until_the_server_has_it(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)

@@ -11,6 +11,7 @@ from django.db import connection, models
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update, token_create
+from apps.agent.grants import grant_add
 from apps.agent.models import ModelCall, ToolCall
 from apps.builder.models import Build, DialogueMessage, Follower, MessageType
 from apps.builder.services.queue import message_add
@@ -51,6 +52,7 @@ class Belongings:
     build: UUID
     question: UUID
     signed_link: str
+    grant: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -93,6 +95,8 @@ def make_belongings(owner: User) -> Belongings:
     )
     token, _ = token_create(user=owner, name=MARK, scopes=["read"])
     preferences_update(user_id=owner.pk, display_name=MARK, instructions=f"Mention the {MARK}")
+    reach = {"tool": f"cap_{TOOL}", "hosts": [MARK], "secrets": [], "capability": "", "version": 1}
+    grant = grant_add(user_id=owner.pk, reach=reach, conversation_id=conversation.pk)
     message = Message.objects.for_user(owner).get()
     file, deleted_file = make_files(owner)
     receipt = PurgeReceipt.objects.create(
@@ -101,6 +105,7 @@ def make_belongings(owner: User) -> Belongings:
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
         file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation), through(conversation.pk, f"https://{MARK}.example/").split("/")[-2],
+        grant.pk,
     )  # fmt: skip
 
 

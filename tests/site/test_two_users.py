@@ -128,6 +128,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "build_id": [str(hers.build)],
         "secret": [SECRET],
         "signed": [hers.signed_link],
+        "grant_id": [str(hers.grant)],
     }
 
 

@@ -4,7 +4,7 @@ import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
 import { wishOf } from "./tool-words.js";
 
-/** actions: {decide(id, "allow"|"always"|"deny") → bool} → {element, reset} */
+/** actions: {decide(id, "allow"|"conversation"|"always"|"deny") → bool} → {element, reset} */
 export function askCard(call, actions) {
   return call.asks === "question" ? questionCard(call) : approvalCard(call, actions);
 }
@@ -15,11 +15,13 @@ function approvalCard(call, actions) {
     if (!actions.decide(call.id, decision)) return;
     setBusy(true, words);
   };
-  const yes = h("button", { type: "button", class: "btn btn-primary", onclick: () => decide("allow", "Allowed.") }, icon("check"), "Yes, allow");
-  const always = call.always ? h("button", { type: "button", class: "btn", title: "Set under Settings, where you can take it back", onclick: () => decide("always", "Allowed from now on.") }, "Always for this tool") : null;
+  const yes = h("button", { type: "button", class: "btn btn-primary", onclick: () => decide("allow", "Allowed.") }, icon("check"), call.reach ? "Yes, once" : "Yes, allow");
+  const lasting = (decision, label) => h("button", { type: "button", class: "btn", title: "Shown here and under Settings, where you can take it back", onclick: () => decide(decision, "Allowed from now on.") }, label);
+  const here = call.reach ? lasting("conversation", "In this conversation") : null;
+  const always = call.reach || call.always ? lasting("always", "Always for this tool") : null;
   const no = h("button", { type: "button", class: "btn", onclick: () => decide("deny", "Declined.") }, "No");
   const setBusy = (busy, words = "") => {
-    for (const button of [yes, always, no]) if (button) button.disabled = busy;
+    for (const button of [yes, here, always, no]) if (button) button.disabled = busy;
     note.textContent = words;
     note.hidden = !busy;
   };
@@ -32,8 +34,9 @@ function approvalCard(call, actions) {
     call.permission ? permissionList(call.permission) : null,
     call.reason ? h("p", { class: "ask-reason" }, call.reason) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
+    call.reach ? h("p", { class: "muted small" }, `A yes that lasts holds for ${[...call.reach.hosts, ...call.reach.secrets].join(", ")} and nothing else${call.reach.version ? `, and for version ${call.reach.version}` : ""}; in this conversation for a day.`) : null,
     ...input,
-    h("div", { class: "ask-actions" }, yes, always, no, note),
+    h("div", { class: "ask-actions" }, yes, here, always, no, note),
   );
   return { element, reset: () => setBusy(false) };
 }

@@ -51,6 +51,7 @@ export class ChatPage {
     this.#afterChange();
     this.links.mark(state.conversation);
     this.around.showTitle(this.state);
+    this.around.showGrants(state.conversation);
     if (state.turns.length > 0) this.scroll.toEnd();
     else this.scroll.toStart();
   }
@@ -195,6 +196,7 @@ export class ChatPage {
     if (frame.conversation !== this.state.conversation) return;
     const turn = apply(this.state, frame);
     if (!turn) return;
+    if (frame.type === "turn_resumed") this.around.showGrants(frame.conversation);
     if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn);
     else this.log.drawAll(this.state);
     this.announcer.onFrame(frame, this.log.viewOf(turn));

@@ -101,6 +101,7 @@ function addAsk(turn, ask) {
   segment.permission = ask.permission ?? null;
   segment.reason = ask.reason ?? "";
   segment.always = ask.always ?? false;
+  segment.reach = ask.reach ?? null;
   if (ask.input) segment.input = ask.input;
 }
 

@@ -37,6 +37,7 @@ export function toolSegment(call) {
     state: call.state ?? "running",
     durationMs: call.duration_ms ?? null,
     progress: [],
+    covered: call.covered ?? "", // the lasting yes it ran under: "conversation" or "always"
     asks: null,
     question: "",
     answer: null, // the user's, from sending it on
@@ -133,7 +134,7 @@ const HANDLERS = {
   html: withTurn(onHtml),
   tool_start: withTurn((turn, event) => {
     const call = toolOf(turn, event);
-    Object.assign(call, { input: event.input, state: "running", asks: null });
+    Object.assign(call, { input: event.input, state: "running", asks: null, covered: event.covered ?? "" });
   }),
   tool_progress: withTurn((turn, event) => {
     toolOf(turn, event).progress.push(event.data);
@@ -148,7 +149,7 @@ const HANDLERS = {
     buildOf(turn, event.build_id, event.replaces).messages.set(event.message.number, event.message);
   }),
   approval_requested: withTurn((turn, event) => {
-    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null, reason: event.reason ?? "", always: event.always ?? false });
+    Object.assign(toolOf(turn, event), { input: event.input, state: "asking", asks: "approval", permission: event.permission ?? null, reason: event.reason ?? "", always: event.always ?? false, reach: event.reach ?? null });
   }),
   question: withTurn((turn, event) => {
     Object.assign(toolOf(turn, { ...event, name: "ask_user" }), { state: "asking", asks: "question", question: event.text, reason: event.reason ?? "" });

@@ -32,6 +32,12 @@ export class Surroundings {
     byId("memory-off").hidden = isNew || useMemory;
   }
 
+  /** What the reader has allowed here for more than one call, each with a way to take it back. */
+  showGrants(conversation) {
+    if (byId("grants")) byId("grants").replaceChildren();
+    if (conversation) window.htmx?.ajax("GET", `/grants/?conversation=${conversation}`, { target: "#grants", swap: "outerHTML" });
+  }
+
   showEarlier(more) {
     byId("earlier").hidden = !more;
   }

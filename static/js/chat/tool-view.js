@@ -33,7 +33,8 @@ export class ToolView {
     );
     this.details.addEventListener("toggle", () => this.details.open && this.#renderBody());
     this.answer = h("p", { class: "tool-answer", hidden: true });
-    this.element = h("div", { class: "tool-box" }, this.details, this.progress, this.answer);
+    this.covered = h("div", { class: "tool-covered", hidden: true });
+    this.element = h("div", { class: "tool-box" }, this.details, this.covered, this.progress, this.answer);
   }
 
   /** mended: a build that came of it, such as a repair, follows in the turn. */
@@ -74,9 +75,11 @@ export class ToolView {
     this.status.replaceChildren(...statusOf(call, pendingText(call, this.actions)));
   }
 
-  /** What the user answered to a question. */
+  /** What a lasting yes of the user covered, and what they answered to a question. */
   #renderAnswer(call) {
     const given = call.answer ?? (call.name === "ask_user" && call.state === "done" ? call.result : "");
+    this.covered.hidden = !call.covered;
+    if (call.covered) this.covered.replaceChildren(h("p", { class: "faint small" }, call.covered === "always" ? "Always allowed, with this:" : "Allowed in this conversation, with this:"), ...inputRows(call.input));
     this.answer.replaceChildren(h("span", { class: "faint" }, "You: "), given);
     this.answer.hidden = !given;
   }
