@@ -1,6 +1,6 @@
 """What the OpenAPI description says beyond the views: how to sign in, and the one shape of errors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
 from types import NoneType, UnionType
@@ -138,7 +138,7 @@ def _schema(hint: Any, component: Any, marks: Iterable[Any] = ()) -> dict[str, A
         (kind,) = [part for part in parts if part is not NoneType]
         return append_meta(_schema(kind, component, marks), {"nullable": True})
     if own := [mark.schema for mark in marks if isinstance(mark, Checked)]:
-        if isinstance(own[0], type):
+        if not isinstance(own[0], Mapping):
             return _schema(own[0], component)
         return {
             name: _schema(part, component) if isinstance(part, type) else part

@@ -1,22 +1,21 @@
 """REST of builds: `/builds/` and what hangs on one."""
 
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponseBase
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from apps.accounts.credentials import event_stream, follow_check
-from apps.core.errors import InvalidInput
-from apps.core.pagination import Pages
-from apps.core.rest_views import UserView, page_of
+from apps.core.rest_views import Answer, Described, Listed, UserView, operation
+from apps.core.shapes import Beside, page_of
 
 from . import services
 from .events import build_stream
-from .output import build_detail_json, build_json
+from .models import Build
 from .selectors import build_get, builds_for
-from .serializers import (
+from .shapes import (
     BuildAnswerInput,
     BuildDetailOutput,
     BuilderMessageOutput,
@@ -25,94 +24,62 @@ from .serializers import (
     BuildQuery,
     BuildRequestedOutput,
     BuildsQuery,
+    build_opened,
+    build_seen,
 )
 
 NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_NUMBER = 2**31 - 1
+SEEN = OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen.")
+EVENTS = OpenApiResponse(Described(BuilderMessageOutput), "Server-sent events, one message each.")
 
 
-class BuilderView(UserView):
-    """What the views of builds share."""
-
-    def raw_body(self) -> dict[str, Any]:
-        if not isinstance(self.request.data, dict):
-            raise InvalidInput("The body must be a JSON object.", code="wrong_type")
-        return self.request.data
-
-
-class BuildsView(BuilderView):
+class BuildsView(UserView):
     """`GET POST /builds/`."""
 
-    @extend_schema(
-        operation_id="builds_list",
-        parameters=[BuildsQuery],
-        responses=page_of("BuildPage", BuildOutput(many=True)),
-    )
-    def get(self, request: Request) -> Response:
+    @operation("builds_list", query=BuildsQuery, answer=page_of("BuildPage", BuildOutput))
+    def get(self, request: Request) -> Listed:
         """List builds, newest first."""
-        rows = builds_for(self.user_id, **self.parameters(BuildsQuery))
-        pages = Pages()
-        page = pages.paginate_queryset(rows, request, view=self) or []
-        return pages.get_paginated_response([build_json(build) for build in page])
+        rows = builds_for(self.user_id, **self.query(BuildsQuery).given)
+        return Listed(rows, lambda shown: map(build_seen, shown))
 
-    @extend_schema(
-        operation_id="builds_create",
-        request=BuildInput,
-        responses={200: BuildRequestedOutput, 202: BuildRequestedOutput},
-    )
-    def post(self, request: Request) -> Response:
+    @operation("builds_create", body=BuildInput, answer=BuildRequestedOutput, status=(200, 202))
+    def post(self, request: Request) -> Answer:
         """Have a capability built or changed. Answers at once; the build goes on by itself."""
-        body = self.raw_body()
-        if body.get("capability") is not None:
+        body = self.body(BuildInput)
+        if body.capability is not None:
             build = services.build_change(
                 user_id=self.user_id,
-                name=body["capability"],
-                feedback=body.get("feedback") or "",
-                execution_id=body.get("execution"),
+                name=body.capability,
+                feedback=body.feedback or "",
+                execution_id=body.execution,
             )
-            answer = {"status": "building", "capability_id": build.capability_id, "build_id": build.pk}
-            return Response(answer, status=202)
-        schema = NO_INPUT if body.get("input_schema") is None else body["input_schema"]
-        if not isinstance(schema, dict):
-            raise InvalidInput("input_schema must be an object.", code="wrong_type", field="input_schema")
+            return _answer("building", build.capability_id, build)
         requested = services.build_request(
             user_id=self.user_id,
-            name=body.get("name"),
-            description=body.get("description"),
-            input_schema=schema,
+            name=body.name,
+            description=body.description,
+            input_schema=NO_INPUT if body.input_schema is None else body.input_schema,
         )
-        return _requested(requested)
+        return _answer(requested.status, requested.capability.pk, requested.build)
 
 
-class BuildView(BuilderView):
+class BuildView(UserView):
     """`GET /builds/{id}/`."""
 
-    @extend_schema(
-        operation_id="build_read",
-        parameters=[BuildQuery],
-        responses=BuildDetailOutput,
-    )
-    def get(self, request: Request, build_id: str) -> Response:
+    @operation("build_read", query=BuildQuery, answer=BuildDetailOutput)
+    def get(self, request: Request, build_id: str) -> Beside:
         """Read a build with its messages, its transcript and what it used."""
-        brief = not self.parameters(BuildQuery)["transcript"]
-        return Response(build_detail_json(build_get(self.user_id, build_id), brief=brief))
+        brief = not self.query(BuildQuery).transcript
+        return build_opened(build_get(self.user_id, build_id), brief=brief)
 
 
-class BuildEventsView(BuilderView):
+class BuildEventsView(UserView):
     """`GET /builds/{id}/events/`: its messages as server-sent events."""
 
-    @extend_schema(
-        operation_id="build_events",
-        parameters=[
-            OpenApiParameter(
-                "Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen."
-            )
-        ],
-        responses={
-            (200, "text/event-stream"): OpenApiResponse(
-                BuilderMessageOutput, "Server-sent events, one message each."
-            )
-        },
+    @operation(
+        "build_events",
+        described={"parameters": [SEEN], "responses": {(200, "text/event-stream"): EVENTS}},
     )
     def get(self, request: Request, build_id: str) -> HttpResponseBase:
         """Follow a build as server-sent events. `Last-Event-ID` goes on where a connection broke off."""
@@ -122,53 +89,46 @@ class BuildEventsView(BuilderView):
         return event_stream(request, build_stream(build.pk, after))
 
 
-class BuildAnswerView(BuilderView):
+class BuildAnswerView(UserView):
     """`POST /builds/{id}/answer/`: the answer to a question, or yes or no to hosts."""
 
-    @extend_schema(operation_id="build_answer", request=BuildAnswerInput, responses=BuildDetailOutput)
-    def post(self, request: Request, build_id: str) -> Response:
+    @operation("build_answer", body=BuildAnswerInput, answer=BuildDetailOutput)
+    def post(self, request: Request, build_id: str) -> Beside:
         """Answer what the builder asks, or allow or decline the hosts it wants."""
-        body = self.raw_body()
+        body = self.body(BuildAnswerInput)
         services.build_answer(
             user_id=self.user_id,
             build_id=build_id,
-            question_id=body.get("id"),
-            text=body.get("text"),
-            decision=body.get("decision"),
+            question_id=body.id,
+            text=body.text,
+            decision=body.decision,
         )
-        return Response(build_detail_json(build_get(self.user_id, build_id)))
+        return build_opened(build_get(self.user_id, build_id))
 
 
-class BuildCancelView(BuilderView):
+class BuildCancelView(UserView):
     """`POST /builds/{id}/cancel/`."""
 
-    @extend_schema(operation_id="build_cancel", request=None, responses={202: BuildOutput})
-    def post(self, request: Request, build_id: str) -> Response:
+    @operation("build_cancel", answer=BuildOutput, status=202)
+    def post(self, request: Request, build_id: str) -> Beside:
         """Cancel a build that still goes on."""
-        build = services.build_cancel(user_id=self.user_id, build_id=build_id)
-        return Response(build_json(build), status=202)
+        return build_seen(services.build_cancel(user_id=self.user_id, build_id=build_id))
 
 
-class BuildRetryView(BuilderView):
+class BuildRetryView(UserView):
     """`POST /builds/{id}/retry/`: the same once more."""
 
-    @extend_schema(
-        operation_id="build_retry",
-        request=None,
-        responses={200: BuildRequestedOutput, 202: BuildRequestedOutput},
-    )
-    def post(self, request: Request, build_id: str) -> Response:
+    @operation("build_retry", answer=BuildRequestedOutput, status=(200, 202))
+    def post(self, request: Request, build_id: str) -> Answer:
         """Start a failed or cancelled build once more."""
-        return _requested(services.build_retry(user_id=self.user_id, build_id=build_id))
+        requested = services.build_retry(user_id=self.user_id, build_id=build_id)
+        return _answer(requested.status, requested.capability.pk, requested.build)
 
 
-def _requested(requested: services.Requested) -> Response:
-    answer = {
-        "status": requested.status,
-        "capability_id": requested.capability.pk,
-        "build_id": requested.build.pk if requested.build else None,
-    }
-    return Response(answer, status=202 if requested.build else 200)
+def _answer(status: str, capability_id: UUID, build: Build | None) -> Answer:
+    """202 where something is built, else 200."""
+    value = {"status": status, "capability_id": capability_id, "build_id": build and build.pk}
+    return Answer(value, 202 if build else 200)
 
 
 def _number(text: str) -> int:

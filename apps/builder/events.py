@@ -9,7 +9,8 @@ from apps.core.server_sent import server_sent
 
 from .models import Build, BuilderMessage
 from .nudges import Bell
-from .selectors import message_json, messages_after
+from .selectors import messages_after
+from .shapes import BuilderMessageOutput
 
 POLL_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0
@@ -30,7 +31,9 @@ async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None
             messages, over = found
             for message in messages:
                 after = message.number
-                yield server_sent({"build": str(build_id), **message_json(message)}, message.number)
+                yield server_sent(
+                    {"build": str(build_id), **BuilderMessageOutput.dump(message)}, message.number
+                )
             if over:
                 return
             if messages:

@@ -101,24 +101,11 @@ def secrets_wanted(build: Build) -> list[str]:
     return secrets_missing(build.user_id, sorted(names))
 
 
-def message_json(message: BuilderMessage) -> dict[str, Any]:
-    """`{id, number, direction, type, payload, read, created_at}`."""
-    return {
-        "id": str(message.pk),
-        "number": message.number,
-        "direction": message.direction,
-        "type": message.type,
-        "payload": message.payload,
-        "read": message.read,
-        "created_at": message.created_at.isoformat(),
-    }
-
-
-def build_later(build: Build) -> str | None:
+def build_later(build: Build) -> UUID | None:
     """The id of the newest attempt at the same capability after this one."""
     rows = Build.objects.owned_by(build.user_id).filter(capability_id=build.capability_id)
     newest = rows.filter(created_at__gt=build.created_at).order_by("-created_at").first()
-    return None if newest is None else str(newest.pk)
+    return None if newest is None else newest.pk
 
 
 def build_usage(build: Build) -> Usage:

@@ -98,7 +98,9 @@ class CapabilityInput(ClosedInput):
     def _null_is_absent(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {name: part for name, part in value.items() if part is not None}
+        return {
+            name: part for name, part in value.items() if part is not None or name not in cls.model_fields
+        }
 
     @property
     def draft_parts(self) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from apps.agent.canonical import canonical_json
 from apps.agent.events import Build as BuildEvent
 from apps.builder.completion import stage_of
 from apps.builder.models import Build, Kind, State
-from apps.builder.selectors import builds_in, conversations_of, conversations_with_news, message_json
+from apps.builder.selectors import builds_in, conversations_of, conversations_with_news
 from apps.builder.services.telling import messages_untold
+from apps.builder.shapes import BuilderMessageOutput
 from apps.capabilities.execution import asked_by
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.selectors import secrets_missing
@@ -50,7 +51,7 @@ def builds_told(conversation_id: UUID) -> list[Told]:
             replaced = {row["build_id"]: row["replaces"] for row in listed if row["replaces"]}
             extra = {"replaces": replaced[build_id]} if build_id in replaced else {}
             lines += [
-                told(follower.turn_id, BuildEvent(build_id, message_json(message)), **extra)
+                told(follower.turn_id, BuildEvent(build_id, BuilderMessageOutput.dump(message)), **extra)
                 for message in messages
             ]
     return lines

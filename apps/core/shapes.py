@@ -149,7 +149,7 @@ class Checked:
     """A field's own check, called as `check(value, field=name)`, and how OpenAPI shows what it takes."""
 
     check: Callable[..., Any]
-    schema: Mapping[str, Any] | type[Shape]
+    schema: Any  # a shape or other type, or the description itself
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         return core_schema.with_info_plain_validator_function(self._checked)
@@ -194,8 +194,10 @@ def _time_in_address(value: str, *, field: str) -> datetime:
 
 
 DATE_TIME = {"type": "string", "format": "date-time"}
-Id = Annotated[UUID, Checked(lambda value, field: parse_id(value), {"type": "string", "minLength": 1})]
-"""The id of a row, `note-` before it or not. NotFound for what is none."""
+Id = Annotated[UUID, Checked(lambda value, field: parse_id(value), {"type": "string", "format": "uuid"})]
+"""The id of a row. NotFound for what is none."""
+NoteId = Annotated[UUID, Checked(lambda value, field: parse_id(value), {"type": "string", "minLength": 1})]
+"""The same, `note-` before it or not."""
 Time = Annotated[datetime, Checked(clean_time, DATE_TIME)]
 TimeParameter = Annotated[datetime, Checked(_time_in_address, DATE_TIME)]
 Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]

@@ -1,7 +1,7 @@
 """REST of the file memory: `/memory-files/`."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -51,7 +51,7 @@ def _command(value: object, *, field: str) -> object:
 class CommandInput(ClosedInput):
     """One command. Which fields it needs is told by the tool's documentation; the older names are accepted too."""
 
-    command: Annotated[str, Checked(_command, {"type": "string", "enum": list(COMMANDS)}), Refused("")]
+    command: Annotated[str, Checked(_command, Literal[tuple(COMMANDS)]), Refused("")]
     path: str | None = Field(None, description=f"All but rename; {ROOT} or below.")
     view_range: Annotated[list[int] | None, Refused("wrong_type")] = None
     file_text: str | None = Field(None, description="create: the whole content.")

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.core.rest_views import Listed, operation
-from apps.core.shapes import Beside, ClosedInput, Id, Refused, Shape, page_of, text
+from apps.core.shapes import Beside, ClosedInput, NoteId, Refused, Shape, page_of, text
 from apps.memory import selectors, services
 from apps.memory.fields import MAX_CONTENT_CHARS
 from apps.memory.models import Memory, Proposal
@@ -64,7 +64,7 @@ class ReviewReject(ClosedInput):
 
 
 class ReviewMerge(ClosedInput):
-    into: Annotated[Id, Refused("missing_field")] = Field(description="The active note that takes it in.")
+    into: Annotated[NoteId, Refused("missing_field")] = Field(description="The active note that takes it in.")
     content: Annotated[str, text(MAX_CONTENT_CHARS)] | None = Field(
         None, description="The merged text; else both, one below the other."
     )
@@ -87,7 +87,7 @@ class ReviewDecided(Shape):
 
 
 class ContradictionKeep(ClosedInput):
-    keep: Annotated[Id | None, Refused("missing_field")] = Field(
+    keep: Annotated[NoteId | None, Refused("missing_field")] = Field(
         description="The note that is true; null: both are."
     )
 

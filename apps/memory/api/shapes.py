@@ -14,8 +14,8 @@ from apps.core.shapes import (
     ABSENT,
     Checked,
     ClosedInput,
-    Id,
     Moment,
+    NoteId,
     OrDefault,
     Query,
     Refused,
@@ -146,7 +146,7 @@ class FileVersionOutput(StateOutput):
 class EdgeInput(ClosedInput):
     """A link to another note."""
 
-    target: Annotated[Id, Refused("")] = Field(description="The other note's id.")
+    target: Annotated[NoteId, Refused("")] = Field(description="The other note's id.")
     relation: Annotated[str, text(MAX_RELATION_CHARS)] = Field(
         "related", description="related, supersedes, contradicts, elaborates or any text"
     )
@@ -198,7 +198,7 @@ class MergeInput(ClosedInput):
     """Notes to make one of."""
 
     notes: Ids = Field(description="Ids.", json_schema_extra={"minItems": 2, "maxItems": 20})
-    into: Id | None = Field(None, description="Which of them stays; the first unless given.")
+    into: NoteId | None = Field(None, description="Which of them stays; the first unless given.")
     content: Annotated[str, text(MAX_CONTENT_CHARS)] | None = Field(
         None, description="The text; else all, one below the other."
     )
@@ -221,7 +221,7 @@ class Limits(ClosedInput):
     sources: Annotated[frozenset[Source] | None, Checked(_sources, SOURCES)] = Field(
         None, description="Default: all."
     )
-    conversation: Id | None = Field(None, description="Only what belongs to this conversation.")
+    conversation: NoteId | None = Field(None, description="Only what belongs to this conversation.")
     as_of: Time | None = Field(None, description="What held at this time, as it read then.")
     tags: Annotated[list[str], Checked(texts, {**TEXTS, "items": TAG})] = Field(
         ABSENT, description="Only notes with all of these tags."
