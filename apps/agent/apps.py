@@ -8,17 +8,15 @@ class AgentConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent import purging, sdk, status
         from apps.agent.services import user_calls_thin
-        from apps.agent.tools.builtin import BUILTIN_TOOLS
         from apps.agent.tools.registry import register_tools
         from apps.agent.web.choice import check_search
         from apps.agent.web.search import try_search
-        from apps.agent.web.tools import WEB_TOOLS
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
         from apps.core.registries import banners, choices, connection_tests, thinners, warmups
 
-        register_tools(BUILTIN_TOOLS)
-        register_tools(WEB_TOOLS)
+        register_tools("apps.agent.tools")
+        register_tools("apps.agent.web.tools")
         register_check("model", status.check_model)
         register_check("web search", check_search)
         connection_tests.register("model", status.test_connection)

@@ -16,7 +16,6 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.client import INCOMPLETE_INPUT
 from apps.agent.grants import grant_covering
 from apps.agent.outcome import Outcome
-from apps.agent.protocols import Before, CatalogTools, ConversationTools, FileTools, MemoryTools
 from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
@@ -25,6 +24,7 @@ from apps.agent.tools.base import (
     MAY_BE_BEHIND,
     Approval,
     Asking,
+    Before,
     Emit,
     Tier,
     Tool,
@@ -71,7 +71,7 @@ class ToolExecutor:
 
     `approvals` are the user's preferences by tool name; `secrets` the values that must not appear anywhere;
     `tools` those of the turn that no registry knows. `before` knows what the conversation holds; without it only the
-    results of tools are known.
+    results of tools are known. `message_id` and `use_memory` are for the tools, see `ToolContext`.
     """
 
     user_id: UUID
@@ -79,10 +79,8 @@ class ToolExecutor:
     turn_id: UUID | None
     approvals: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
-    memory: MemoryTools | None = None
-    conversations: ConversationTools | None = None
-    files: FileTools | None = None
-    catalog: CatalogTools | None = None
+    message_id: UUID | None = None
+    use_memory: bool = False
     tools: Mapping[str, Tool] = field(default_factory=dict)
     before: Before | None = None
 
@@ -126,23 +124,13 @@ class ToolExecutor:
         call_id: UUID,
         emit: Emit,
         permission: dict[str, Any] | None = None,
+        answer: str = "",
     ) -> Outcome:
         """Runs the handler within its limits; every failure becomes an outcome that says what to do next.
 
-        `permission` is what the user has allowed for this call beyond the tool itself.
+        `permission` is what the user has allowed for this call beyond the tool itself, `answer` what they said to it.
         """
-        context = ToolContext(
-            user_id=self.user_id,
-            conversation_id=self.conversation_id,
-            turn_id=self.turn_id,
-            tool_call_id=call_id,
-            emit=emit,
-            memory=self.memory,
-            conversations=self.conversations,
-            files=self.files,
-            catalog=self.catalog,
-            permission=permission,
-        )
+        context = self.context(tool_call_id=call_id, emit=emit, permission=permission, answer=answer)
         started = time.monotonic()
         output, error_code = await self._handled(tool, context, arguments)
         data = output.data if isinstance(output, ToolOutput) else output
@@ -153,6 +141,18 @@ class ToolExecutor:
         untrusted = quoted or (isinstance(output, ToolOutput) and output.untrusted)
         build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
         return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
+
+    def context(self, **call: Any) -> ToolContext:
+        """What a call of this turn gets; `call` are the fields that differ from call to call."""
+        return ToolContext(
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
+            turn_id=self.turn_id,
+            message_id=self.message_id,
+            use_memory=self.use_memory,
+            before=self.before,
+            **call,
+        )
 
     def approval_needed(
         self, tool: Tool, arguments: dict[str, Any], place: tuple[int, int] = (0, 0)
@@ -206,7 +206,7 @@ class ToolExecutor:
     async def _handled(self, tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> tuple[Any, str]:
         try:
             async with asyncio.timeout(tool.timeout) as limit:
-                return await tool.handler(context, arguments), ""
+                return await tool.run(context, arguments), ""
         except TimeoutError as error:
             if limit.expired():
                 return _timed_out(tool), "timeout"
@@ -250,14 +250,10 @@ def _timed_out(tool: Tool) -> str:
 
 
 async def executor_for(
-    *,
-    user_id: UUID,
-    conversation_id: UUID | None,
-    turn_id: UUID | None,
-    memory: MemoryTools | None = None,
-    conversations: ConversationTools | None = None,
+    *, user_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **options: Any
 ) -> ToolExecutor:
-    """An executor with the user's preferences and the stored secrets, read in one database hop."""
+    """An executor with the user's preferences and the stored secrets, read in one database hop; `options` are further
+    fields of `ToolExecutor`."""
 
     def read() -> tuple[Preferences, list[str]]:
         return preferences_for(user_id), secret_values(user_id)
@@ -269,6 +265,5 @@ async def executor_for(
         turn_id=turn_id,
         approvals=preferences.tool_approval,
         secrets=tuple(secrets),
-        memory=memory,
-        conversations=conversations,
+        **options,
     )

@@ -203,16 +203,14 @@ class Round:
             self._queue.put_nowait(ToolProgress(call.id, call.row.name, shown))
 
         assert call.tool is not None  # noqa: S101 - _may_run has seen to it
-        arguments = call.block["input"]
-        if call.row.waits_for == ToolCall.WaitsFor.ANSWER:
-            arguments = arguments | {"answer": call.row.answer}
         approved = call.row.decision == ToolCall.Decision.APPROVED
         outcome = await self.executor.execute(
             call.tool,
-            arguments,
+            call.block["input"],
             call_id=call.row.id,
             emit=emit,
             permission=call.row.permission if approved and call.row.permission else None,
+            answer=call.row.answer,
         )
         await self._finish(call, outcome)
 

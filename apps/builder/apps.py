@@ -14,12 +14,11 @@ class BuilderConfig(AppConfig):
         from apps.builder.selectors import builder_stats
         from apps.builder.services.pruning import transcripts_prune
         from apps.builder.services.settling import build_settled
-        from apps.builder.tools import BUILDER_TOOLS
         from apps.capabilities import hooks as capability_hooks
         from apps.core.jobs.sweeps import register_sweep
         from apps.core.registries import companions, exporters, stats_providers
 
-        register_tools(BUILDER_TOOLS)
+        register_tools("apps.builder.tools")
         capability_hooks.settled.register("builds", build_settled)
         companions.register("builds", builds_thread)
         exporters.register("builds", builds_export)

@@ -21,9 +21,8 @@ class CapabilitiesConfig(AppConfig):
         from .sandbox.e2b.backend import sweep_orphans
         from .sandbox.health import check_sandbox
         from .selectors import capability_stats
-        from .tools import CAPABILITY_TOOLS
 
-        register_tools(CAPABILITY_TOOLS)
+        register_tools("apps.capabilities.tools")
         register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))

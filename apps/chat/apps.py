@@ -18,11 +18,10 @@ class ChatConfig(AppConfig):
         from apps.chat.selectors.conversations import conversation_belongs
         from apps.chat.selectors.stats import chat_stats
         from apps.chat.services import deletion
-        from apps.chat.tools import CONVERSATION_TOOLS
         from apps.core.jobs.sweeps import register_sweep
         from apps.core.registries import owners, stats_providers, thinners, warmups, words
 
-        register_tools(CONVERSATION_TOOLS)
+        register_tools("apps.chat.tools")
         hooks.finished.register("chat", build_announce)
         hooks.settled.register("chat", build_announce_settled)
         words.register("turn", turn_words)

@@ -19,10 +19,9 @@ class MemoryConfig(AppConfig):
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
         from .sweeps import register_sweeps
-        from .tools import TOOLS
 
         fold_in_sqlite()
-        register_tools(TOOLS)
+        register_tools("apps.memory.tools")
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)

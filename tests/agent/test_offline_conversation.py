@@ -17,7 +17,6 @@ from apps.agent.tools.registry import tools_for
 from apps.core.database import in_db
 from apps.memory.models import Memory
 from apps.memory.services import memory_create
-from apps.memory.tools.service import NoteTools
 from tests.agent.turns import Turn, a_tool, answering
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,7 +37,7 @@ class Conversation:
             user_id=self.user.pk,
             conversation_id=turn.state.conversation_id,
             turn_id=turn.turn_id,
-            memory=NoteTools(user_id=self.user.pk),
+            use_memory=True,
         )
         context = {"type": "text", "text": "<context>\nNow: Saturday\n</context>"}
         self.history.append({"role": "user", "content": [context, {"type": "text", "text": words}]})

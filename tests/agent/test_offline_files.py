@@ -12,7 +12,6 @@ from apps.agent.offline.intents import Kind, intent_of
 from apps.agent.tools.registry import tools_for
 from apps.core.database import in_db
 from apps.memory.models import MemoryFile
-from apps.memory.tools.files import MemoryFiles
 from tests.agent.turns import Turn
 
 X = "/memories/x.txt"
@@ -94,9 +93,11 @@ def test_long_words_do_not_hang_the_patterns(words: str, command: str | None) ->
 async def ask(user: User, words: str) -> tuple[str, list[str]]:
     turn = Turn(user, tools_for({"files"}))
     turn.executor = await executor_for(
-        user_id=user.pk, conversation_id=turn.state.conversation_id, turn_id=turn.turn_id
+        user_id=user.pk,
+        conversation_id=turn.state.conversation_id,
+        turn_id=turn.turn_id,
+        use_memory=True,
     )
-    turn.executor.files = MemoryFiles(user_id=user.pk)
     turn.state.messages = [{"role": "user", "content": [{"type": "text", "text": words}]}]
     await turn.run()
     return turn.of(Response)[-1].text, [start.name for start in turn.of(ToolStart)]

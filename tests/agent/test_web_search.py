@@ -16,7 +16,7 @@ from apps.agent.tools.base import ToolFailure
 from apps.agent.tools.registry import find_tool
 from apps.agent.web import engines
 from apps.agent.web.choice import Engine, check_search, engine_for
-from apps.agent.web.search import try_search, web_search
+from apps.agent.web.search import try_search
 from apps.core.database import in_db
 from apps.core.health import State
 from tests.agent.turns import Turn
@@ -58,7 +58,7 @@ def engine(request: pytest.FixtureRequest) -> SearchServer:
 
 
 async def test_pages_are_found_and_counted(engine: SearchServer, caller: Caller) -> None:
-    found = await web_search(caller.context, {"query": "  growing\ntomatoes "})
+    found = await caller.search("  growing\ntomatoes ")
     assert found["results"] == [
         {
             "title": "Tomatoes",
@@ -80,29 +80,29 @@ async def test_marks_repeats_and_what_is_no_page_are_left_out(engine: SearchServ
         {"title": "script", "url": "javascript:alert(1)", "content": "z"},
         {"title": None, "url": "https://b.test/", "content": None},
     ]
-    found = (await web_search(caller.context, {"query": "x"}))["results"]
+    found = (await caller.search("x"))["results"]
     assert [page["url"] for page in found] == ["https://a.test/", "https://b.test/"]
     assert found[0]["title"] == "Tomatoes & beans"
     assert len(found[0]["text"]) == engines.TEXT_CHARS
 
 
 async def test_no_more_than_asked_for(engine: SearchServer, caller: Caller) -> None:
-    assert len((await web_search(caller.context, {"query": "x", "count": 1}))["results"]) == 1
+    assert len((await caller.search("x", count=1))["results"]) == 1
 
 
 async def test_nothing_found_is_no_failure(engine: SearchServer, caller: Caller) -> None:
     engine.results = []
-    assert (await web_search(caller.context, {"query": "x"}))["results"] == []
+    assert (await caller.search("x"))["results"] == []
     assert caller.progress[1] == {"status": "found", "count": 0}
 
 
 async def test_recent_pages_alone(searxng: SearchServer, caller: Caller) -> None:
-    await web_search(caller.context, {"query": "x", "recency": "week"})
+    await caller.search("x", recency="week")
     assert searxng.queries[0] == {"q": "x", "format": "json", "time_range": "week"}
 
 
 async def test_recent_pages_alone_with_brave(brave: SearchServer, caller: Caller) -> None:
-    await web_search(caller.context, {"query": "x", "recency": "week", "count": 3})
+    await caller.search("x", recency="week", count=3)
     assert brave.queries[0].items() >= {"freshness": "pw", "count": "3"}.items()
 
 
@@ -112,52 +112,52 @@ async def test_an_engine_that_refuses_is_a_failure_that_says_what_to_do(
 ) -> None:
     engine.status = status
     with pytest.raises(ToolFailure, match="without a search"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
     assert len(engine.asked) == 1
 
 
 async def test_a_searxng_without_json_is_told(searxng: SearchServer, caller: Caller) -> None:
     searxng.status = 403
     with pytest.raises(ToolFailure, match=r"search\.formats"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
     searxng.page("/search", "<html>")
     with pytest.raises(ToolFailure, match=r"search\.formats"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
 
 
 async def test_a_wrong_key_is_told(brave: SearchServer, caller: Caller, settings: Any) -> None:
     settings.BRAVE_API_KEY = "another-key-here"
     with pytest.raises(ToolFailure, match="BRAVE_API_KEY"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
 
 
 async def test_an_answer_without_end_is_given_up(searxng: SearchServer, caller: Caller) -> None:
     searxng.stream("/search", b'{"results": [' + b" " * 60_000)
     with pytest.raises(ToolFailure, match="far too much"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
 
 
 async def test_an_engine_that_is_not_there(server: SearchServer, caller: Caller, settings: Any) -> None:
     settings.SEARXNG_URL = "http://127.0.0.1:1"
     with pytest.raises(ToolFailure, match="cannot be reached"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
 
 
 async def test_the_engines_address_is_allowed_for_searching_alone(
     searxng: SearchServer, caller: Caller
 ) -> None:
     """The operator named it, so a search may go to the private network; a page may not."""
-    await web_search(caller.context, {"query": "x"})
+    await caller.search("x")
     with pytest.raises(Exception, match="not on the public internet"):
         await caller.open(searxng.url("/search"))
 
 
 async def test_without_an_engine_it_says_what_to_configure(caller: Caller, settings: Any) -> None:
     with pytest.raises(ToolFailure, match=r"SEARXNG_URL .* BRAVE_API_KEY"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
     settings.IZZY_WEB_SEARCH = "off"
     with pytest.raises(ToolFailure, match="turned off"):
-        await web_search(caller.context, {"query": "x"})
+        await caller.search("x")
 
 
 @pytest.mark.parametrize(

@@ -2,27 +2,23 @@
 
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
-from apps.agent.tools.base import ToolContext
-from apps.agent.web.pages import open_page
 from apps.core.ids import uuid7
+from tests.tools import Tools
 
 
-@dataclass
-class Caller:
-    """One user who opens pages; `progress` has what the tool reported."""
+@dataclass(kw_only=True)
+class Caller(Tools):
+    """One user who opens pages and searches; `progress` has what the tools reported."""
 
-    progress: list[dict[str, Any]] = field(default_factory=list)
-    context: ToolContext = field(init=False)
-
-    def __post_init__(self) -> None:
-        async def emit(data: dict[str, Any]) -> None:
-            self.progress.append(data)
-
-        self.context = ToolContext(
-            user_id=uuid7(), conversation_id=None, turn_id=None, tool_call_id=uuid7(), emit=emit
-        )
+    user_id: UUID = field(default_factory=uuid7)
 
     async def open(self, url: str, **args: Any) -> str:
         """The result of `open_page`."""
-        return await open_page(self.context, {"url": url} | args)
+        return str(await self.call("open_page", url=url, **args))
+
+    async def search(self, query: str, **args: Any) -> dict[str, Any]:
+        """The result of `web_search`."""
+        found: dict[str, Any] = await self.call("web_search", query=query, **args)
+        return found

@@ -24,11 +24,11 @@ from apps.memory.capture.background import users_read
 from apps.memory.capture.services import windows_add
 from apps.memory.models import CaptureWindow, Memory, Origin, Trust
 from apps.memory.services import Provenance, memory_create
-from apps.memory.tools.service import NoteTools
 from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.capture_model import CaptureModel, Rule
+from tests.tools import Tools
 from tests.waiting import until
 
 Api = Callable[..., Client]
@@ -531,7 +531,7 @@ async def test_a_search_of_the_conversation_finds_it_too(alice: User, model: Ant
     model.fallback = lambda request: reply("All right.")
     await chat(alice, PRIYA)
     second = await chat(alice, "Good morning.")
-    tools = NoteTools(user_id=alice.pk, conversation_id=UUID(second))
+    tools = Tools(user_id=alice.pk, conversation_id=UUID(second))
     for include, texts in ((True, [PRIYA]), (False, [])):
-        found = await tools.search(ASKED, top_k=1, include_conversation=include, category=None, as_of=None)
+        found = await tools.call("memory_search", query=ASKED, top_k=1, include_conversation=include)
         assert [hit["text"] for hit in found] == texts

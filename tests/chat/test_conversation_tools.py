@@ -11,13 +11,13 @@ from apps.agent.models import ToolCall
 from apps.chat.models import Conversation
 from apps.chat.runner.registry import registry
 from apps.chat.services import messages_ingest
-from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.tools import Tools
 
 
 async def test_past_conversations_are_listed_and_read(alice: User, model: AnthropicServer) -> None:
@@ -51,16 +51,16 @@ async def test_a_long_conversation_is_read_page_by_page_as_far_as_a_result_goes(
         )
     )
     place = str((await in_db(lambda: Conversation.objects.for_user(alice).get())).pk)
-    past = PastConversations(user_id=alice.pk)
+    past = Tools(user_id=alice.pk)
     read: list[dict[str, str]] = []
     while len(read) < len(texts):
-        page = await past.read(place, limit=100, offset=len(read))
+        page = await past.call("conversation_read", conversation_id=place, limit=100, offset=len(read))
         assert 0 < len(json.dumps(page)) < 20_000
         read += page["messages"]
     assert [row["text"][:20] for row in read] == [text[:20] for text in texts]
     assert page["count"] == len(texts)
-    assert (await PastConversations(user_id=bob.pk).list(limit=5, offset=0))["count"] == 0
-    [entry] = (await past.list(limit=5, offset=0))["conversations"]
+    assert (await Tools(user_id=bob.pk).call("conversation_list", limit=5))["count"] == 0
+    [entry] = (await past.call("conversation_list", limit=5))["conversations"]
     assert entry["messages"] == len(texts)
 
 
@@ -193,7 +193,7 @@ async def test_a_title_made_after_a_page_was_read_is_others_words(
         Conversation.objects.for_user(alice).filter(pk=named.pk).update(title_by_user=True)
 
     await in_db(rows)
-    listed = await PastConversations(user_id=alice.pk).list(limit=10, offset=0)
+    listed = await Tools(user_id=alice.pk).call("conversation_list", limit=10)
     marked = {row["id"] for row in listed["conversations"] if row.get("untrusted")}
     assert marked == {str(read.pk)}
     place = await conversation(alice)
@@ -226,7 +226,7 @@ def test_a_list_counts_the_messages_of_the_conversations_it_shows_and_reads_no_o
         talk = [{"role": "user", "content": f"Word {place}"} for place in range(number + 1)]
         messages_ingest(user_id=alice.pk, session=f"s{number}", messages=talk)
     with CaptureQueriesContext(connection) as seen:
-        listed = PastConversations(user_id=alice.pk)._list(2, 1)
+        listed = Tools(user_id=alice.pk).at_once("conversation_list", limit=2, offset=1)
     assert [(row["title"], row["messages"]) for row in listed["conversations"]] == [("s3", 4), ("s2", 3)]
     asked = [query["sql"] for query in seen if "chat_message" in query["sql"]]
     assert len(asked) == 1

@@ -31,9 +31,9 @@ from apps.chat.services.messages import Draft, message_append
 from apps.chat.summary.budget import current_budget
 from apps.chat.summary.selectors import Need, fold_job
 from apps.chat.sweeps import events_prune, turns_interrupt
-from apps.chat.tool_service import PastConversations
 from apps.memory.injection import still_shown
 from apps.memory.services import memory_create
+from tests.tools import Tools
 
 GROWING = r"chat_message|chat_turn|chat_turnevent|agent_toolcall|agent_modelcall"
 """The tables of which a user has as many rows as they ever said things."""
@@ -139,7 +139,7 @@ def test_nor_do_its_pages_and_those_who_watch_it(
     ToolCall.objects.create(
         user=alice, conversation_id=place.pk, turn_id=turn.pk, round=1, position=0, name="think", state="done"
     )
-    browser, program, past = sign_in(alice), api(alice), PastConversations(user_id=alice.pk)
+    browser, program, past = sign_in(alice), api(alice), Tools(user_id=alice.pk)
     with plans() as steps:
         start_for(alice.pk, place.pk, None, html=True)
         start_for(alice.pk, place.pk, 1, html=True)
@@ -147,9 +147,9 @@ def test_nor_do_its_pages_and_those_who_watch_it(
             assert browser.get(path).status_code == 200
         for path in ("", f"{place.pk}/", f"{place.pk}/messages/", f"{place.pk}/log/"):
             assert program.get(f"/api/v1/conversations/{path}").status_code == 200
-        past._list(20, 0)
-        past._read(str(place.pk), 40, 0)
-        past._search("lemon trees", 5)
+        past.at_once("conversation_list")
+        past.at_once("conversation_read", conversation_id=str(place.pk))
+        past.at_once("conversation_search", query="lemon trees")
     assert len(steps) > 50
     assert of_everything(steps) == []
 

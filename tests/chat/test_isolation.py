@@ -9,11 +9,11 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.chat.runner.registry import registry
-from apps.chat.tool_service import PastConversations
 from apps.core.errors import NotFound
 from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation, messages, turn
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.tools import Tools
 
 
 async def test_no_frame_reaches_another_users_conversation(
@@ -106,20 +106,20 @@ async def test_lists_and_searches_hold_ones_own_alone(alice: User, bob: User, mo
     client = await program_of(bob)
     for query in ("", "?q=boat", "?q=Albatross", "?channel=chat"):
         assert (await client.get(f"conversations/{query}")).json()["count"] == 0
-    tools = PastConversations(user_id=bob.id)
-    assert (await tools.list(limit=10, offset=0))["count"] == 0
+    tools = Tools(user_id=bob.id)
+    assert (await tools.call("conversation_list"))["count"] == 0
 
 
 async def test_the_tools_of_one_user_do_not_reach_another(
     alice: User, bob: User, model: AnthropicServer
 ) -> None:
     place = await conversation(alice)
-    tools = PastConversations(user_id=bob.id)
+    tools = Tools(user_id=bob.id)
     with pytest.raises(NotFound):
-        await tools.read(place, limit=10, offset=0)
+        await tools.call("conversation_read", conversation_id=place)
     with pytest.raises(NotFound):
-        await tools.delete(place)
-    assert (await PastConversations(user_id=alice.id).list(limit=10, offset=0))["count"] == 1
+        await tools.call("conversation_delete", conversation_id=place)
+    assert (await Tools(user_id=alice.id).call("conversation_list"))["count"] == 1
 
 
 @pytest.mark.parametrize(

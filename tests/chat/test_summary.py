@@ -10,7 +10,6 @@ from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.chat.models import Message
 from apps.chat.runner.registry import registry
-from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
 from apps.memory.services import memory_create
 from apps.search.documents import Scope, Source
@@ -20,6 +19,7 @@ from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation
 from tests.chat.summaries import WORDS, asked, first_block, is_summary, say, serve, stored, summaries
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.tools import Tools
 
 
 @pytest.fixture(autouse=True)
@@ -157,7 +157,7 @@ async def test_what_is_summed_up_stays_on_the_page_in_search_and_in_rest(
     assert any("Albatross" in text for text in hits)
     found = (await program.get(f"conversations/{place}/")).json()
     assert found["summary"] == shown["text"]
-    listed = await PastConversations(user_id=alice.pk).list(limit=1, offset=0)
+    listed = await Tools(user_id=alice.pk).call("conversation_list", limit=1)
     assert listed["conversations"][0]["summary"] == shown["text"]
     assert (await program.get(f"conversations/{await conversation(alice)}/")).json()["summary"] == ""
     assert (await program.get(f"conversations/{place}/messages/")).json()["count"] == 14

@@ -13,10 +13,10 @@ from apps.memory import services
 from apps.memory.models import Memory, MemoryRevision, Origin
 from apps.memory.searching import NOTES
 from apps.memory.services import Provenance
-from apps.memory.tools.service import NoteTools
 from apps.search.models import Passage
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote, found_texts
+from tests.tools import Tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -146,9 +146,9 @@ def test_the_rest_interface_answers_with_the_words_of_the_time(
 
 async def test_the_tool_answers_with_the_words_of_the_time(alice: User, note: MakeNote) -> None:
     await in_db(moved, alice, note)
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     moment = (timezone.now() - 9.5 * DAY).isoformat()
-    found = await tools.search("Lisbon", top_k=5, include_conversation=False, category=None, as_of=moment)
+    found = await tools.call("memory_search", query="Lisbon", as_of=moment)
     assert [hit["text"] for hit in found] == ["The user lives in Lisbon."]
 
 

@@ -8,11 +8,9 @@ from apps.accounts.models import Preferences, Review, User
 from apps.core.database import in_db
 from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, Status
-from apps.memory.tools.classic import store_memory
-from apps.memory.tools.notes import memory_save
-from apps.memory.tools.service import NoteTools
 from apps.memory.trust.reading import Reading
 from tests.memory.conftest import MakeNote, found_texts
+from tests.tools import Tools
 
 WIFI = "The user's home wifi password is hunter2-blue."
 
@@ -68,23 +66,19 @@ def test_what_the_user_keeps_already_may_be_corrected_in_their_words() -> None:
     assert waits(new, "My wifi password is green-tree7.", known="The user's wifi is called Izzy.")
 
 
-def tools(user: User, *said: str) -> NoteTools:
-    return NoteTools(user_id=user.pk, reading=Reading(user_id=user.pk, said=lambda: said))
+def tools(user: User, *said: str) -> Tools:
+    return Tools(user_id=user.pk, before=Reading(user_id=user.pk, said=lambda: said))
 
 
-async def save(held: NoteTools, content: str) -> dict[str, object]:
-    return await held.save(content, tags=None, tier=None, importance=None, category=None)
+async def save(held: Tools, content: str, name: str = "memory_save") -> dict[str, str]:
+    answer: dict[str, str] = await held.call(name, content=content)
+    return answer
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("handler", [memory_save, store_memory])
-async def test_a_password_that_the_assistant_saves_by_itself_waits(
-    alice: User, handler: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from types import SimpleNamespace
-
-    context = SimpleNamespace(memory=tools(alice, "The wifi password is hunter2-blue, is it good?"))
-    answer = await handler(context, {"content": WIFI})  # type: ignore[operator]
+@pytest.mark.parametrize("name", ["memory_save", "store_memory"])
+async def test_a_password_that_the_assistant_saves_by_itself_waits(alice: User, name: str) -> None:
+    answer = await save(tools(alice, "The wifi password is hunter2-blue, is it good?"), WIFI, name)
     assert answer["status"] == "pending"
     assert "sensitive" in answer["message"]
     assert "did not ask" in answer["message"]
@@ -121,7 +115,9 @@ async def test_the_preference_decides(alice: User, review: Review, asked: bool, 
 @pytest.mark.django_db(transaction=True)
 async def test_a_password_put_into_a_note_waits_as_a_change(alice: User, note: MakeNote) -> None:
     made = await in_db(note, alice, "The user's wifi is called Izzy.")
-    answer = await tools(alice, "The wifi is slow today").update(made.note_id, WIFI)
+    answer = await tools(alice, "The wifi is slow today").call(
+        "memory_update", note_id=made.note_id, content=WIFI
+    )
     assert answer["status"] == "pending"
     kept = await in_db(lambda: Memory.objects.for_user(alice).get(pk=made.pk))
     assert kept.content == "The user's wifi is called Izzy."

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.tools.base import Tier, ToolContext, ToolFailure
+from apps.agent.tools.base import Tier, ToolFailure
 from apps.agent.tools.registry import find_tool, tools_for
 from apps.core.database import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound
@@ -14,29 +14,20 @@ from apps.core.ids import note_id, parse_id, uuid7
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.selectors import memory_get
 from apps.memory.services import cycle_advance, memory_delete, memory_update
-from apps.memory.tools.service import NoteTools
 from tests.memory.conftest import MakeNote
+from tests.tools import Tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def call(user: User | None, name: str, **args: Any) -> Any:
-    async def emit(data: dict[str, Any]) -> None:
-        raise AssertionError("these tools report no progress")
-
     tool = find_tool(name)
     assert tool is not None
     jsonschema.validate(args, tool.input_schema)
-    memory = NoteTools(user_id=user.pk) if user else None
-    context = ToolContext(
-        user_id=user.pk if user else uuid7(),
-        conversation_id=None,
-        turn_id=None,
-        tool_call_id=uuid7(),
-        emit=emit,
-        memory=memory,
-    )
-    return await tool.handler(context, args)
+    tools = Tools(user_id=user.pk if user else uuid7(), use_memory=user is not None)
+    data = await tools.call(name, **args)
+    assert not tools.progress
+    return data
 
 
 async def recalled(user: User, *keywords: str, **options: Any) -> list[str]:

@@ -23,9 +23,9 @@ from apps.memory.services import (
     memory_delete,
 )
 from apps.memory.tools.answers import UNTRUSTED_HINT
-from apps.memory.tools.service import NoteTools
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote
+from tests.tools import Tools
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +59,9 @@ async def ask(user: User, query: str, events: list[dict[str, Any]] | None = None
         if events is not None:
             events.append(data)
 
-    return await deep_memory(Asked(user_id=user.pk, query=query), progress)
+    result = await deep_memory(Asked(user_id=user.pk, query=query), progress)
+    assert isinstance(result.data, dict)
+    return result.data
 
 
 def certain(user: User, query: str) -> list[str]:
@@ -177,7 +179,7 @@ async def test_untrusted_notes_are_marked(alice: User) -> None:
     result = await ask(alice, EAT)
     assert result["memories"][0]["untrusted"] is True
     assert result["note"] == UNTRUSTED_HINT
-    recalled = await NoteTools(user_id=alice.pk).recall(["dinner"], tier=None, tags=None)
+    recalled = await Tools(user_id=alice.pk).call("recall_memory", keywords=["dinner"])
     assert recalled["memories"][0]["untrusted"] is True
 
 
@@ -219,8 +221,7 @@ async def test_when_no_search_ends_in_time_it_says_so(
 
 @pytest.mark.parametrize("query", ["", "   ", "\ud800", "a\x00b", "x" * 10_001])
 async def test_what_is_no_question_is_refused(alice: User, query: str) -> None:
-    async def progress(data: dict[str, Any]) -> None:
-        raise AssertionError("nothing has begun")
-
+    tools = Tools(user_id=alice.pk)
     with pytest.raises(IzzyError):
-        await NoteTools(user_id=alice.pk).deep(query, progress=progress, turn_id=None)
+        await tools.call("deep_memory", query=query)
+    assert not tools.progress

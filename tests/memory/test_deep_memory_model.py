@@ -49,7 +49,8 @@ async def ask(user: User, **options: Any) -> tuple[dict[str, Any], list[dict[str
     async def progress(data: dict[str, Any]) -> None:
         events.append(data)
 
-    return await deep_memory(Asked(user_id=user.pk, query=EAT, **options), progress), events
+    result: Any = await deep_memory(Asked(user_id=user.pk, query=EAT, **options), progress)
+    return result.data, events
 
 
 async def calls(user: User) -> list[tuple[str, str]]:

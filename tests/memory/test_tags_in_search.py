@@ -21,7 +21,6 @@ from apps.memory.services import (
 )
 from apps.memory.services.deletion import memories_erase
 from apps.memory.services.ticked import memories_tag
-from apps.memory.tools.service import NoteTools
 from apps.search.backends import Stem, backend
 from apps.search.documents import Document, Label, Scope, Source
 from apps.search.models import IndexOwner, Passage
@@ -32,6 +31,7 @@ from tests.memory.conftest import MakeNote
 from tests.memory.test_api_search import CONTEXT, ask, results
 from tests.peers.ollama_server import OllamaPeer
 from tests.search.conftest import ollama as ollama
+from tests.tools import Tools
 
 TEXT = "The user saw one on Rottnest in the evening."
 QUESTION = "quokka"
@@ -53,9 +53,7 @@ def best(user: User, query: str = QUESTION) -> object:
 
 @pytest.mark.django_db(transaction=True)
 async def test_the_assistant_finds_a_note_by_its_tag(alice: User, tagged: Memory) -> None:
-    hits = await NoteTools(user_id=alice.pk).search(
-        QUESTION, top_k=5, include_conversation=False, category=None, as_of=None
-    )
+    hits = await Tools(user_id=alice.pk).call("memory_search", query=QUESTION)
     assert (hits[0]["note_id"], hits[0]["text"]) == (tagged.note_id, TEXT)
     assert "Quokka" in hits[0]["reason"]
     assert not any("reason" in hit for hit in hits[1:])
@@ -67,7 +65,8 @@ async def test_deep_memory_finds_a_note_by_its_category(alice: User, tagged: Mem
         pass
 
     result = await deep_memory(Asked(user_id=alice.pk, query="animals"), progress)
-    assert result["memories"][0]["text"] == TEXT
+    assert isinstance(result.data, dict)
+    assert result.data["memories"][0]["text"] == TEXT
 
 
 def test_programs_find_a_note_by_its_tag_and_hear_which(

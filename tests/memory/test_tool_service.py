@@ -12,41 +12,50 @@ from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, MemoryRevision, Trust
 from apps.memory.selectors import note_history, open_contradictions
 from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_restore, memory_update
-from apps.memory.tools.service import UNCHANGED, UNKNOWN_NOTE, NoteTools
+from apps.memory.tools.notes import UNCHANGED, UNKNOWN_NOTE
 from apps.memory.trust.reading import Reading
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote
+from tests.tools import Tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def search(tools: NoteTools, query: str, **options: object) -> list[dict[str, object]]:
-    asked = {"top_k": 5, "include_conversation": False, "category": None, "as_of": None, **options}
-    return await tools.search(query, **asked)  # type: ignore[arg-type]
+async def search(tools: Tools, query: str, **options: object) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = await tools.call("memory_search", query=query, **options)
+    return found
 
 
-async def save(tools: NoteTools, content: str, **options: object) -> str:
-    asked = {"tags": None, "tier": None, "importance": None, "category": None, **options}
-    saved = await tools.save(content, **asked)  # type: ignore[arg-type]
-    return str(saved["note_id"])
+async def save(tools: Tools, content: str, **options: object) -> str:
+    return str((await tools.call("memory_save", content=content, **options))["note_id"])
+
+
+async def update(tools: Tools, note_id: str, content: str) -> dict[str, str]:
+    answer: dict[str, str] = await tools.call("memory_update", note_id=note_id, content=content)
+    return answer
+
+
+async def delete(tools: Tools, note_id: str) -> dict[str, str]:
+    answer: dict[str, str] = await tools.call("memory_delete", note_id=note_id)
+    return answer
 
 
 async def test_a_note_lives_through_save_search_update_and_delete(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "The user's name is Shantanu.")
     assert [hit["note_id"] for hit in await search(tools, "name")] == [note_id]
-    updated = await tools.update(note_id, "The user prefers to be called SG; the name is theirs.")
+    updated = await update(tools, note_id, "The user prefers to be called SG; the name is theirs.")
     assert updated["note_id"] == note_id
     (hit,) = await search(tools, "name")
     assert hit["text"] == "The user prefers to be called SG; the name is theirs."
     assert not any("Shantanu" in str(found["text"]) for found in await search(tools, "Shantanu"))
-    assert (await tools.delete(note_id))["note_id"] == note_id
+    assert (await delete(tools, note_id))["note_id"] == note_id
     assert await search(tools, "name") == []
 
 
 async def test_a_result_has_the_documented_fields(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "The router stands in the hall.")
     (hit,) = await search(tools, "router")
     assert set(hit) == {"note_id", "text", "score", "source", "created_at"}
@@ -58,10 +67,10 @@ async def test_a_threshold_leaves_out_what_scores_less_and_falls_over_notes_and_
     alice: User, bob: User
 ) -> None:
     conversation = uuid7()
-    tools = NoteTools(user_id=alice.pk, conversation_id=conversation)
+    tools = Tools(user_id=alice.pk, conversation_id=conversation)
     wanted = await save(tools, "The dentist is Dr Weber in Lindenstrasse.")
     await save(tools, "The garden needs water every second evening.")
-    await save(NoteTools(user_id=bob.pk), "The dentist is Dr Hofmann.")
+    await save(Tools(user_id=bob.pk), "The dentist is Dr Hofmann.")
     said = Document(
         source=Source.CONVERSATION,
         source_id=uuid7(),
@@ -76,13 +85,11 @@ async def test_a_threshold_leaves_out_what_scores_less_and_falls_over_notes_and_
     assert scores == sorted(scores, reverse=True)
     (hit,) = await search(tools, "Who is my dentist?", include_conversation=True, threshold=0.45)
     assert hit["note_id"] == wanted
-    with pytest.raises(InvalidInput, match="threshold"):
-        await search(tools, "Who is my dentist?", threshold=1.5)
 
 
 async def test_saving_keeps_what_was_given_and_where_it_came_from(alice: User) -> None:
     conversation, message = uuid7(), uuid7()
-    tools = NoteTools(user_id=alice.pk, conversation_id=conversation, message_id=message)
+    tools = Tools(user_id=alice.pk, conversation_id=conversation, message_id=message)
     plain = await save(tools, "Likes tea.")
     full = await save(
         tools, "Meeting at three.", tags=["work"], tier="short_term", importance=5, category="diary"
@@ -97,7 +104,7 @@ async def test_saving_keeps_what_was_given_and_where_it_came_from(alice: User) -
 
 
 async def test_what_is_known_already_is_not_noted_twice(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     first = await save(tools, "The user's sister Ada lives in Rome.", tags=["family"])
     again = await save(
         tools, "The user's sister Ada lives in Rome!", tags=["people"], importance=4, category="standing"
@@ -116,63 +123,60 @@ async def test_what_is_known_already_is_not_noted_twice(alice: User) -> None:
 
 
 async def test_who_saves_a_correction_is_told_what_it_makes_untrue(alice: User, note: MakeNote) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     old = await save(tools, "The user works as a nurse at the city hospital.")
     await save(tools, "The router stands in the hall.")
     others = Provenance(trust=Trust.UNTRUSTED)
     await in_db(note, alice, "The user works as a nurse at the old hospital.", provenance=others)
-    asked = {"tags": None, "tier": None, "importance": None, "category": None}
-    answer = await tools.save("The user works as a teacher at the city school.", **asked)
+    answer = await tools.call("memory_save", content="The user works as a teacher at the city school.")
     assert [one["note_id"] for one in answer["similar"]] == [old]
     assert "memory_delete" in answer["message"]
-    assert "similar" not in await tools.save("The cellar key hangs behind the door.", **asked)
+    assert "similar" not in await tools.call("memory_save", content="The cellar key hangs behind the door.")
 
 
 async def test_a_note_that_denies_another_waits_for_the_users_word(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     old = await save(tools, "The user eats meat.")
     await save(tools, "The user eats fish on Fridays.")
     new = await save(tools, "The user does not eat meat.")
     (edge,) = await in_db(lambda: list(open_contradictions(alice.pk)))
     assert (edge.source.note_id, edge.target.note_id) == (new, old)
-    await tools.delete(old)
+    await delete(tools, old)
     assert not await in_db(lambda: list(open_contradictions(alice.pk)))
 
 
 async def test_what_is_known_already_is_not_called_saved(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "The user likes tea.")
-    again = await tools.save("the user likes Tea", tags=["drinks"], tier=None, importance=None, category=None)
-    same = await tools.update(note_id, " The user likes tea. ")
+    again = await tools.call("memory_save", content="the user likes Tea", tags=["drinks"])
+    same = await update(tools, note_id, " The user likes tea. ")
     assert (again["status"], again["note_id"], again["text"]) == ("known", note_id, "The user likes tea.")
     assert again["message"].endswith("Brought up to date: tags.")
     assert (same["status"], same["message"]) == ("known", UNCHANGED)
     assert "updated" not in same["message"].lower()
-    changed = await tools.update(note_id, "The user likes green tea.")
+    changed = await update(tools, note_id, "The user likes green tea.")
     assert "status" not in changed
 
 
 async def test_words_of_others_change_nothing_in_a_note_that_says_the_same(alice: User) -> None:
-    first = await save(NoteTools(user_id=alice.pk), "The user likes tea.")
+    first = await save(Tools(user_id=alice.pk), "The user likes tea.")
     reading = Reading(user_id=alice.pk, shown_untrusted=lambda: True)
-    again = await save(
-        NoteTools(user_id=alice.pk, reading=reading), "The user likes tea.", category="standing"
-    )
+    again = await save(Tools(user_id=alice.pk, before=reading), "The user likes tea.", category="standing")
     assert again == first
     (row,) = await in_db(lambda: list(Memory.objects.for_user(alice)))
     assert (row.category, row.trust) == ("", "assistant")
 
 
 async def test_the_history_tells_that_the_assistant_changed_it(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "Likes tea.")
-    await tools.update(note_id, "Likes coffee.")
+    await update(tools, note_id, "Likes coffee.")
     newest, _ = await in_db(note_history, alice.pk, parse_id(note_id))
     assert (newest.action, newest.actor) == ("updated", "assistant")
 
 
 async def test_only_what_is_returned_counts_as_read(alice: User, note: MakeNote) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     read = await in_db(note, alice, "The router stands in the hall.")
     unread = await in_db(note, alice, "The router manual is in the desk.")
     await search(tools, "router hall", top_k=1)
@@ -182,7 +186,7 @@ async def test_only_what_is_returned_counts_as_read(alice: User, note: MakeNote)
 
 
 async def test_a_faded_note_is_found_and_marked(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     await save(tools, "Parking ticket is in the drawer.", tier="short_term")
     for _ in range(28):
         await in_db(cycle_advance, user_id=alice.pk)
@@ -192,7 +196,7 @@ async def test_a_faded_note_is_found_and_marked(alice: User) -> None:
 
 
 async def test_a_search_keeps_to_its_category(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     await save(tools, "Tea is for the morning.", category="home")
     await save(tools, "Tea is served at four.", category="work")
     assert [hit["text"] for hit in await search(tools, "tea", category="work")] == ["Tea is served at four."]
@@ -218,7 +222,7 @@ async def test_the_conversation_is_searched_only_on_request_and_only_this_one(
 
     await in_db(said, here, "My router keeps dropping the connection.")
     await in_db(said, elsewhere, "A router at work is broken.")
-    tools = NoteTools(user_id=alice.pk, conversation_id=here)
+    tools = Tools(user_id=alice.pk, conversation_id=here)
     assert [hit["source"] for hit in await search(tools, "router")] == ["memory"]
     hits = await search(tools, "router", include_conversation=True)
     assert {str(hit["text"]): (hit["source"], hit["note_id"] is None) for hit in hits} == {
@@ -229,7 +233,7 @@ async def test_the_conversation_is_searched_only_on_request_and_only_this_one(
 
 
 async def test_an_earlier_time_gives_the_text_of_that_time(alice: User, note: MakeNote) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     made = await in_db(note, alice, "The user lives in Portland.")
     moment = timezone.now()
     await in_db(memory_update, user_id=alice.pk, memory_id=made.pk, content="The user lives in Austin.")
@@ -243,11 +247,11 @@ async def test_an_earlier_time_gives_the_text_of_that_time(alice: User, note: Ma
 
 async def test_a_time_that_is_none_is_refused(alice: User) -> None:
     with pytest.raises(InvalidInput, match="as_of"):
-        await search(NoteTools(user_id=alice.pk), "tea", as_of="last spring")
+        await search(Tools(user_id=alice.pk), "tea", as_of="last spring")
 
 
 async def test_a_long_note_is_answered_by_its_fitting_passage(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     filler = " ".join(f"Sentence {number} is about gardens and nothing else." for number in range(200))
     await save(tools, f"{filler} The spare key lies under the blue flowerpot. {filler}")
     (hit,) = await search(tools, "spare key flowerpot")
@@ -260,28 +264,28 @@ async def test_a_long_note_is_answered_by_its_fitting_passage(alice: User) -> No
     ["note-00000000-0000-7000-8000-000000000000", "note-1", "", "x" * 500, "../etc", "a\x00b", "🦞"],
 )
 async def test_an_unknown_or_malformed_id_says_how_to_find_the_right_one(alice: User, note_id: str) -> None:
-    tools = NoteTools(user_id=alice.pk)
-    for change in (tools.update(note_id, "New."), tools.delete(note_id)):
+    tools = Tools(user_id=alice.pk)
+    for change in (update(tools, note_id, "New."), delete(tools, note_id)):
         with pytest.raises(NotFound, match="Call memory_search"):
             await change
 
 
 async def test_a_foreign_id_is_answered_like_an_unknown_one(alice: User, bob: User) -> None:
-    note_id = await save(NoteTools(user_id=alice.pk), "Alice's secret.")
-    tools = NoteTools(user_id=bob.pk)
-    for change in (tools.update(note_id, "Bob was here."), tools.delete(note_id)):
+    note_id = await save(Tools(user_id=alice.pk), "Alice's secret.")
+    tools = Tools(user_id=bob.pk)
+    for change in (update(tools, note_id, "Bob was here."), delete(tools, note_id)):
         with pytest.raises(NotFound) as refused:
             await change
         assert refused.value.message == UNKNOWN_NOTE.format(id=note_id)
     assert await search(tools, "secret") == []
-    assert [hit["text"] for hit in await search(NoteTools(user_id=alice.pk), "secret")] == ["Alice's secret."]
+    assert [hit["text"] for hit in await search(Tools(user_id=alice.pk), "secret")] == ["Alice's secret."]
 
 
 @pytest.mark.parametrize("text", ["", "  \n ", "a\x00b", "\ud800"])
 async def test_empty_and_unstorable_text_is_refused(alice: User, text: str) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "Likes tea.")
-    for attempt in (save(tools, text), tools.update(note_id, text), search(tools, text)):
+    for attempt in (save(tools, text), update(tools, note_id, text), search(tools, text)):
         with pytest.raises(InvalidInput):
             await attempt
     assert await in_db(Memory.objects.for_user(alice).count) == 1
@@ -289,15 +293,15 @@ async def test_empty_and_unstorable_text_is_refused(alice: User, text: str) -> N
 
 
 async def test_text_over_the_limit_is_refused_with_the_limit(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "Likes tea.")
-    for attempt in (save(tools, "x" * 20_001), tools.update(note_id, "x" * 20_001)):
+    for attempt in (save(tools, "x" * 20_001), update(tools, note_id, "x" * 20_001)):
         with pytest.raises(TooLarge, match="20,000"):
             await attempt
 
 
 async def test_bad_options_are_refused_by_name(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     for options in ({"tier": "medium"}, {"importance": 9}, {"tags": [""]}, {"category": "x" * 65}):
         with pytest.raises(IzzyError) as refused:
             await save(tools, "Likes tea.", **options)
@@ -305,7 +309,7 @@ async def test_bad_options_are_refused_by_name(alice: User) -> None:
 
 
 async def test_a_note_whose_text_is_a_command_stays_a_text(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     text = "'; DROP TABLE memory_memory; -- \" OR 1=1 * NEAR(a b) {x}"
     note_id = await save(tools, text)
     hits = await search(tools, "'; DROP TABLE memory_memory; -- \" OR NEAR(")
@@ -313,9 +317,9 @@ async def test_a_note_whose_text_is_a_command_stays_a_text(alice: User) -> None:
 
 
 async def test_a_restored_note_is_found_again(alice: User) -> None:
-    tools = NoteTools(user_id=alice.pk)
+    tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "Likes tea.")
-    await tools.delete(note_id)
+    await delete(tools, note_id)
     await in_db(memory_restore, user_id=alice.pk, memory_id=parse_id(note_id))
     assert [hit["note_id"] for hit in await search(tools, "tea")] == [note_id]
     await in_db(memory_archive, user_id=alice.pk, memory_id=parse_id(note_id))

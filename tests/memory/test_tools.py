@@ -1,4 +1,4 @@
-"""The note tools over the protocol alone: no database, no search."""
+"""The note tools as the model is told of them."""
 
 import json
 from typing import Any
@@ -6,59 +6,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from apps.agent.tools.base import Tier, ToolContext, ToolFailure
+from apps.accounts.models import User
+from apps.agent.tools.base import Tier, ToolFailure
 from apps.agent.tools.registry import find_tool, tools_for
-from apps.core.errors import NotFound
 from apps.core.ids import uuid7
-from apps.memory.tools.notes import NOTE_TOOLS
+from tests.tools import Tools
 
 NAMES = ["memory_delete", "memory_save", "memory_search", "memory_update"]
-
-
-class Recorder:
-    """A memory that notes down what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
-
-    async def search(self, *args: Any, **options: Any) -> list[dict[str, Any]]:
-        self.asked.append(("search", args, options))
-        return [
-            {"note_id": "note-1", "text": "tea", "score": 0.9, "source": "memory", "created_at": "2026-05-01"}
-        ]
-
-    async def save(self, *args: Any, **options: Any) -> dict[str, Any]:
-        self.asked.append(("save", args, options))
-        return {"note_id": "note-1", "message": "Saved."}
-
-    async def update(self, *args: Any, **options: Any) -> dict[str, Any]:
-        self.asked.append(("update", args, options))
-        return {"note_id": "note-1", "message": "Updated."}
-
-    async def delete(self, *args: Any, **options: Any) -> dict[str, Any]:
-        self.asked.append(("delete", args, options))
-        raise NotFound("There is no such note.")
-
-
-async def no_progress(data: dict[str, Any]) -> None:
-    raise AssertionError("these tools report no progress")
-
-
-def context(memory: Any) -> ToolContext:
-    return ToolContext(
-        user_id=uuid7(),
-        conversation_id=None,
-        turn_id=None,
-        tool_call_id=uuid7(),
-        emit=no_progress,
-        memory=memory,
-    )
-
-
-async def call(name: str, memory: Any, **args: Any) -> Any:
-    tool = next(tool for tool in NOTE_TOOLS if tool.name == name)
-    jsonschema.validate(args, tool.input_schema)
-    return await tool.handler(context(memory), args)
 
 
 def test_the_four_tools_are_registered_in_the_toolset_notes_beside_links_and_deep_memory() -> None:
@@ -82,12 +36,14 @@ def test_tiers_and_timeouts_are_as_documented(name: str, tier: Tier, timeout: fl
     assert (tool.tier, tool.timeout, tool.approval) == (tier, timeout, "allow")
 
 
-@pytest.mark.parametrize("tool", NOTE_TOOLS, ids=lambda tool: tool.name)
-def test_every_tool_has_a_valid_schema_and_describes_its_parameters(tool: Any) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tool_has_a_valid_schema_and_describes_its_parameters(name: str) -> None:
+    tool = find_tool(name)
+    assert tool is not None
     jsonschema.Draft202012Validator.check_schema(tool.input_schema)
     assert tool.input_schema["additionalProperties"] is False
-    for name, parameter in tool.input_schema["properties"].items():
-        assert parameter.get("description"), name
+    for field, parameter in tool.input_schema["properties"].items():
+        assert parameter.get("description"), field
     json.dumps(tool.definition())
 
 
@@ -130,60 +86,13 @@ def test_the_schema_refuses_wrong_input(name: str, args: dict[str, Any]) -> None
         jsonschema.validate(args, tool.input_schema)
 
 
-async def test_search_looks_for_five_notes_unless_told_otherwise() -> None:
-    memory = Recorder()
-    assert (await call("memory_search", memory, query="tea"))[0]["note_id"] == "note-1"
-    await call(
-        "memory_search",
-        memory,
-        query="tea",
-        top_k=20,
-        include_conversation=True,
-        category="food",
-        as_of="2026-05-01",
-        threshold=0.45,
-    )
-    options = [options for _, _, options in memory.asked]
-    assert options == [
-        {"top_k": 5, "include_conversation": False, "category": None, "as_of": None, "threshold": None},
-        {
-            "top_k": 20,
-            "include_conversation": True,
-            "category": "food",
-            "as_of": "2026-05-01",
-            "threshold": 0.45,
-        },
-    ]
-
-
-async def test_save_passes_on_what_is_given_and_leaves_defaults_to_the_memory() -> None:
-    memory = Recorder()
-    await call("memory_save", memory, content="Likes tea.")
-    await call(
-        "memory_save",
-        memory,
-        content="Likes tea.",
-        tags=["food"],
-        tier="short_term",
-        importance=2,
-        category="home",
-    )
-    assert [args for _, args, _ in memory.asked] == [("Likes tea.",)] * 2
-    assert [options for _, _, options in memory.asked] == [
-        {"tags": None, "tier": None, "importance": None, "category": None},
-        {"tags": ["food"], "tier": "short_term", "importance": 2, "category": "home"},
-    ]
-
-
-async def test_update_passes_the_id_and_the_whole_text() -> None:
-    memory = Recorder()
-    await call("memory_update", memory, note_id="note-1", content="Likes coffee.")
-    assert memory.asked == [("update", ("note-1", "Likes coffee."), {})]
-
-
-async def test_what_the_memory_refuses_reaches_the_model_as_it_is() -> None:
-    with pytest.raises(NotFound, match="no such note"):
-        await call("memory_delete", Recorder(), note_id="note-1")
+@pytest.mark.django_db(transaction=True)
+async def test_search_looks_for_five_notes_unless_told_otherwise(alice: User) -> None:
+    tools = Tools(user_id=alice.pk)
+    for place in ("Assam", "Ceylon", "Darjeeling", "Kenya", "Nepal", "Sikkim", "Yunnan"):
+        await tools.call("memory_save", content=f"The user has drunk tea from {place}.")
+    assert len(await tools.call("memory_search", query="tea")) == 5
+    assert len(await tools.call("memory_search", query="tea", top_k=7)) == 7
 
 
 @pytest.mark.parametrize(
@@ -197,4 +106,4 @@ async def test_what_the_memory_refuses_reaches_the_model_as_it_is() -> None:
 )
 async def test_without_a_memory_every_tool_says_so(name: str, args: dict[str, Any]) -> None:
     with pytest.raises(ToolFailure, match="No memory is configured"):
-        await call(name, None, **args)
+        await Tools(user_id=uuid7(), use_memory=False).call(name, **args)

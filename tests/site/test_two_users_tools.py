@@ -6,16 +6,12 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.tools.base import ToolContext, ToolFailure, ToolOutput
-from apps.agent.tools.registry import all_tools, find_tool
-from apps.capabilities.tool_service import Catalog
-from apps.chat.tool_service import PastConversations
+from apps.agent.tools.base import ToolFailure
+from apps.agent.tools.registry import all_tools
 from apps.core.database import in_db
 from apps.core.errors import IzzyError
-from apps.core.ids import uuid7
-from apps.memory.tools.files import MemoryFiles
-from apps.memory.tools.service import NoteTools
 from tests.site.belongings import FILE, MARK, TOOL, Belongings, make_belongings, rows_of
+from tests.tools import Tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +21,7 @@ QUESTION = "What about the shellfish allergy and chess on Sundays?"
 def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
     note, conversation = f"note-{hers.note}", str(hers.conversation)
     return {
-        "ask_user": {"question": "?", "answer": "x"},
+        "ask_user": {"question": "?"},
         "think": {"thought": "x"},
         "memory": {"command": "str_replace", "path": FILE, "old_str": "Prawns", "new_str": "bob was here"},
         "memory_search": {"query": QUESTION, "top_k": 20, "include_conversation": True},
@@ -59,29 +55,12 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
 async def call(name: str, user: User, hers: Belongings) -> str:
     """What the model would get, be it result or failure. Even the turn's conversation is alice's."""
 
-    progress: list[dict[str, Any]] = []
-
-    async def emit(data: dict[str, Any]) -> None:
-        progress.append(data)
-
-    tool = find_tool(name)
-    assert tool is not None
-    context = ToolContext(
-        user_id=user.pk,
-        conversation_id=hers.conversation,
-        turn_id=hers.turn,
-        tool_call_id=uuid7(),
-        emit=emit,
-        memory=NoteTools(user_id=user.pk, conversation_id=hers.conversation),
-        conversations=PastConversations(user_id=user.pk),
-        files=MemoryFiles(user_id=user.pk),
-        catalog=Catalog(user_id=user.pk),
-    )
+    tools = Tools(user_id=user.pk, conversation_id=hers.conversation, turn_id=hers.turn, answer="x")
     try:
-        result = await tool.handler(context, inputs(hers)[name])
+        result = await tools.output(name, **inputs(hers)[name])
     except (ToolFailure, IzzyError) as failure:
         return str(failure)
-    return json.dumps([result.data if isinstance(result, ToolOutput) else result, progress])
+    return json.dumps([result.data, tools.progress])
 
 
 @pytest.mark.parametrize("name", [tool.name for tool in all_tools()])

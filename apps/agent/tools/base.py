@@ -1,16 +1,23 @@
 """The contract of a tool: what the model sees of it, what runs, and within which limits."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from inspect import iscoroutinefunction, signature
+from typing import Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
-from apps.agent.protocols import CatalogTools, ConversationTools, FileTools, MemoryTools
+from apps.agent.tools.arguments import input_schema
+from apps.core.database import in_db
 
 Approval: TypeAlias = Literal["allow", "ask", "never"]
+NoteAction: TypeAlias = Literal["", "read", "linked", "written", "changed", "deleted"]
 Emit: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 
+NO_MEMORY = (
+    "No memory is configured for this conversation: notes, memory files and past conversations are out of reach, so nothing "
+    "can be searched, read, saved, changed or deleted. Say so if the user asked for it, and go on without."
+)
 MAY_BE_BEHIND = "Izzy has read here what others wrote, and that may be behind this."
 
 
@@ -54,23 +61,35 @@ class ToolOutput:
     own_words: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
-    """Whom a call belongs to and what it may use. `emit` sends a `tool_progress` event with the given data.
+class Before(Protocol):
+    """What lies before the model in one conversation. Synchronous; asked at the moment of deciding."""
 
-    `permission` is what the user has just allowed for this call, as `Tool.permission` asked for it; else None.
-    """
+    @property
+    def said(self) -> Callable[[], Sequence[str]]:
+        """The user's messages in the conversation."""
+
+    def own(self) -> Sequence[str]:
+        """Those messages without what they quote of others."""
+
+    @property
+    def is_untrusted(self) -> bool:
+        """Whether others' words are among it: of a tool, quoted by the user, or in a note that was brought up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolContext:
+    """Whom a call belongs to and what it may use."""
 
     user_id: UUID
     conversation_id: UUID | None
     turn_id: UUID | None
     tool_call_id: UUID
-    emit: Emit
-    memory: MemoryTools | None = None
-    conversations: ConversationTools | None = None
-    files: FileTools | None = None
-    catalog: CatalogTools | None = None
-    permission: dict[str, Any] | None = None
+    emit: Emit  # sends a `tool_progress` event with the given data
+    message_id: UUID | None = None  # the user's message that began the turn
+    use_memory: bool = False  # whether notes, files and past conversations are within reach
+    before: Before | None = None
+    permission: dict[str, Any] | None = None  # what the user has just allowed, as `Tool.permission` asked
+    answer: str = ""  # what the user said, to a tool that waits for an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +125,9 @@ class Reach:
         return kept | {"capability": self.capability, "version": self.version}
 
 
-Handler: TypeAlias = Callable[
-    [ToolContext, dict[str, Any]], Awaitable[ToolOutput | str | dict[str, Any] | list[Any]]
-]
+Result: TypeAlias = ToolOutput | str | dict[str, Any] | list[Any]
+# (context, arguments) -> Result: a plain function does its queries on the database pool, a coroutine waits for others.
+Handler: TypeAlias = Callable[[Any, Any], Any]
 
 
 def always(arguments: dict[str, Any]) -> bool:
@@ -118,47 +137,77 @@ def always(arguments: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool.
-
-    `timeout` is in seconds, `result_limit` in characters of the text the model gets. `approval` is the default
-    where the user has set none; where they have set none for this tool, what they set for the one named by `set_with`
-    holds. `untrusted` marks results that quote other people's text (pages, files): the
-    model is told not to follow instructions in them, and what it writes to memory afterwards waits for the user's
-    review. `reach` (synchronous) says which hosts of others' choosing, and which secrets, a call can reach, None for neither: such a
-    call waits for the user's yes once others' words were read. `asks_when_untrusted` names other calls, by their input, that wait for the user's yes once such a result
-    was read in the conversation, unless the user always allows the tool. `reason` (synchronous) says in a sentence why
-    such a call waits; "" excepts it again, where it can carry nothing out. `permission` (synchronous, given the user's id and
-    the input) says what the user must allow before this very call may run, however the tool itself is set; None for
-    nothing. The card shows it, and the handler finds it in its context after the yes. `waits_for` is `ANSWER` for a tool whose result is what the
-    user says next; such a tool's handler gets the answer as `{"answer": text}` merged into its input.
-    `shown_schema` is what the model sees where that is narrower than what is accepted. `typed` is the type under
-    which Anthropic's own endpoint knows the tool: sent there, with `typed_fields`, instead of description and schema.
-    `runs_at_endpoint`: such a tool is then run by the endpoint itself, unless the user wants to be asked or never
-    to have it run.
-    """
+    """One tool. A function becomes one by the decorator `tool`."""
 
     name: str
     description: str
     input_schema: dict[str, Any]
     handler: Handler
+    arguments: type | None = None  # the dataclass the handler takes; None: the input as it came
     tier: Tier
-    timeout: float = 15.0
-    result_limit: int = 20_000
+    timeout: float = 15.0  # seconds
+    result_limit: int = 20_000  # characters of the text the model gets
     toolset: str = ""
-    approval: Approval = "allow"
-    set_with: str = ""
-    untrusted: bool = False
+    approval: Approval = "allow"  # where the user has set none
+    set_with: str = ""  # the tool whose setting holds where the user has set none for this one
+    needs_memory: bool = False  # fails in a conversation without memory
+    untrusted: bool = False  # results quote others: what is written to memory afterwards waits for review
+    # Which calls wait for a yes once others' words were read, unless the user always allows the tool …
     asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
+    # … and the hosts of others' choosing and the secrets that a call can reach: such calls wait likewise. Synchronous.
     reach: Callable[[Asking], Reach | None] | None = None
+    # Why a call that asks waits, a sentence for the card, synchronous; "" excepts one that can carry nothing out.
     reason: Callable[[Asking], str] | None = None
+    # What the user must allow before this very call may run, synchronous; None for nothing. The card shows it.
     permission: Callable[[UUID, dict[str, Any]], dict[str, Any] | None] | None = None
-    waits_for: WaitsFor = WaitsFor.NOTHING
-    shown_schema: dict[str, Any] | None = None
-    typed: str = ""
+    waits_for: WaitsFor = WaitsFor.NOTHING  # ANSWER: the handler runs once the user has answered
+    shown_schema: dict[str, Any] | None = None  # for the model, where more than that is accepted
+    typed: str = ""  # its type at Anthropic's endpoint, sent there instead of the definition
     typed_fields: dict[str, Any] = field(default_factory=dict)
-    runs_at_endpoint: bool = False
+    runs_at_endpoint: bool = False  # where it is sent by type and the user neither asks nor forbids
+
+    # How people are told of it: what it does ("Search memories"), what a call is doing, and what it has done.
+    title: str = ""
+    doing: str = ""
+    done: str = ""
+    shows: tuple[str, ...] = ()  # fields of the input: the first that is given stands behind these words
+    icon: str = "tool"
+    # (title, doing, done) of single commands, by the input's `command`
+    variants: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    notes: NoteAction = ""  # what it does with the notes of its input and its result
 
     def definition(self) -> dict[str, Any]:
         """The entry of the Messages API's `tools` list."""
         schema = self.shown_schema or self.input_schema
         return {"name": self.name, "description": self.description, "input_schema": schema}
+
+    async def run(self, context: ToolContext, given: dict[str, Any]) -> Result:
+        """The handler's result for an input that fits the schema."""
+        if self.needs_memory and not context.use_memory:
+            raise ToolFailure(NO_MEMORY)
+        arguments = self.arguments(**given) if self.arguments else given
+        if iscoroutinefunction(self.handler):
+            result: Result = await self.handler(context, arguments)
+        else:
+            result = await in_db(self.handler, context, arguments)
+        return result
+
+
+def tool(**options: Any) -> Callable[[Handler], Tool]:
+    """Makes a tool of a function `(context, arguments)`; `options` are fields of `Tool`.
+
+    Its name is the function's, its description the docstring with white space joined, and its input schema that of the
+    dataclass with which `arguments` is annotated.
+    """
+
+    def made(function: Handler) -> Tool:
+        arguments = list(signature(function).parameters.values())[1].annotation
+        derived: dict[str, Any] = {
+            "name": function.__name__,
+            "description": " ".join((function.__doc__ or "").split()),
+        }
+        if is_dataclass(arguments):
+            derived |= {"arguments": arguments, "input_schema": input_schema(arguments)}
+        return Tool(handler=function, **derived | options)
+
+    return made

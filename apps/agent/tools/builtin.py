@@ -1,57 +1,51 @@
 """The tools that the agent itself brings."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from apps.agent.tools.base import Tier, Tool, ToolContext, WaitsFor
+from apps.agent.tools.base import Tier, ToolContext, WaitsFor, tool
 
 MAX_THOUGHT_CHARS = 20_000
 MAX_QUESTION_CHARS = 4_000
 
 
-async def think(context: ToolContext, args: dict[str, Any]) -> str:
-    """Nothing happens: the thought itself, kept with the call, is the point."""
-    return "Noted. Go on."
+@dataclass(frozen=True, slots=True)
+class Thought:
+    thought: Annotated[str, {"minLength": 1, "maxLength": MAX_THOUGHT_CHARS}]
 
 
-async def ask_user(context: ToolContext, args: dict[str, Any]) -> str:
-    """The user's answer, which the executor has put beside the question."""
-    return str(args["answer"])
-
-
-THINK = Tool(
-    name="think",
-    description=(
-        "Think something through before you act or answer: weigh options, plan several steps, check a result. It changes "
-        "nothing and fetches nothing; the user sees the thought collapsed. Not needed for simple requests."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {"thought": {"type": "string", "minLength": 1, "maxLength": MAX_THOUGHT_CHARS}},
-        "required": ["thought"],
-        "additionalProperties": False,
-    },
-    handler=think,
+@tool(
     tier=Tier.READ_ONLY,
     timeout=5,
+    title="Think something through",
+    doing="Thinking",
+    done="Thought",
+    shows=("thought",),
+    icon="info",
 )
+async def think(context: ToolContext, arguments: Thought) -> str:
+    """Think something through before you act or answer: weigh options, plan several steps, check a result. It changes
+    nothing and fetches nothing; the user sees the thought collapsed. Not needed for simple requests."""
+    return "Noted. Go on."  # the thought itself, kept with the call, is the point
 
-ASK_USER = Tool(
-    name="ask_user",
-    description=(
-        "Ask the user one question and wait for the answer. Use it only when you cannot go on without knowing, for "
-        "example when two notes could be meant; do not ask for permission, that is handled elsewhere."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {"question": {"type": "string", "minLength": 1, "maxLength": MAX_QUESTION_CHARS}},
-        "required": ["question"],
-        "additionalProperties": False,
-    },
-    handler=ask_user,
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    question: Annotated[str, {"minLength": 1, "maxLength": MAX_QUESTION_CHARS}]
+
+
+@tool(
     tier=Tier.READ_ONLY,
     timeout=5,
     result_limit=40_000,
     waits_for=WaitsFor.ANSWER,
+    title="Ask you a question",
+    doing="Asked you",
+    done="Asked you",
+    shows=("question",),
+    icon="question",
 )
-
-BUILTIN_TOOLS = (THINK, ASK_USER)
+async def ask_user(context: ToolContext, arguments: Question) -> str:
+    """Ask the user one question and wait for the answer. Use it only when you cannot go on without knowing, for
+    example when two notes could be meant; do not ask for permission, that is handled elsewhere."""
+    return context.answer

@@ -1,6 +1,8 @@
-"""Where every app registers its tools, from its `AppConfig.ready`."""
+"""The tools of all apps; each `AppConfig.ready` names the modules where its own are found."""
 
+import pkgutil
 from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
 from typing import Any
 
 from apps.agent.tools.base import Tool
@@ -9,9 +11,13 @@ _tools: dict[str, Tool] = {}
 _families: dict[str, Callable[[str], Tool | None]] = {}
 
 
-def register_tools(tools: Iterable[Tool]) -> None:
-    """Adds tools. A name can be registered again only with an equal tool."""
-    for tool in tools:
+def register_tools(module_name: str) -> None:
+    """Adds the tools in a module and, where it is a package, in its modules. A name can be registered again only with an
+    equal tool."""
+    module = import_module(module_name)
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{module_name}."):
+        register_tools(found.name)
+    for tool in filter(lambda value: isinstance(value, Tool), vars(module).values()):
         known = _tools.get(tool.name)
         if known is not None and known != tool:
             raise ValueError(f"two different tools are called {tool.name}")

@@ -1,9 +1,8 @@
-"""The tool `open_page`."""
+"""Pages as `open_page` gives them, part by part."""
 
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from apps.agent.tools.base import ToolContext, ToolFailure
@@ -52,9 +51,8 @@ class RecentPages:
 recent_pages = RecentPages()
 
 
-async def open_page(context: ToolContext, args: dict[str, Any]) -> str:
+async def page_part(context: ToolContext, url: str, offset: int) -> str:
     """One part of the page as quoted Markdown, with its title and where it came from."""
-    url, offset = str(args["url"]).strip(), int(args.get("offset", 0))
     page = recent_pages.get(context.user_id, url) if offset else None
     if page is None:
         page = await _read(context, url)

@@ -1,20 +1,17 @@
-"""The tool `web_search` where Izzy itself asks the engine."""
+"""Searching the web where Izzy itself asks the engine."""
 
 import asyncio
-from typing import Any
-
-from django.conf import settings
 
 from apps.agent.endpoint import current_endpoint
-from apps.agent.tools.base import ToolContext, ToolFailure
+from apps.agent.tools.base import ToolFailure
 from apps.agent.web.choice import HOW_TO, LABELS, WITH_AN_ENGINE, Engine, engine_for, own_engine
 from apps.core.health import CheckResult, not_set_up
 
-DEFAULT_COUNT = 8
 OWN = (Engine.SEARXNG, Engine.BRAVE)
 
 
-async def _found(engine: Engine, words: str, *, count: int, recency: str = "") -> list[dict[str, str]]:
+async def found_pages(engine: Engine, words: str, *, count: int, recency: str = "") -> list[dict[str, str]]:
+    """`{title, url, text, age}` of each page that one of `OWN` finds, best first."""
     from apps.agent.web import engines  # at first use: HTTP takes a while to import
 
     ask = engines.searxng if engine == Engine.SEARXNG else engines.brave
@@ -30,7 +27,7 @@ def try_search() -> CheckResult:
     if engine not in OWN:
         return not_set_up("No search engine is configured.", gives=WITH_AN_ENGINE, how=HOW_TO)
     try:
-        found = asyncio.run(_found(engine, "weather", count=5))
+        found = asyncio.run(found_pages(engine, "weather", count=5))
     except ToolFailure as error:
         return _for_the_operator(str(error))
     return CheckResult(True, f"{LABELS[engine]} answers: {len(found)} pages found.")
@@ -43,23 +40,3 @@ def _for_the_operator(failure: str) -> CheckResult:
         return CheckResult(False, said, asked[:1].upper() + asked[1:])
     said = said.partition(". ")[0].rstrip(".") + "."
     return CheckResult(False, said, "Check that it runs and that its address is right.")
-
-
-async def web_search(context: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
-    """`{query, engine, results: [{title, url, text, age}]}`, best first."""
-    if settings.IZZY_WEB_SEARCH == "off":
-        raise ToolFailure("Web search is turned off on this instance. Do without it, and tell the user so.")
-    engine = own_engine()
-    if engine not in OWN:
-        raise ToolFailure(
-            f"No search engine is configured. Tell the user: {HOW_TO} Pages whose address is known can be opened."
-        )
-    words = " ".join(args["query"].split())
-    if not words:
-        raise ToolFailure("The query is empty. Say what to look for.")
-    await context.emit({"status": "searching", "query": words, "engine": LABELS[engine]})
-    found = await _found(
-        engine, words, count=args.get("count", DEFAULT_COUNT), recency=args.get("recency", "")
-    )
-    await context.emit({"status": "found", "count": len(found)})
-    return {"query": words, "engine": LABELS[engine], "results": found}

@@ -25,7 +25,6 @@ from apps.agent.loop import TurnState as LoopState
 from apps.agent.loop import TurnStore, run_turn
 from apps.agent.sdk import default_client
 from apps.agent.tools.registry import find_tool
-from apps.capabilities.tool_service import Catalog
 from apps.chat.models import TurnState
 from apps.chat.runner.prepare import Prepared, turn_prepare, turn_reload
 from apps.chat.runner.rows import Outcome, stopped
@@ -33,10 +32,7 @@ from apps.chat.selectors.words import reading_of
 from apps.chat.services.messages import FAILED, INTERRUPTED
 from apps.chat.summary.folding import conversation_fold
 from apps.chat.summary.selectors import Need
-from apps.chat.tool_service import PastConversations
 from apps.core.database import in_db
-from apps.memory.tools.files import MemoryFiles
-from apps.memory.tools.service import NoteTools
 
 logger = logging.getLogger(__name__)
 
@@ -137,30 +133,12 @@ class RunningTurn:
 async def _executor(prepared: Prepared) -> ToolExecutor:
     """The executor of this turn: in a conversation without memory no tool reaches notes or past conversations."""
     state = prepared.state
-    memory = conversations = None
-    if prepared.use_memory:
-        reading = reading_of(state.user_id, state.conversation_id)
-        memory = NoteTools(
-            user_id=state.user_id,
-            conversation_id=state.conversation_id,
-            message_id=prepared.message_id,
-            reading=reading,
-        )
-        conversations = PastConversations(user_id=state.user_id, current_id=state.conversation_id)
-    executor = await executor_for(
+    return await executor_for(
         user_id=state.user_id,
         conversation_id=state.conversation_id,
         turn_id=state.turn_id,
-        memory=memory,
-        conversations=conversations,
+        message_id=prepared.message_id,
+        use_memory=prepared.use_memory,
+        before=reading_of(state.user_id, state.conversation_id),
+        tools={tool.name: tool for tool in state.tools if find_tool(tool.name) != tool},
     )
-    executor.before = reading_of(state.user_id, state.conversation_id)
-    executor.catalog = Catalog(
-        user_id=state.user_id, conversation_id=state.conversation_id, turn_id=state.turn_id
-    )
-    if prepared.use_memory:
-        executor.files = MemoryFiles(
-            user_id=state.user_id, reading=reading_of(state.user_id, state.conversation_id)
-        )
-    executor.tools = {tool.name: tool for tool in state.tools if find_tool(tool.name) != tool}
-    return executor

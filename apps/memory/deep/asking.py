@@ -5,11 +5,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from apps.agent.protocols import Progress
+from apps.agent.tools.base import Emit, ToolOutput
 from apps.core.database import in_db
 from apps.core.errors import Unavailable
 from apps.core.ids import note_id
-from apps.memory.tools.answers import fragment_json, with_hint
+from apps.memory.tools.answers import fragment_json, fragments
 
 from .angles import Angle, completed, rule_angles
 from .fast_model import Asked, expanded, has_model, summed_up
@@ -21,10 +21,10 @@ SEARCH_SECONDS = 10.0
 SHOWN_CHARS = 200
 
 
-async def deep_memory(asked: Asked, progress: Progress) -> dict[str, Any]:
+async def deep_memory(asked: Asked, progress: Emit) -> ToolOutput:
     """What the user's notes hold about a question, looked at from several angles.
 
-    `{query, searches, count, memories, summary?}`: at most ten memories, highest priority plus relevance first; one
+    `{query, searches, summary?, count, memories}`: at most ten memories, highest priority plus relevance first; one
     that a link led to names it as `via`. With a model there is a `summary` made of them. Sends `expanding{query}`,
     `searching{searches}` and `found{count, memories}`, in this order, as `{"status": …}`.
     """
@@ -35,10 +35,8 @@ async def deep_memory(asked: Asked, progress: Progress) -> dict[str, Any]:
     found = await in_db(gathered, asked.user_id, await _side_by_side(asked, angles))
     await progress({"status": "found", "count": len(found), "memories": [_shown(one) for one in found]})
     summary = await summed_up(asked, [one.note for one in found]) if found and model_works else None
-    result: dict[str, Any] = {"query": asked.query, "searches": searches, "count": len(found)}
-    if summary:
-        result["summary"] = summary
-    return with_hint({**result, "memories": [_entry(one) for one in found]})
+    head = {"query": asked.query, "searches": searches} | ({"summary": summary} if summary else {})
+    return fragments([_entry(one) for one in found], **head)
 
 
 async def _angles(asked: Asked) -> tuple[list[Angle], bool]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from apps.agent.tools.base import ToolOutput
 from apps.core.ids import note_id
 from apps.memory.models import Memory, ReviewReason, Status, Trust
 from apps.memory.selectors import RelatedNote
@@ -56,10 +57,11 @@ def fragment_json(note: Memory) -> dict[str, Any]:
     return entry
 
 
-def with_hint(result: dict[str, Any]) -> dict[str, Any]:
-    """The result, with a sentence for the model where one of its `memories` is untrusted."""
-    marked = any(entry.get("untrusted") for entry in result["memories"])
-    return {**result, "note": UNTRUSTED_HINT} if marked else result
+def fragments(memories: list[dict[str, Any]], **head: Any) -> ToolOutput:
+    """`{…head, count, memories}`, with a sentence for the model where one of these notes is untrusted."""
+    marked = any(entry.get("untrusted") for entry in memories)
+    hint = {"note": UNTRUSTED_HINT} if marked else {}
+    return ToolOutput(head | {"count": len(memories), "memories": memories} | hint, untrusted=marked)
 
 
 def waits(note: Memory, what: str) -> dict[str, Any]:

@@ -1,15 +1,14 @@
 """The tool `memory`: files under /memories, for the model."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from posixpath import splitext
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from apps.agent.protocols import FileAnswer
 from apps.agent.results import UNTRUSTED
-from apps.agent.tools.base import MAY_BE_BEHIND, Asking, Tier, Tool, ToolContext, ToolFailure, ToolOutput
-from apps.core.database import in_db
+from apps.agent.tools.arguments import input_schema
+from apps.agent.tools.base import MAY_BE_BEHIND, Asking, Tier, ToolContext, ToolOutput, tool
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import (
     COMMANDS,
@@ -26,72 +25,14 @@ from apps.memory.files.commands import (
 from apps.memory.files.paths import ROOT, clean_path
 from apps.memory.models import Trust
 from apps.memory.selectors.files import file_at, files_in
-from apps.memory.services import BY_ASSISTANT, Change
+from apps.memory.services import BY_ASSISTANT
 from apps.memory.trust.reading import Reading
+
+from .saving import reading_of
 
 TOOLSET = "files"
 RESULT_CHARS = 16_000
 """What the model is told that a view shows at most."""
-
-NO_FILES = (
-    "No memory is configured for this conversation, so no file can be read or written. Say so if the user asked for "
-    "it, and go on without."
-)
-
-
-class MemoryFiles:
-    """The memory files of one user: implements `apps.agent.protocols.FileTools`."""
-
-    def __init__(
-        self, *, user_id: UUID, change: Change = BY_ASSISTANT, reading: Reading | None = None
-    ) -> None:
-        self.user_id = user_id
-        self.change = change
-        self.reading = reading or Reading(user_id=user_id)
-
-    async def run(self, fields: dict[str, Any]) -> FileAnswer:
-        """The answer to one command, and whether it quotes what others wrote."""
-        return await in_db(self._run, fields)
-
-    def _run(self, fields: dict[str, Any]) -> FileAnswer:
-        name = command_name(fields)
-        change = self.change
-        if name not in (VIEW, DELETE):
-            change = replace(change, trust=self._trust(name, fields))
-        text = command_run(user_id=self.user_id, fields=fields, change=change)
-        return FileAnswer(text, self._quotes(name, fields))
-
-    def _trust(self, name: str, fields: dict[str, Any]) -> Trust:
-        """How far the words that a command brings in are trusted: the text, and the path of a file that it makes."""
-        if name == RENAME:
-            return self.reading.trust_of([_spoken(fields.get("new_path"))])
-        texts = [str(fields[key]) for key in WRITTEN_FIELDS if fields.get(key)]
-        makes = name == CREATE and file_at(self.user_id, clean_path(fields.get("path"))) is None
-        return self.reading.trust_of([*texts, *([_spoken(fields.get("path"))] if makes else [])])
-
-    def _quotes(self, name: str, fields: dict[str, Any]) -> bool:
-        """Whether the answer shows lines of an untrusted file, or lists one."""
-        if name not in (VIEW, REPLACE):
-            return False
-        path = clean_path(fields.get("path") or ROOT)
-        file = file_at(self.user_id, path)
-        if file is not None:
-            return file.trust == Trust.UNTRUSTED
-        return files_in(self.user_id, path).filter(trust=Trust.UNTRUSTED).exists()
-
-
-async def memory(context: ToolContext, args: dict[str, Any]) -> ToolOutput | str:
-    """One command."""
-    if context.files is None:
-        raise ToolFailure(NO_FILES)
-    answer = await context.files.run(args)
-    return ToolOutput(UNTRUSTED + answer.text, untrusted=True) if answer.untrusted else answer.text
-
-
-def _spoken(path: object) -> str:
-    """What a path says."""
-    return re.sub(r"[-_/\s]+", " ", splitext(str(path).removeprefix(ROOT))[0]).strip()
-
 
 TAKING = {
     DELETE: "It would delete what stands there.",
@@ -118,12 +59,29 @@ def reason_to_ask(asking: Asking) -> str:
     return f"{MAY_BE_BEHIND} {TAKING[command]}"
 
 
-def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
+@dataclass(frozen=True, slots=True)
+class Command:
+    command: Annotated[str, {"enum": list(COMMANDS)}, "What to do."]
+    path: Annotated[str, "File or directory, for all commands but rename, such as /memories/projects.md."] = (
+        ""
+    )
+    view_range: Annotated[
+        list[int] | None,
+        {"minItems": 2, "maxItems": 2},
+        "For view of a file: first and last line; -1 as the last means to the end.",
+    ] = None
+    file_text: Annotated[str, "For create: the whole content."] = ""
+    old_str: Annotated[str, "For str_replace: the text to replace, exactly as it stands in the file."] = ""
+    new_str: Annotated[str, "For str_replace: the new text; leave it out to delete the old one."] = ""
+    insert_line: Annotated[
+        int, {"minimum": 0}, "For insert: the line after which the text goes, 0 for the top."
+    ] = 0
+    insert_text: Annotated[str, "For insert: the text."] = ""
+    old_path: Annotated[str, "For rename: what is renamed or moved."] = ""
+    new_path: Annotated[str, "For rename: its new path; it must not exist."] = ""
 
 
-MEMORY_FILES = Tool(
-    name="memory",
+@tool(
     description=(
         "Keep text files about the user and your work for them in the directory /memories, which lasts across all "
         "conversations. View /memories before you rely on it or write to it, and read a file before you change it. "
@@ -139,39 +97,58 @@ MEMORY_FILES = Tool(
         "properties": {"command": {"type": "string"}},
         "required": ["command"],
     },
-    shown_schema={
-        "type": "object",
-        "properties": {
-            "command": {"type": "string", "enum": list(COMMANDS), "description": "What to do."},
-            "path": _text("File or directory, for all commands but rename, such as /memories/projects.md."),
-            "view_range": {
-                "type": "array",
-                "items": {"type": "integer"},
-                "minItems": 2,
-                "maxItems": 2,
-                "description": "For view of a file: first and last line; -1 as the last means to the end.",
-            },
-            "file_text": _text("For create: the whole content."),
-            "old_str": _text("For str_replace: the text to replace, exactly as it stands in the file."),
-            "new_str": _text("For str_replace: the new text; leave it out to delete the old one."),
-            "insert_line": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "For insert: the line after which the text goes, 0 for the top.",
-            },
-            "insert_text": _text("For insert: the text."),
-            "old_path": _text("For rename: what is renamed or moved."),
-            "new_path": _text("For rename: its new path; it must not exist."),
-        },
-        "required": ["command"],
-        "additionalProperties": False,
-    },
-    handler=memory,
+    shown_schema=input_schema(Command),
     tier=Tier.SIDE_EFFECTING,
     asks_when_untrusted=takes_away,
     reason=reason_to_ask,
-    timeout=15.0,
     result_limit=RESULT_CHARS,
     toolset=TOOLSET,
+    needs_memory=True,
     typed="memory_20250818",
+    title="Read or change memory files",
+    doing="Changing a memory file",
+    done="Changed a memory file",
+    shows=("path", "old_path"),
+    icon="memory",
+    variants={
+        VIEW: ("View", "Reading memory files", "Read memory files"),
+        CREATE: ("Create", "Writing a memory file", "Wrote a memory file"),
+        DELETE: ("Delete", "Deleting a memory file", "Deleted a memory file"),
+        RENAME: ("Rename", "Renaming a memory file", "Renamed a memory file"),
+    },
 )
+def memory(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
+    """One command with its fields, also under the older names that models know them by."""
+    name = command_name(arguments)
+    change = BY_ASSISTANT
+    if name not in (VIEW, DELETE):
+        change = replace(change, trust=_trust(reading_of(context), name, arguments))
+    text = command_run(user_id=context.user_id, fields=arguments, change=change)
+    if _quotes(context.user_id, name, arguments):
+        return ToolOutput(UNTRUSTED + text, untrusted=True)
+    return text
+
+
+def _trust(reading: Reading, name: str, fields: dict[str, Any]) -> Trust:
+    """How far the words that a command brings in are trusted: the text, and the path of a file that it makes."""
+    if name == RENAME:
+        return reading.trust_of([_spoken(fields.get("new_path"))])
+    texts = [str(fields[key]) for key in WRITTEN_FIELDS if fields.get(key)]
+    makes = name == CREATE and file_at(reading.user_id, clean_path(fields.get("path"))) is None
+    return reading.trust_of([*texts, *([_spoken(fields.get("path"))] if makes else [])])
+
+
+def _quotes(user_id: UUID, name: str, fields: dict[str, Any]) -> bool:
+    """Whether the answer shows lines of an untrusted file, or lists one."""
+    if name not in (VIEW, REPLACE):
+        return False
+    path = clean_path(fields.get("path") or ROOT)
+    file = file_at(user_id, path)
+    if file is not None:
+        return file.trust == Trust.UNTRUSTED
+    return files_in(user_id, path).filter(trust=Trust.UNTRUSTED).exists()
+
+
+def _spoken(path: object) -> str:
+    """What a path says."""
+    return re.sub(r"[-_/\s]+", " ", splitext(str(path).removeprefix(ROOT))[0]).strip()

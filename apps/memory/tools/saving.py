@@ -1,20 +1,23 @@
-"""What the notes say already of something that the assistant is about to save: it need not be noted twice, and what it
+"""Saving what the assistant wants to remember. What the notes say already need not be noted twice, and what a new note
 corrects has to be told to whoever saves it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from apps.agent.tools.base import ToolContext
 from apps.memory import services
 from apps.memory.capture.candidates import near_notes
 from apps.memory.capture.similarity import adds_to, denies_other, same_words
-from apps.memory.models import Memory, Relation, Status, Tier, Trust
+from apps.memory.fields import clean_changes
+from apps.memory.models import Memory, Origin, Relation, Status, Tier, Trust
 from apps.memory.selectors import memories_by_id
-from apps.memory.services import Change
+from apps.memory.services import Change, Provenance
 from apps.memory.services.merging import joined_tags
 from apps.memory.trust import least_trust
+from apps.memory.trust.reading import Reading
 
-from .answers import known
+from .answers import known, left_out, waits
 
 LEAST = 0.25
 """Calibrated similarity from which on a note may be what the new one corrects: of everyday corrections ("works as a nurse",
@@ -27,6 +30,47 @@ CLOSE = (
     "Saved. Look at the similar notes: what the new one makes untrue, delete with memory_delete, so that only what holds "
     "now remains."
 )
+
+
+def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Saves the `content` among these fields with the others that are not None; the answer to the assistant.
+
+    `{note_id, message}` of the new note, or of the one that says the same already. With `status: known` and the note's
+    `text` where one says the same, `status: pending` where it waits for the user's review; else with `similar`, the notes
+    that are about the same, `{note_id, text}` each, where there are any.
+    """
+    fields = clean_changes({name: value for name, value in given.items() if value is not None})
+    content = fields.pop("content")
+    reading = reading_of(context)
+    judged = reading.judged(content, fields)
+    provenance = Provenance(
+        origin=Origin.ASSISTANT,
+        trust=judged.trust,
+        conversation_id=context.conversation_id,
+        message_id=context.message_id,
+    )
+    near = notes_near(context.user_id, content)
+    same = says_already(near, content, provenance.trust)
+    if same is not None:
+        return said_again(same, judged.fields, provenance.change(reason="said again"))
+    words = [content, *fields.get("tags", []), fields.get("category", "")]
+    note = services.memory_submit(
+        user_id=context.user_id,
+        content=content,
+        provenance=provenance,
+        sensitive=reading.needs_a_look(words),
+        **judged.fields,
+    )
+    if note.status == Status.PENDING:
+        return waits(note, "The note")
+    return saved(note, near) | left_out(judged.left_out)
+
+
+def reading_of(context: ToolContext) -> Reading:
+    """How far what the model writes in this call may be trusted."""
+    if isinstance(context.before, Reading):
+        return context.before
+    return Reading(user_id=context.user_id, conversation_id=context.conversation_id)
 
 
 def notes_near(user_id: UUID, content: str) -> list[tuple[Memory, float]]:
