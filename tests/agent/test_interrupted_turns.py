@@ -24,7 +24,7 @@ async def test_a_side_effecting_call_found_running_is_never_run_again(
     alice: User, peer: AnthropicServer, shredder: Shredder
 ) -> None:
     crashed = await interrupted_while_running(alice, peer, "shred", Tier.SIDE_EFFECTING)
-    resumed = await resumed_with(crashed, a_tool("shred", shredder, Tier.SIDE_EFFECTING))
+    resumed = await resumed_with(crashed, a_tool("shred", shredder.run, Tier.SIDE_EFFECTING))
     assert shredder.shredded == []
     (result,) = resumed.store.results
     assert result["is_error"] is True
@@ -66,7 +66,7 @@ async def resumed_with(crashed: Turn, tool: Tool) -> Turn:
 async def test_a_crash_before_any_row_was_written_runs_the_calls_on_resuming(
     alice: User, peer: AnthropicServer, shredder: Shredder
 ) -> None:
-    turn = Turn(alice, [a_tool("shred", shredder, Tier.SIDE_EFFECTING)])
+    turn = Turn(alice, [a_tool("shred", shredder.run, Tier.SIDE_EFFECTING)])
     turn.store.messages = [("assistant", 1, [tool("shred", {"what": "letter"})], "tool_use")]
     peer.add(reply("Done."))
     resumed = turn.fresh_process()
@@ -78,7 +78,7 @@ async def test_a_cut_call_is_not_run_on_resuming_either(
     alice: User, peer: AnthropicServer, shredder: Shredder
 ) -> None:
     peer.add(reply(tool("shred", raw='{"what": "let'), stop_reason="max_tokens"), reply("Sorry."))
-    turn = Turn(alice, [a_tool("shred", shredder, Tier.SIDE_EFFECTING)])
+    turn = Turn(alice, [a_tool("shred", shredder.run, Tier.SIDE_EFFECTING)])
     await turn.run()
     crashed = Turn(alice, turn.tools)
     crashed.store.messages = turn.store.messages[:1]

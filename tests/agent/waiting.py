@@ -18,7 +18,7 @@ class Shredder:
     def __init__(self) -> None:
         self.shredded: list[str] = []
 
-    async def __call__(self, context: ToolContext, args: dict[str, Any]) -> str:
+    async def run(self, context: ToolContext, args: dict[str, Any]) -> str:
         self.shredded.append(args["what"])
         return f"shredded {args['what']}"
 
@@ -29,7 +29,7 @@ def last_response(events: list[Event]) -> Response:
 
 
 def asking(shredder: Shredder) -> Any:
-    return a_tool("shred", shredder, Tier.SIDE_EFFECTING, approval="ask")
+    return a_tool("shred", shredder.run, Tier.SIDE_EFFECTING, approval="ask")
 
 
 async def decide(user: User, call_id: str, approved: bool) -> ToolCall:
