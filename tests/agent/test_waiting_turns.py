@@ -92,7 +92,9 @@ async def test_a_wrong_input_is_not_put_before_the_user(
 ) -> None:
     schema = {"type": "object", "required": ["what"]}
     peer.add(reply(tool("shred", {})), reply("My mistake."))
-    turn = Turn(alice, [a_tool("shred", shredder.run, Tier.SIDE_EFFECTING, approval="ask", input_schema=schema)])
+    turn = Turn(
+        alice, [a_tool("shred", shredder.run, Tier.SIDE_EFFECTING, approval="ask", input_schema=schema)]
+    )
     assert not last_response(await turn.run()).waits
 
 
