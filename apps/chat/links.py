@@ -8,7 +8,7 @@ from uuid import UUID
 from django.core import signing
 from django.urls import reverse
 
-from apps.agent.web.named import spelled_in, texts_naming
+from apps.agent.web.named import WebRead, is_named_in
 from apps.chat.markdown_links import Leads, directly
 from apps.chat.models import Conversation
 from apps.chat.selectors.words import reading_of
@@ -28,17 +28,17 @@ class ConversationLinks:
 
     def __call__(self, url: str) -> str:
         if url not in self._known:
-            named = self.texts is None or spelled_in(url, self.texts)
+            named = self.named is None or is_named_in(url, self.named)
             self._known[url] = url if named else through(self.conversation_id, url)
         return self._known[url]
 
     @cached_property
-    def texts(self) -> list[str] | None:
-        """What may name an address; None where nobody but the user spoke."""
+    def named(self) -> set[str] | None:
+        """The addresses that were named; None where nobody but the user spoke."""
         reading = reading_of(self.user_id, self.conversation_id)
         if not reading.is_untrusted:
             return None
-        return [*reading.said(), *texts_naming(self.user_id, self.conversation_id)]
+        return WebRead.of(self.user_id, self.conversation_id).names(reading.said())
 
 
 def links_now(conversation_id: UUID) -> Leads | None:
@@ -48,7 +48,7 @@ def links_now(conversation_id: UUID) -> Leads | None:
     if row is None:
         return None
     links = ConversationLinks(row, conversation_id)
-    return directly if links.texts is None else links
+    return directly if links.named is None else links
 
 
 def through(conversation_id: UUID, url: str) -> str:

@@ -1,27 +1,31 @@
-"""Which addresses are opened without asking once others' words were read in a conversation.
+"""Which addresses are opened, or linked to, without asking once others' words were read in a conversation.
 
 What the model has put together itself may carry something out: a page can talk it into opening
 `https://evil.example/?what-the-user-said`. An address that others wrote whole holds nothing but their own words.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from urllib.parse import quote
 from uuid import UUID
 
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import Asking, ToolFailure
+from apps.agent.web.limits import MAX_URL_CHARS
 from apps.agent.web.urls import checked_url
 from apps.core.addresses import AddressRefused
 
 MAX_FOLLOWED = 8
 """Of so many pages in a turn links are followed without asking."""
+MAX_EDGES = 4
+"""So many signs behind an address in a text may belong to it or not."""
 
 _SCHEME = re.compile(r"^https?://", re.IGNORECASE)
-_PATH = re.compile(r"[/?#]")
-_ESCAPED = re.compile(r"(?:%[89A-F][0-9A-F])+")
-_GOES_ON = r"(?![\w%~=&?@:!$*+-]|[./][\w%~=&?@:!$*+-])"
-"""What follows an address would be more of it; a full stop, a bracket or a last slash would not."""
+_HOST = re.compile(r"[^/?#]*")
+_WORDS = re.compile(r"[^\s<>\"\[\]“”„«»|]+")
+_BEFORE, _BEHIND = "(*_`'", ".,;:!?)}*_`'…"
+_ASCII = "".join(map(chr, range(33, 127)))
 # As results write them; inside of what others wrote no quotation mark stands like this.
 _FOUND = re.compile(r'"url": "((?:[^"\\]|\\.)*)"')
 _PAGE = re.compile(r'^<page url="([^"]*)"', re.MULTILINE)
@@ -35,52 +39,66 @@ def unnamed_host(asking: Asking) -> str:
     without anything being sent.
     """
     address = str(asking.arguments["url"])
-    place = _place(address)
-    host = place.partition("/")[0]
-    spellings = (place, _plain(address).partition("#")[0])
-    read = _Read.of(asking.user_id, asking.conversation_id)
-    if place in {"", *map(_place, [*read.found, *read.opened])} or _stands_in(asking.own(), *spellings):
+    try:
+        url = checked_url(address)
+    except (ToolFailure, AddressRefused):
         return ""
-    linked = [text for url, text, unasked in read.pages if unasked and _place(url).partition("/")[0] == host]
-    return "" if _stands_in(linked, *spellings) and _opened_in_turn(asking) < MAX_FOLLOWED else host
-
-
-def texts_naming(user_id: UUID, conversation_id: UUID) -> Iterator[str]:
-    """What pages wrote in a conversation, which were opened, and which a search found."""
-    read = _Read.of(user_id, conversation_id)
-    yield from [*read.found, *read.opened, *(text for _, text, _ in read.pages)]
-
-
-def spelled_in(address: str, texts: Iterable[str]) -> bool:
-    """Whether the address of a link stands in one of the texts, with what follows its #, or is the front page of a host that
-    does."""
-    plain = _plain(address)
-    return _stands_in(texts, plain, _ESCAPED.sub(_unescaped, plain))
+    key = _key(address.partition("#")[0])
+    read = WebRead.of(asking.user_id, asking.conversation_id)
+    if key in read.found | read.opened | addresses_in(asking.own()):
+        return ""
+    linked = addresses_in(text for page, text in read.unasked if _host(_key(page)) == _host(key))
+    if key in linked and _opened_in_turn(asking) < MAX_FOLLOWED:
+        return ""
+    return url.netloc.decode()
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class WebRead:
     """What was read from the web in a conversation."""
 
-    found: list[str] = field(default_factory=list)  # addresses that a search returned
-    opened: list[str] = field(default_factory=list)  # addresses that were opened
-    pages: list[tuple[str, str, bool]] = field(
+    found: set[str] = field(default_factory=set)  # addresses that a search returned
+    opened: set[str] = field(default_factory=set)  # addresses that were opened
+    texts: list[str] = field(default_factory=list)  # of the pages
+    unasked: list[tuple[str, str]] = field(
         default_factory=list
-    )  # address, text, whether it opened unasked
+    )  # address and text of those that opened unasked
 
     @classmethod
-    def of(cls, user_id: UUID, conversation_id: UUID) -> "_Read":
+    def of(cls, user_id: UUID, conversation_id: UUID) -> "WebRead":
         read = cls()
         rows = ToolCall.objects.for_user(user_id).filter(conversation_id=conversation_id, is_error=False)
         done = rows.filter(state=ToolCall.State.DONE, name__in=("open_page", "web_search"))
         for name, given, result, decision in done.values_list("name", "input", "result", "decision"):
             if name == "web_search":
-                read.found.extend(_FOUND.findall(result))
+                read.found.update(map(_key, _FOUND.findall(result)))
                 continue
-            read.opened.append(str(given.get("url", "")))
-            page = _PAGE.search(result)
-            read.pages.append((page[1] if page else "", result, not decision))
+            read.opened.add(_key(str(given.get("url", "")).partition("#")[0]))
+            read.texts.append(result)
+            if (page := _PAGE.search(result)) and not decision:
+                read.unasked.append((page[1], result))
         return read
+
+    def names(self, messages: Iterable[str]) -> set[str]:
+        """Every address that the user's messages, a page or a search named; for `is_named_in`."""
+        return self.found | self.opened | addresses_in([*messages, *self.texts])
+
+
+def is_named_in(address: str, named: set[str]) -> bool:
+    """Whether the address of a link was named, with what follows its #, or is the front page of a host that was."""
+    key = _key(address)
+    return bool(key) and (key in named or key in map(_host, named))
+
+
+def addresses_in(texts: Iterable[str]) -> set[str]:
+    """What may be an address in these texts, each in one spelling."""
+    found = set()
+    for word in (word for text in texts for word in _WORDS.findall(text)):
+        address = word.lstrip(_BEFORE)
+        edges = min(len(address) - len(address.rstrip(_BEHIND)), MAX_EDGES)
+        for end in range(len(address) - edges, len(address) + 1) if len(address) <= MAX_URL_CHARS else ():
+            found |= {_key(address[:end]), _key(address[:end].partition("#")[0])}
+    return found
 
 
 def _opened_in_turn(asking: Asking) -> int:
@@ -91,39 +109,12 @@ def _opened_in_turn(asking: Asking) -> int:
     return sum(place < asking.place for place in rows.values_list("round", "position"))
 
 
-def _place(address: str) -> str:
-    """Host, port and path of an address in one spelling; "" for what is none, or never opened."""
-    try:
-        url = checked_url(address)
-    except (ToolFailure, AddressRefused):
-        return ""
-    return (url.netloc + url.raw_path).decode().rstrip("/")
+def _key(address: str) -> str:
+    """An address in one spelling. Of a host the case tells nothing; in the rest it could spell something out."""
+    plain = _SCHEME.sub("", address.strip())
+    host = _host(plain)
+    return quote(host.lower() + plain[len(host) :], safe=_ASCII).rstrip("/")
 
 
-def _stands_in(texts: Iterable[str], *spellings: str) -> bool:
-    # An empty spelling would stand in every text.
-    places = {place for spelling in spellings if (place := spelling.rstrip("/"))}
-    if not places:
-        return False
-    end = f"/?{_GOES_ON}" if any(map(_PATH.search, places)) else r"(?![\w-]|\.\w)"
-    pattern = re.compile(rf"(?<![\w.@-])(?:{'|'.join(map(_spelling, places))}){end}")
-    folded = [place.lower() for place in places]
-    return any(pattern.search(text) for text in texts if any(map(text.lower().__contains__, folded)))
-
-
-def _plain(address: str) -> str:
-    return _SCHEME.sub("", address.strip())
-
-
-def _unescaped(escaped: re.Match[str]) -> str:
-    """Signs that are no ASCII as people write them; the others could be written so or so, and tell something by that."""
-    try:
-        return bytes.fromhex(escaped[0].replace("%", "")).decode()
-    except UnicodeDecodeError:
-        return escaped[0]
-
-
-def _spelling(place: str) -> str:
-    """Of a host the case tells nothing; in the rest of an address it could spell something out."""
-    end = match.start() if (match := _PATH.search(place)) else len(place)
-    return f"(?i:{re.escape(place[:end])}){re.escape(place[end:])}"
+def _host(key: str) -> str:
+    return _HOST.match(key)[0]  # type: ignore[index]  # it matches any text
