@@ -1,21 +1,24 @@
 """What a version is made of, and what it may be."""
 
-import ast
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from apps.core.beforehand import once
 from apps.core.errors import InvalidInput, TooLarge
+from apps.core.jobs.apart import apart
 from apps.core.text import clean_text
 
 from .models import MAX_DESCRIPTION_CHARS
 from .names import clean_host, clean_secret_name
 from .sandbox.requirements import parse_requirements
 from .schemas import MAX_INPUT_DEPTH, clean_output_schema, clean_schema, depth_of, input_error
+from .source import SourceFacts, read_source
 
 MAIN, REQUIREMENTS, MANIFEST, RUN_MD = "main.py", "requirements.txt", "manifest.json", "RUN.md"
 MAX_MAIN_CHARS = 200_000
+SHORT_SOURCE = 20_000
 MAX_REQUIREMENTS_CHARS = 10_000
 MAX_RUN_MD_CHARS = 50_000
 MAX_TAGS, MAX_TAG_CHARS = 20, 50
@@ -68,14 +71,12 @@ def clean_main(value: object) -> str:
     source = _text(value, MAIN, MAX_MAIN_CHARS)
     if not source.strip():
         raise InvalidInput(f"{MAIN} is missing.", code="empty_text", field=MAIN)
-    try:
-        tree = _tree(source)
-    except SyntaxError as error:
-        message = f"{MAIN} is no valid Python: line {error.lineno or 1}: {error.msg}."
-        raise InvalidInput(message, code="invalid_python", field=MAIN, line=error.lineno or 1) from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise InvalidInput(f"{MAIN} is no valid Python.", code="invalid_python", field=MAIN) from error
-    if not _defines_run(tree):
+    facts = once(source_facts, source)
+    if facts.error:
+        place = f"line {facts.line}: {facts.error}" if facts.line else facts.error
+        message = f"{MAIN} is no valid Python: {place}."
+        raise InvalidInput(message, code="invalid_python", field=MAIN, line=facts.line or 1)
+    if not facts.defines_run:
         message = f"{MAIN} must define a function run(args) that takes the input as a dict and returns text."
         raise InvalidInput(message, code="no_run", field=MAIN)
     return source
@@ -88,16 +89,14 @@ def clean_requirements(value: object) -> str:
     return text
 
 
+def source_facts(source: str) -> SourceFacts:
+    """What the code says of itself. Python's parser lets no other thread work meanwhile: long code is read apart."""
+    return read_source(source) if len(source) <= SHORT_SOURCE else apart(read_source, source)
+
+
 def run_docstring(source: str) -> str:
     """What the author wrote about `run`, else about the module; "" where there is nothing."""
-    try:
-        tree = _tree(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "run" and (text := ast.get_docstring(node)):
-            return text
-    return ast.get_docstring(tree) or ""
+    return once(source_facts, source).docstring
 
 
 def clean_tags(values: object) -> list[str]:
@@ -123,40 +122,6 @@ def clean_permissions(value: object) -> tuple[list[Any], list[Any]]:
 def clean_listed(values: object, *, field: str) -> Sequence[Any]:
     """A list of examples, each of which is checked with the schema."""
     return _sequence(values, field, MAX_EXAMPLES)
-
-
-def _tree(source: str) -> ast.Module:
-    """Python before 3.11.8 raises SystemError where something is finalized while it makes a tree: then it is made anew."""
-    try:
-        return ast.parse(source, filename=MAIN)
-    except SystemError:
-        return ast.parse(source, filename=MAIN)
-
-
-def _defines_run(tree: ast.Module) -> bool:
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "run":
-            arguments = node.args
-            positional = len(arguments.posonlyargs) + len(arguments.args)
-            needed = positional - len(arguments.defaults)
-            return (
-                (positional >= 1 or arguments.vararg is not None)
-                and needed <= 1
-                and not _required_keywords(arguments)
-            )
-        if isinstance(node, ast.ImportFrom | ast.Import) and any(
-            (name.asname or name.name) == "run" for name in node.names
-        ):
-            return True
-        if isinstance(node, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id == "run" for target in node.targets
-        ):
-            return True
-    return False
-
-
-def _required_keywords(arguments: ast.arguments) -> bool:
-    return any(default is None for default in arguments.kw_defaults)
 
 
 def _text(value: object, field: str, most: int) -> str:

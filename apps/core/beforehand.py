@@ -34,3 +34,10 @@ def once(function: Callable[..., T], *arguments: Hashable) -> T:
         results[key] = function(*arguments)
     result: T = results[key]
     return result
+
+
+def keep(result: object, function: Callable[..., object], *arguments: Hashable) -> None:
+    """Within `beforehand`: `once` gives this for the function and its arguments, which was worked out elsewhere."""
+    results = _results.get()
+    if results is not None:
+        results[(function, *arguments)] = result

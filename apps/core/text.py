@@ -156,7 +156,7 @@ def _cut_sentence(sentence: str, limit: int) -> list[str]:
 
 
 def _cut_word(word: str, limit: int) -> list[str]:
-    if estimate_tokens(word) <= limit:
+    if len(word.encode()) <= limit or estimate_tokens(word) <= limit:  # none has more tokens than bytes
         return [word]
     step = max(1, len(word) * limit // (2 * estimate_tokens(word)))
     return [word[start : start + step] for start in range(0, len(word), step)]

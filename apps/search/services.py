@@ -11,19 +11,19 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.accounts.selectors import user_language
-from apps.core.beforehand import once
+from apps.core.beforehand import keep, once
+from apps.core.jobs.apart import apart
 from apps.core.slices import SLICE, rows_remove
-from apps.core.text import chunk_text
 from apps.search.backends import Head, backend
 from apps.search.documents import Document, Facet, Source
 from apps.search.features import pack_features
 from apps.search.index import cache
-from apps.search.language.analysis import document_terms, split_words, stems
+from apps.search.language.analysis import analysed_all, analysed_text, split_words, stems
 from apps.search.models import IndexOwner, Passage, Tombstone
 from apps.search.spaces import inline_embedder, space_ensure
 
-SHORT_CHARS = 500
-"""A text of at most so many characters is one passage in any language."""
+LONG_CHARS = 40_000
+"""More is read in a process of its own."""
 BATCH = 500
 MAX_NAME = 200
 
@@ -63,8 +63,13 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
 
     Inside `beforehand` and before the transaction: of many texts it takes much longer than writing them.
     """
-    language = user_language(user_id)
-    analysed = [once(_analysed, text.strip(), language) for text in texts]
+    language, stripped = user_language(user_id), [text.strip() for text in texts]
+    if sum(map(len, stripped)) > LONG_CHARS:
+        analysed = apart(analysed_all, stripped, language)
+        for text, parts in zip(stripped, analysed, strict=True):
+            keep(parts, analysed_text, text, language)
+    else:
+        analysed = [once(analysed_text, text, language) for text in stripped]
     chunks = [chunk for parts in analysed for chunk, _, _ in parts if chunk]
     for batch in _batches(chunks):
         once(_vectors, space_ensure().name, tuple(batch))
@@ -133,7 +138,7 @@ def _vectors_held(head: Head, source_ids: Collection[UUID]) -> dict[str, bytes]:
 
 def _passages(head: Head, document: Document) -> Iterable[Passage]:
     """The document's passages, without their vectors."""
-    for part, (chunk, code, terms) in enumerate(once(_analysed, document.text.strip(), head.language)):
+    for part, (chunk, code, terms) in enumerate(once(analysed_text, document.text.strip(), head.language)):
         if not chunk:
             continue
         labels = [
@@ -161,12 +166,6 @@ def _passages(head: Head, document: Document) -> Iterable[Passage]:
             terms=" ".join(found_by),
             labels=json.dumps(labels, ensure_ascii=False) if labels else "",
         )
-
-
-def _analysed(text: str, language: str) -> list[tuple[str, str, list[str]]]:
-    """The text's chunks, each with the code of its language and its terms."""
-    chunks = [text] if len(text) <= SHORT_CHARS else chunk_text(text)
-    return [(chunk, *document_terms(chunk, language)) for chunk in chunks]
 
 
 def _vectors(space: str, texts: tuple[str, ...]) -> list[bytes | None]:

@@ -11,6 +11,7 @@ from apps.capabilities.drafts import Draft, clean_description, clean_draft
 from apps.capabilities.models import Capability, Origin, Status
 from apps.capabilities.names import clean_name
 from apps.capabilities.schemas import clean_schema
+from apps.core.beforehand import beforehand
 from apps.core.errors import Conflict
 
 from .rows import capability_locked, capability_save, version_write
@@ -18,6 +19,7 @@ from .rows import capability_locked, capability_save, version_write
 UNTRUSTED = "It came from an archive. Look at its files, then approve it."
 
 
+@beforehand()
 @transaction.atomic
 def capability_create(
     *,

@@ -9,6 +9,7 @@ from django.db import transaction
 from apps.capabilities.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
 from apps.capabilities.files import files_read, require_untouched, run_md_of
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
+from apps.core.beforehand import beforehand
 from apps.core.errors import Conflict
 
 from .creation import UNTRUSTED
@@ -17,6 +18,7 @@ from .rows import capability_locked, capability_save, is_in_use, version_write
 _FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
 
 
+@beforehand()
 @transaction.atomic
 def version_add(
     *,

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import stopwordsiso
 
+from apps.core.text import chunk_text
 from apps.search.language.words import STEMMERS, STOP_WORDS
 
 try:
@@ -16,6 +17,8 @@ except ImportError:
     import snowballstemmer
 
 DEFAULT_LANGUAGE = "en"
+SHORT_CHARS = 500
+"""A text of at most so many characters is one chunk in any language."""
 MAX_TERMS = 2000
 """Terms of one query that count; more would only cost time."""
 MAX_TERM_CHARS = 64
@@ -134,6 +137,16 @@ def document_terms(text: str, language: str = "") -> tuple[str, list[str]]:
     language = language or _detect(text, words[:400])
     stop = stop_words(language)
     return language, list(dict.fromkeys(stems([word for word in words if word not in stop], language)))
+
+
+def analysed_text(text: str, language: str) -> list[tuple[str, str, list[str]]]:
+    """The text's chunks, each with the code of its language and its distinct stems."""
+    chunks = [text] if len(text) <= SHORT_CHARS else chunk_text(text)
+    return [(chunk, *document_terms(chunk, language)) for chunk in chunks]
+
+
+def analysed_all(texts: list[str], language: str) -> list[list[tuple[str, str, list[str]]]]:
+    return [analysed_text(text, language) for text in texts]
 
 
 def stems(words: list[str], language: str) -> list[str]:
