@@ -11,8 +11,9 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from apps.memory.database.statements import notes_insert
+from apps.core.inserts import insert_all
 from apps.memory.models import Memory, MemoryEdge
+from apps.memory.models.folding import folded
 from apps.memory.selectors import (
     RelatedNote,
     RelevantNote,
@@ -58,9 +59,10 @@ def _notes(user: Any, number: int) -> list[Memory]:
     corpus, made = Corpus(), []
     for start in range(0, number, BATCH):
         texts = corpus.notes(min(BATCH, number - start))
-        batch = [Memory(user=user, content=text, tags=text.split()[:2]) for text in texts]
+        values = [{"content": text, "tags": text.split()[:2]} for text in texts]
+        batch = [Memory(user=user, **each, **folded(each)) for each in values]
         with transaction.atomic():
-            notes_insert(batch)
+            insert_all(batch)
         made += batch
     return made
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -10,24 +11,28 @@ from django.db import connection, models
 
 
 def insert_all(rows: Sequence[models.Model]) -> None:
-    """Insert new rows of one model with one statement; a key that the database gives is not read back."""
+    """Insert new rows of one model, as they are, with one statement; a key that the database gives is not read back."""
     if not rows:
         return
-    sql, fields = _statement(type(rows[0]))
+    sql, values = _statement(type(rows[0]))
     with connection.cursor() as cursor:
-        cursor.executemany(sql, [[_stored(field.pre_save(row, True)) for field in fields] for row in rows])
+        cursor.executemany(sql, [list(map(_stored, values(row))) for row in rows])
+    for row in rows:
+        row._state.adding = False
+        row._state.db = connection.alias
 
 
 @cache
-def _statement(model: type[models.Model]) -> tuple[str, list[Any]]:
-    """The statement for a model, and the fields whose values it takes."""
+def _statement(model: type[models.Model]) -> tuple[str, Callable[[models.Model], tuple[Any, ...]]]:
+    """The statement for a model, and what takes its values from a row."""
     fields: list[Any] = [
         field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)
     ]
     names = ", ".join(connection.ops.quote_name(field.column) for field in fields)
     marks = ", ".join(["%s"] * len(fields))
     table = connection.ops.quote_name(model._meta.db_table)
-    return f"INSERT INTO {table} ({names}) VALUES ({marks})", fields  # noqa: S608  own names
+    sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608  own names
+    return sql, attrgetter(*(field.attname for field in fields))
 
 
 def _stored(value: Any) -> Any:

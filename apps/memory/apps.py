@@ -13,14 +13,12 @@ class MemoryConfig(AppConfig):
         from . import selectors, services
         from .capture import health
         from .capture.selectors import capture_figures
-        from .database.folding import fold_in_sqlite
         from .purge.places import register_places
         from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
         from .sweeps import register_sweeps
 
-        fold_in_sqlite()
         register_tools("apps.memory.tools")
         purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
         purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))

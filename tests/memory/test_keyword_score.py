@@ -215,4 +215,4 @@ def test_scoring_is_one_statement_whatever_there_is(alice: User, note: MakeNote)
         with CaptureQueriesContext(connection) as queries:
             memory_relevant(alice.pk, ["x", "note"])
         counts.append(len(queries))
-    assert counts == [4, 4]
+    assert counts == [2, 2]

@@ -140,12 +140,23 @@ def test_a_deleted_note_is_no_bridge(alice: User, chain: list[Memory]) -> None:
     assert near(alice, chain[0], 5) == {}
 
 
-def test_the_whole_neighbourhood_is_one_query(alice: User, chain: list[Memory]) -> None:
+def test_a_level_is_one_query_however_many_notes_it_has(alice: User, note: MakeNote) -> None:
+    counts = []
+    for number in (2, 30):
+        middle, *around = [note(alice, f"Note {place} of {number}") for place in range(number)]
+        for each in around:
+            edge_create(user_id=alice.pk, source_id=middle.pk, target_id=each.pk)
+        with CaptureQueriesContext(connection) as queries:
+            assert len(related_notes(alice.pk, middle.pk, depth=1)) == number - 1
+        counts.append(len(queries))
+    assert counts == [5, 5]
+
+
+def test_no_level_is_looked_at_once_there_are_enough(alice: User, chain: list[Memory]) -> None:
     with CaptureQueriesContext(connection) as queries:
-        related_notes(alice.pk, chain[0].pk, depth=5)
-    recursive = [query for query in queries if "RECURSIVE" in query["sql"]]
-    assert len(recursive) == 1
-    assert len(queries) <= 4
+        found = related_notes(alice.pk, chain[2].pk, depth=5, limit=1)
+    assert [row.depth for row in found] == [1]
+    assert len(queries) == 5
 
 
 def test_what_lies_near_knows_its_present_priority(alice: User, chain: list[Memory]) -> None:

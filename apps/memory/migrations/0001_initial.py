@@ -46,6 +46,8 @@ class Migration(migrations.Migration):
                 ('decay_rate', models.FloatField(default=0.005)),
                 ('priority_cycle', models.PositiveBigIntegerField(default=0)),
                 ('tags', models.JSONField(blank=True, default=list)),
+                ('folded_content', models.TextField(default='', editable=False)),
+                ('folded_tags', models.TextField(default='', editable=False)),
                 ('category', models.CharField(blank=True, default='', max_length=64)),
                 ('status', models.CharField(choices=[('active', 'Active'), ('pending', 'Waiting for review'), ('archived', 'Archived'), ('superseded', 'Superseded'), ('deleted', 'Deleted')], default='active', max_length=16)),
                 ('valid_from', models.DateTimeField(blank=True, null=True)),

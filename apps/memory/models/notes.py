@@ -60,6 +60,8 @@ class Memory(Owned):
     decay_rate = models.FloatField(default=0.005)
     priority_cycle = models.PositiveBigIntegerField(default=0)
     tags = models.JSONField(default=list, blank=True)
+    folded_content = models.TextField(editable=False, default="")  # see `folding`
+    folded_tags = models.TextField(editable=False, default="")
     category = models.CharField(max_length=64, blank=True, default="")
     status = models.CharField(max_length=16, choices=Status, default=Status.ACTIVE)
     valid_from = models.DateTimeField(null=True, blank=True)

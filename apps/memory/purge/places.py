@@ -26,6 +26,11 @@ def register_places() -> None:
             ("memory.history", "What notes were before", MemoryRevision, ("content", "state", "reason")),
             parent="memory_id",
         ),
+        "memory.folded": Place(
+            label="Notes as they are compared",
+            columns=_columns(Memory, "folded_content", "folded_tags"),
+            wordless=True,  # they go with the text that they are made of
+        ),
         "memory.links": Place(
             label="Links between notes", columns=_columns(MemoryEdge, "relation"), look=links_left
         ),

@@ -10,10 +10,10 @@ from django.db.models import F, Q, QuerySet
 from apps.core.errors import InvalidInput
 from apps.core.shapes import clean_time
 from apps.core.text import clean_text
-from apps.memory.database.lookups import has_tag, mentions
 from apps.memory.fields import clean_category, clean_tag
 from apps.memory.history.spans import SEARCHABLE
 from apps.memory.models import Kind, Memory, Origin, Status, Tier
+from apps.memory.models.folding import fold
 
 from .notes import with_present_priority
 
@@ -91,9 +91,16 @@ def _at(user_id: UUID, moment: datetime) -> QuerySet[Memory]:
     return Memory.objects.for_user(user_id).filter(begun, held, status__in=SEARCHABLE)
 
 
+def has_tag(tag: str) -> Q:
+    """Notes with a tag, however it is written."""
+    return Q(folded_tags__contains=f"\n{fold(tag)}\n")
+
+
 def _words(query: str) -> list[Q]:
+    """Notes with a word, or part of one, in their text or tags, however it is written; for each word."""
     text = clean_text(query, field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True)
-    return [mentions(word) for word in text.split()[:MAX_QUERY_WORDS]]
+    words = map(fold, text.split()[:MAX_QUERY_WORDS])
+    return [Q(folded_content__contains=word) | Q(folded_tags__contains=word) for word in words]
 
 
 def _ordered(notes: QuerySet[Memory], ordering: str) -> QuerySet[Memory]:

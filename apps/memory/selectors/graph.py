@@ -1,55 +1,22 @@
 """Notes that hang together."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 
 from apps.memory.models import Memory, MemoryEdge, Relation, Status
 
-from .notes import current_cycle, memory_get
+from .notes import memories_by_id, memory_get
 
 MAX_DEPTH = 5
 NOT_DELETED = tuple(status for status in Status if status != Status.DELETED)
 
 MAX_STEPS = 10_000
-"""Places (a note at a distance) that one walk visits at most, nearest first; beyond that the far ones stay unseen."""
-
-_RELATED = """
-WITH RECURSIVE hop (id, depth) AS (
-    SELECT id, 0 FROM memory_memory WHERE id = %(start)s
-    UNION
-    SELECT note.id, hop.depth + 1
-    FROM hop
-    JOIN memory_memoryedge edge ON edge.source_id = hop.id OR edge.target_id = hop.id
-    JOIN memory_memory note
-      ON note.id = CASE WHEN edge.source_id = hop.id THEN edge.target_id ELSE edge.source_id END
-    WHERE hop.depth < %(depth)s AND note.user_id = %(user)s AND note.status IN ({statuses})
-      AND note.id <> %(start)s
-    LIMIT %(steps)s
-),
-reached AS MATERIALIZED (SELECT id, MIN(depth) AS depth FROM hop GROUP BY id),
-way AS (
-    SELECT near.id, near.depth, edge.relation, edge.weight, came.id AS via_id,
-           ROW_NUMBER() OVER (PARTITION BY near.id ORDER BY edge.weight DESC, edge.relation, came.id) AS place
-    FROM (SELECT id, depth FROM reached WHERE depth > 0 AND depth <= COALESCE(
-        (SELECT depth FROM reached WHERE depth > 0 ORDER BY depth LIMIT 1 OFFSET %(limit)s - 1), %(depth)s
-    )) near
-    JOIN memory_memoryedge edge ON edge.source_id = near.id OR edge.target_id = near.id
-    JOIN reached came
-      ON came.id = CASE WHEN edge.source_id = near.id THEN edge.target_id ELSE edge.source_id END
-     AND came.depth = near.depth - 1
-)
-SELECT note.*, way.depth, way.relation, way.weight, way.via_id,
-       CASE WHEN note.priority > note.decay_rate * (%(cycle)s - note.priority_cycle)
-            THEN note.priority - note.decay_rate * (%(cycle)s - note.priority_cycle) ELSE 0.0 END AS priority_now
-FROM way JOIN memory_memory note ON note.id = way.id
-WHERE way.place = 1
-ORDER BY way.depth, way.weight DESC, note.created_at DESC, note.id
-LIMIT %(limit)s
-"""
+"""Links of one level that are followed at most, the strongest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +25,16 @@ class RelatedNote:
 
     note: Memory
     depth: int
+    relation: str
+    weight: float
+    via_id: UUID
+
+
+class _Link(NamedTuple):
+    """A link from `via_id` to a note."""
+
+    note_id: UUID
+    created_at: datetime
     relation: str
     weight: float
     via_id: UUID
@@ -73,30 +50,48 @@ def related_notes(
 ) -> list[RelatedNote]:
     """The notes within `depth` (1 to MAX_DEPTH) links of a note, in either direction, nearest first.
 
-    One recursive query finds them all; it touches the links of what it reaches and no others. A note of another
-    status, such as a deleted one, is neither shown nor passed through; a cycle ends where it began.
+    Level by level, one query each, until there are `limit`; the links of what is reached are looked at and no
+    others. A note of another status, such as a deleted one, is neither shown nor passed through; a cycle ends where it
+    began.
     """
-    start = memory_get(user_id, memory_id)
-    key = Memory._meta.pk.get_db_prep_value
-    parameters = {
-        "start": key(start.pk, connection),
-        "user": key(user_id, connection),
-        "depth": min(max(depth, 1), MAX_DEPTH),
-        "cycle": current_cycle(user_id),
-        "limit": max(limit, 1),
-        "steps": MAX_STEPS,
-    } | {f"status{number}": str(status) for number, status in enumerate(statuses)}
-    sql = _RELATED.format(
-        statuses=", ".join(f"%(status{number})s" for number in range(len(statuses))),
-    )
-    return [_related(row) for row in Memory.objects.unscoped().raw(sql, parameters)]
+    start = memory_get(user_id, memory_id).pk
+    seen, level, reached = {start}, {start}, list[tuple[int, _Link]]()
+    for away in range(1, min(max(depth, 1), MAX_DEPTH) + 1):
+        best: dict[UUID, _Link] = {}
+        for link in _links(user_id, level, statuses):
+            if link.note_id not in seen:
+                best[link.note_id] = min(link, best.get(link.note_id, link), key=_strength)
+        reached += [(away, link) for link in sorted(best.values(), key=_place)]
+        level = set(best)
+        seen |= level
+        if not level or len(reached) >= limit:
+            break
+    nearest = reached[: max(limit, 1)]
+    notes = memories_by_id(user_id, [link.note_id for _, link in nearest])
+    return [
+        RelatedNote(notes[link.note_id], away, link.relation, link.weight, link.via_id)
+        for away, link in nearest
+        if link.note_id in notes
+    ]
 
 
-def _related(row: Memory) -> RelatedNote:
-    extra = vars(row)
-    via = extra["via_id"]
-    via_id = via if isinstance(via, UUID) else UUID(via)
-    return RelatedNote(row, extra["depth"], extra["relation"], extra["weight"], via_id)
+def _links(user_id: UUID, level: Collection[UUID], statuses: Collection[str]) -> Iterator[_Link]:
+    """The links between these notes and others of these statuses."""
+    edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id__in=level) | Q(target_id__in=level))
+    ends = [f"{end}__{column}" for end in ("source", "target") for column in ("id", "created_at", "status")]
+    rows = edges.order_by("-weight").values_list("relation", "weight", *ends)[:MAX_STEPS]
+    for relation, weight, *both in rows:
+        for (via_id, *_), (note_id, created_at, status) in ((both[:3], both[3:]), (both[3:], both[:3])):
+            if via_id in level and status in statuses:
+                yield _Link(note_id, created_at, relation, weight, via_id)
+
+
+def _strength(link: _Link) -> tuple[float, str, UUID]:
+    return -link.weight, link.relation, link.via_id
+
+
+def _place(link: _Link) -> tuple[float, float, UUID]:
+    return -link.weight, -link.created_at.timestamp(), link.note_id
 
 
 def links_of(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryEdge]:

@@ -3,20 +3,23 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import reduce
+from operator import add, or_
 from uuid import UUID
 
-from django.db import connection
+from django.db.models import DateTimeField, F, FloatField, Func, Q, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce, Greatest, Least, StrIndex
 from django.utils import timezone
 
 from apps.core.errors import InvalidInput
 from apps.core.text import clean_text
-from apps.memory.database.folding import fold
 from apps.memory.fields import MAX_TAG_CHARS
 from apps.memory.models import PRIORITY_FLOOR, Memory, Status
+from apps.memory.models.folding import fold
 
-from .notes import current_cycle, memories_by_id
-from .relevant_sql import scored_sql
+from .filters import has_tag
+from .notes import current_cycle, present_priority
 
 TAG_WEIGHT = 0.3
 CONTENT_WEIGHT = 0.2
@@ -62,14 +65,14 @@ def memory_relevant(
     One scan over the user's own notes, whatever others have: the cost grows with their number times the keywords.
     Raises InvalidInput for more than 20 keywords.
     """
-    return _ranked(user_id, _Wanted(_clean(keywords), limit, order="score"), now)
+    return _ranked(user_id, _Wanted(_clean(keywords), limit, order=("-score",)), now)
 
 
 def memory_matching(
     user_id: UUID, keywords: Sequence[str], *, limit: int = 5, now: datetime | None = None
 ) -> list[RelevantNote]:
     """As `memory_relevant`, faded notes included, without the notes that match no keyword."""
-    wanted = _Wanted(_clean(keywords), limit, order="score", matching=True, floor=0.0)
+    wanted = _Wanted(_clean(keywords), limit, order=("-score",), matching=True, floor=0.0)
     return _ranked(user_id, wanted, now)
 
 
@@ -82,7 +85,9 @@ def memory_recall(
     """
     words = _clean(keywords)
     return _ranked(
-        user_id, _Wanted(words, limit, order="present", matching=bool(words), only=only), timezone.now()
+        user_id,
+        _Wanted(words, limit, order=("-priority_now", "-score"), matching=bool(words), only=only),
+        timezone.now(),
     )
 
 
@@ -90,7 +95,7 @@ def memory_recall(
 class _Wanted:
     keywords: tuple[str, ...]
     limit: int
-    order: str
+    order: tuple[str, ...]
     matching: bool = False
     floor: float = PRIORITY_FLOOR
     only: RecallFilter = ANY
@@ -106,44 +111,51 @@ def _clean(keywords: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fold(word) for word in cleaned if word))
 
 
+class _HoursBetween(Func):
+    """The hours from the second time to the first, as SQLite counts them."""
+
+    template = "(julianday(%(expressions)s)) * 24"
+    arg_joiner = ") - julianday("
+    output_field = FloatField()
+
+
 def _ranked(user_id: UUID, wanted: _Wanted, now: datetime | None) -> list[RelevantNote]:
-    with connection.cursor() as cursor:
-        cursor.execute(*_statement(user_id, wanted, now or timezone.now()))
-        rows = cursor.fetchall()
-    ids = [value if isinstance(value, UUID) else UUID(value) for value, *_ in rows]
-    notes = memories_by_id(user_id, ids)
-    return [
-        RelevantNote(notes[memory_id], score, tag_hits, content_hits)
-        for memory_id, (_, score, tag_hits, content_hits) in zip(ids, rows, strict=True)
-        if memory_id in notes
-    ]
-
-
-def _statement(user_id: UUID, wanted: _Wanted, now: datetime) -> tuple[str, dict[str, Any]]:
-    tags = [
-        fold(clean_text(tag, field="tags", max_chars=MAX_TAG_CHARS, allow_empty=True))
-        for tag in wanted.only.tags
-    ]
-    parameters: dict[str, Any] = {
-        "user": Memory._meta.pk.get_db_prep_value(user_id, connection),
-        "cycle": current_cycle(user_id),
-        "now": connection.ops.adapt_datetimefield_value(now),
-        "status": str(Status.ACTIVE),
-        "floor": wanted.floor,
-        "tag_weight": TAG_WEIGHT,
-        "content_weight": CONTENT_WEIGHT,
-        "recency_weight": RECENCY_WEIGHT,
-        "recency_hours": RECENCY_HOURS,
-        "tier": wanted.only.tier,
-        "limit": min(max(wanted.limit, 0), MAX_RELEVANT),
-    }
-    for number, word in enumerate(wanted.keywords):
-        parameters[f"like{number}"] = f"%{connection.ops.prep_for_like_query(word)}%"
-    parameters |= {f"tag{number}": tag for number, tag in enumerate(tags)}
-    sql = scored_sql(
-        keywords=wanted.keywords,
-        tags=len(tags),
-        matching=wanted.matching,
-        order=wanted.order,
+    at = Value(now or timezone.now(), output_field=DateTimeField())
+    hours = _HoursBetween(at, Coalesce("last_accessed", "created_at"))
+    recency = Greatest(Value(0.0), Least(Value(1.0), 1.0 - hours / RECENCY_HOURS))
+    notes = (
+        Memory.objects.for_user(user_id)
+        .annotate(priority_now=present_priority(current_cycle(user_id)))
+        .filter(Q(valid_from=None) | Q(valid_from__lte=at), Q(valid_to=None) | Q(valid_to__gt=at))
+        .filter(_tagged(wanted.only.tags), status=Status.ACTIVE, priority_now__gte=wanted.floor)
+        .annotate(
+            # No tag has a line break: it is what stands between them.
+            tag_hits=_hits("folded_tags", [word for word in wanted.keywords if "\n" not in word]),
+            content_hits=_hits("folded_content", wanted.keywords),
+            score=F("priority_now")
+            + TAG_WEIGHT * F("tag_hits")
+            + CONTENT_WEIGHT * F("content_hits")
+            + RECENCY_WEIGHT * recency,
+        )
     )
-    return sql, parameters
+    if wanted.only.tier:
+        notes = notes.filter(tier=wanted.only.tier)
+    if wanted.matching:
+        notes = notes.filter(Q(tag_hits__gt=0) | Q(content_hits__gt=0))
+    best = notes.order_by(*wanted.order, "-created_at", "-pk")[: min(max(wanted.limit, 0), MAX_RELEVANT)]
+    return [
+        RelevantNote(note, vars(note)["score"], vars(note)["tag_hits"], vars(note)["content_hits"])
+        for note in best
+    ]
+
+
+def _hits(column: str, words: Sequence[str]) -> Combinable:
+    """In how many of the words' cases the column contains them."""
+    found = (Least(StrIndex(column, Value(word)), Value(1)) for word in words)
+    return reduce(add, found, Value(0))
+
+
+def _tagged(tags: Collection[str]) -> Q:
+    """Notes with at least one of the tags, where there are any."""
+    cleaned = (clean_text(tag, field="tags", max_chars=MAX_TAG_CHARS, allow_empty=True) for tag in tags)
+    return reduce(or_, map(has_tag, cleaned), Q())

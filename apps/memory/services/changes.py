@@ -12,6 +12,7 @@ from apps.memory.fields import TIER_DEFAULTS, MemoryChanges, check_validity, cle
 from apps.memory.history.states import note_state
 from apps.memory.indexing.notes import INDEXED_FIELDS, notes_reindex
 from apps.memory.models import Action, Memory, MemoryRevision, Proposal, Status, Tier, Trust
+from apps.memory.models.folding import folded
 from apps.memory.selectors import current_cycle, memory_get
 from apps.memory.trust import least_trust
 
@@ -40,6 +41,7 @@ def change_apply(
         return None
     revision = revision_keep(note, action=action, change=change, cycle=cycle, more=more)
     _refresh_priority(note, changed)
+    changed |= folded(changed)
     for name, value in changed.items():
         setattr(note, name, value)
     check_validity(note.valid_from, note.valid_to)

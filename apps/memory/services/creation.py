@@ -1,7 +1,6 @@
 """New notes, one or many."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, Unpack
 from uuid import UUID
 
@@ -10,11 +9,11 @@ from django.utils import timezone
 
 from apps.core.beforehand import beforehand
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
-from apps.core.ids import uuid7
-from apps.memory.database.statements import notes_insert
+from apps.core.inserts import insert_all
 from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
 from apps.memory.indexing.notes import notes_index
 from apps.memory.models import Memory, Tier
+from apps.memory.models.folding import folded
 from apps.memory.selectors import current_cycle
 from apps.search.services import documents_prepare
 
@@ -27,10 +26,7 @@ def memory_create(
 ) -> Memory:
     """A new note, searchable when this returns. Long-term unless `tier` says otherwise."""
     values = clean_changes({"content": content, **fields})
-    notes = _notes(user_id, [values], provenance, current_cycle(user_id))
-    notes_insert(notes)
-    notes_index(user_id, notes)
-    return notes[0]
+    return _store(user_id, [values], provenance)[0]
 
 
 def memory_bulk_create(
@@ -48,15 +44,8 @@ def memory_bulk_create(
     with beforehand():
         # Reading them takes ten times as long as writing them, and would hold up all other writers.
         documents_prepare(user_id=user_id, texts=[draft["content"] for draft in cleaned])
-        return _store(user_id, cleaned, provenance)
-
-
-@transaction.atomic
-def _store(user_id: UUID, cleaned: Sequence[dict[str, Any]], provenance: Provenance) -> list[Memory]:
-    notes = _notes(user_id, cleaned, provenance, current_cycle(user_id))
-    notes_insert(notes)
-    notes_index(user_id, notes)
-    return notes
+        with transaction.atomic():
+            return _store(user_id, cleaned, provenance)
 
 
 def _clean_draft(index: int, draft: object) -> dict[str, Any]:
@@ -69,37 +58,27 @@ def _clean_draft(index: int, draft: object) -> dict[str, Any]:
         raise
 
 
-def _notes(
-    user_id: UUID, drafts: Sequence[dict[str, Any]], provenance: Provenance, cycle: int
-) -> list[Memory]:
-    """New notes from cleaned values. Made from a row of values, which takes a third of the time keywords take."""
-    now = timezone.now()
-    common = _defaults() | {
-        "user_id": user_id,
-        "origin": provenance.origin,
-        "trust": provenance.trust,
-        "source_conversation_id": provenance.conversation_id,
-        "source_message_id": provenance.message_id,
-        "priority_cycle": cycle,
-        "created_at": now,
-        "updated_at": now,
-    }
+def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], provenance: Provenance) -> list[Memory]:
+    """Write notes made of cleaned values, and make them searchable."""
+    now, cycle = timezone.now(), current_cycle(user_id)
     notes = []
     for draft in drafts:
         priority, decay_rate = TIER_DEFAULTS[Tier(draft.get("tier", Tier.LONG_TERM))]
-        own = {
-            "id": uuid7(),
-            "tags": [],
-            "proposed_fields": [],
-            "priority": priority,
-            "decay_rate": decay_rate,
-        }
-        notes.append(Memory.from_db(None, list(common), list({**common, **own, **draft}.values())))
+        values = {"priority": priority, "decay_rate": decay_rate, "tags": [], **draft}
+        notes.append(
+            Memory(
+                user_id=user_id,
+                origin=provenance.origin,
+                trust=provenance.trust,
+                source_conversation_id=provenance.conversation_id,
+                source_message_id=provenance.message_id,
+                priority_cycle=cycle,
+                created_at=now,
+                updated_at=now,
+                **values,
+                **folded(values),
+            )
+        )
+    insert_all(notes)
+    notes_index(user_id, notes)
     return notes
-
-
-@cache
-def _defaults() -> dict[str, Any]:
-    """What a column of a note holds unless something else is said; for those that each note has of its own, nothing."""
-    fields = Memory._meta.concrete_fields
-    return {field.attname: None if callable(field.default) else field.get_default() for field in fields}

@@ -1,12 +1,9 @@
-"""Comparing texts whatever their case, in any language, the same in Python and in SQLite."""
+"""Texts as they are compared, whatever their case, in any language: kept beside what they are made of."""
 
-import sqlite3
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
-from django.db.backends.signals import connection_created
-
-SQL_NAME = "izzy_fold"
 _DOTS = str.maketrans({"\u0131": "i", "\u0307": None})
 """The Turkish letters i: with and without a dot they count as one."""
 
@@ -28,12 +25,10 @@ def _composed(text: str) -> str:
     return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
-def fold_in_sqlite() -> None:
-    """Make `fold` known as a SQL function to every SQLite connection that is opened from now on."""
-    connection_created.connect(_register, dispatch_uid="memory-fold")
-
-
-def _register(*, connection: Any, **kwargs: Any) -> None:
-    if connection.vendor == "sqlite":
-        raw: sqlite3.Connection = connection.connection
-        raw.create_function(SQL_NAME, 1, fold, deterministic=True)
+def folded(values: Mapping[str, Any]) -> dict[str, str]:
+    """The folded columns of those of a note's values that have one; tags stand between line breaks."""
+    texts = {
+        "folded_content": values.get("content"),
+        "folded_tags": "\n".join(["", *values["tags"], ""]) if "tags" in values else None,
+    }
+    return {column: fold(text) for column, text in texts.items() if text is not None}

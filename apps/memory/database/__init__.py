@@ -1,1 +1,0 @@
-"""SQL beyond the ORM: comparing texts whatever their case, looking into tags, statements written by hand."""
