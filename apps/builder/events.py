@@ -8,7 +8,7 @@ from apps.core.database import in_db
 from apps.core.server_sent import server_sent
 
 from .models import Build, BuilderMessage
-from .nudges import Bell
+from .notify import build_signal
 from .selectors import messages_after
 from .shapes import BuilderMessageOutput
 
@@ -21,7 +21,7 @@ async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None
 
     `id` is a message's number, so that a reader that comes again with `Last-Event-ID` misses nothing and gets nothing twice.
     """
-    bell = Bell(build_id)
+    news = build_signal(build_id)
     sent_at = time.monotonic()
     try:
         while True:
@@ -41,9 +41,9 @@ async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None
             elif time.monotonic() - sent_at >= KEEP_ALIVE_SECONDS:
                 sent_at = time.monotonic()
                 yield b": still here\n\n"
-            await bell.wait(POLL_SECONDS)
+            await news.wait(POLL_SECONDS)
     finally:
-        bell.close()
+        news.close()
 
 
 def _news(build_id: UUID, after: int) -> tuple[list[BuilderMessage], bool] | None:

@@ -31,7 +31,7 @@ def _interrupt(conversation_id: UUID) -> None:
     numbers = conversation_take(conversation_id)
     if numbers is None:
         return
-    seq = numbers[0]
+    seq = numbers.first
     for turn in Turn.objects.unscoped().filter(conversation_id=conversation_id, state=TurnState.RUNNING):
         events = [
             LoggedEvent(seq + index, line.turn_id, line.type, line.payload)

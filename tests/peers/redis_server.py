@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,3 +44,9 @@ def redis_on(port: int, folder: Path) -> Iterator[None]:
 def _answers(port: int) -> bool:
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def layers(url: str) -> dict[str, Any]:
+    """CHANNEL_LAYERS over that Redis."""
+    backend = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    return {"default": {"BACKEND": backend, "CONFIG": {"hosts": [url], "prefix": "izzy-test"}}}

@@ -12,12 +12,13 @@ from django.db.models import F
 
 from apps.agent.client import ModelClient
 from apps.builder.models import Build, State
-from apps.builder.nudges import Bell
+from apps.builder.notify import BUILDS
 from apps.builder.runner.job import Job
 from apps.builder.selectors import builds_waiting
 from apps.builder.services.ending import build_end
 from apps.builder.services.running import builds_beat, builds_claim, builds_news
 from apps.core.database import in_db
+from apps.core.jobs.bus import Signal
 from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
@@ -37,26 +38,26 @@ class BuildPool:
         self.jobs: dict[UUID, Job] = {}
         self._client = client
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
-        self._bell: Bell | None = None
+        self.news: Signal | None = None
         self._stopping = self._closing = False
         self._beaten = self._claimed = 0.0
 
     async def run(self) -> None:
         """Until `stop`; then its builds are given back for another process to go on with."""
-        self._bell = Bell()
+        self.news = Signal(BUILDS)
         try:
             while not self._stopping:
                 await self.look()
-                if not self._stopping and await self._bell.wait(LOOK_SECONDS):
+                if not self._stopping and await self.news.wait(LOOK_SECONDS):
                     self._claimed = 0.0
         finally:
-            self._bell.close()
+            self.news.close()
             await self._close()
 
     def stop(self) -> None:
         self._stopping = True
-        if self._bell is not None:
-            self._bell.ring()
+        if self.news is not None:
+            self.news.set()
 
     async def idle(self) -> None:
         """Works until nothing waits or runs any more."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from apps.builder import nudges
 from apps.builder.models import Build, Follower
+from apps.builder.notify import build_notify
 from apps.core.registries import words
 
 
@@ -34,7 +34,7 @@ def build_follow(*, build: Build, origin: Origin) -> None:
         "has_news": build.messages_count > 0,
     }
     Follower.objects.unscoped().get_or_create(build=build, turn_id=origin.turn_id, defaults=values)
-    nudges.nudge(build_id=build.pk, conversation_id=origin.conversation_id)
+    build_notify(build_id=build.pk, conversation_id=origin.conversation_id)
 
 
 def followers_move(*, before: Build, to: Build) -> None:

@@ -7,8 +7,8 @@ from uuid import UUID
 from django.db.models import F
 
 from apps.agent.results import storable
-from apps.builder import nudges
 from apps.builder.models import Build, BuilderMessage, Direction, Follower, MessageType
+from apps.builder.notify import build_notify
 from apps.builder.selectors import conversations_of
 
 
@@ -18,7 +18,7 @@ def message_add(
     """Adds a message. Call it inside a transaction: numbers become visible in their order.
 
     Its own number is taken by an update of the build's row, which the transaction then holds. The conversations that
-    follow the build have news, and other processes are nudged when it is committed.
+    follow the build have news, and whoever waits for it is notified when it is committed.
     """
     row = Build.objects.unscoped().filter(pk=build.pk)
     row.update(messages_count=F("messages_count") + 1)
@@ -27,7 +27,7 @@ def message_add(
     Follower.objects.owned_by(build.user_id).filter(build_id=build.pk).update(has_news=True)
     told: Sequence[UUID | None] = conversations_of(build) or [None]
     for conversation_id in told:
-        nudges.nudge(build_id=build.pk, conversation_id=conversation_id)
+        build_notify(build_id=build.pk, conversation_id=conversation_id)
     return BuilderMessage.objects.create(
         user_id=build.user_id,
         build=build,

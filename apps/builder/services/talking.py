@@ -5,8 +5,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.builder import nudges
 from apps.builder.models import Build, BuilderMessage, Direction, MessageType, State
+from apps.builder.notify import build_notify
 from apps.builder.selectors import build_get
 from apps.builder.services.ending import build_end
 from apps.builder.services.queue import message_add
@@ -70,7 +70,7 @@ def build_cancel(*, user_id: UUID, build_id: object) -> Build:
     elif not build.cancel_requested:
         build.cancel_requested = True
         build.save(update_fields=["cancel_requested"])
-        nudges.nudge(build_id=build.pk, conversation_id=None)
+        build_notify(build_id=build.pk)
     return build
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from bisect import insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +22,8 @@ from apps.core.errors import NotFound
 logger = logging.getLogger(__name__)
 
 NAMES_LINKS = frozenset({"turn_started", "tool_result"})
+AHEAD = 1000
+"""Batches that are kept while events before them are missing; beyond that the rows will have them."""
 QUEUE_FRAMES = 5000
 """A watcher that lags further behind loses its place and gets a snapshot instead."""
 COALESCE_FRAMES = 20
@@ -102,49 +106,61 @@ class Subscription:
 
 
 class Feed:
-    """The events of one conversation, passed on to its watchers in this process; `last_seq` is the newest."""
+    """The events of one conversation, passed on in their order to its watchers in this process."""
 
-    def __init__(self, conversation_id: UUID) -> None:
+    def __init__(self, conversation_id: UUID, unlisten: Callable[[], None]) -> None:
         self.conversation_id = conversation_id
-        self.last_seq = 0
+        self.last_seq: int | None = None  # of the newest event passed on; None before `prime`
+        self._unlisten = unlisten
+        self._ahead: list[tuple[int, Sequence[LoggedEvent]]] = []
         self.watchers: set[Subscription] = set()
         self._gone = False
         self._html = LiveHtml(self._through)
         self._links: asyncio.Task[None] | None = None
         self._links_wanted, self._links_known = 1, 0
-        self._early: list[LoggedEvent] = []
         self._rendering: asyncio.TimerHandle | None = None
         self._rendered_at = 0.0
 
-    def publish(self, events: Sequence[LoggedEvent]) -> None:
-        """Passes on those events that are new here."""
-        for event in events:
-            if event.seq <= self.last_seq:
-                continue
-            self.last_seq = event.seq
-            if not self._html.ready:
-                self._early.append(event)
-            self._send(self._html.take(event, shown=self._is_page_watching))
-            for watcher in self.watchers:
-                watcher.put(event)
-            if event.type in NAMES_LINKS:
-                self._links_wanted += 1
-                self._html.lead(self._through)
-                self._look_for_links()
-            if event.type == TEXT:
-                self._render_soon()
+    @property
+    def is_behind(self) -> bool:
+        """Whether events are kept here because some before them are missing."""
+        return bool(self._ahead)
+
+    def publish(self, events: Sequence[LoggedEvent], previous: int = 0) -> bool:
+        """Passes on those events that are new here; where the event `previous` before them has not come yet, it keeps them until
+        then. Returns whether something is missing from now on."""
+        was_behind = self.is_behind
+        insort(self._ahead, (previous, events), key=itemgetter(0))
+        self._catch_up()
+        if len(self._ahead) > AHEAD:
+            self._ahead.clear()
+        return self.is_behind and not was_behind
 
     def prime(self, live: LiveText | None, seq: int) -> None:
         """Says what was there before this feed began; later calls change nothing."""
-        self.last_seq = max(self.last_seq, seq)
         self._look_for_links()
-        if self._html.ready:
-            return
-        self._html.prime(live, seq)
-        early, self._early = self._early, []
-        for event in early:
-            if event.seq > seq:
-                self._html.take(event, shown=False)
+        if self.last_seq is None:
+            self.last_seq = seq
+            self._html.prime(live, seq)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        while self.last_seq is not None and self._ahead and self._ahead[0][0] <= self.last_seq:
+            for event in self._ahead.pop(0)[1]:
+                if event.seq > self.last_seq:
+                    self.last_seq = event.seq
+                    self._pass_on(event)
+
+    def _pass_on(self, event: LoggedEvent) -> None:
+        self._send(self._html.take(event, shown=self._is_page_watching))
+        for watcher in self.watchers:
+            watcher.put(event)
+        if event.type in NAMES_LINKS:
+            self._links_wanted += 1
+            self._html.lead(self._through)
+            self._look_for_links()
+        if event.type == TEXT:
+            self._render_soon()
 
     def gone(self) -> None:
         """Tells the watchers, once, that the conversation was deleted."""
@@ -157,6 +173,7 @@ class Feed:
                 )
 
     def close(self) -> None:
+        self._unlisten()
         if self._rendering is not None:
             self._rendering.cancel()
         if self._links is not None:
@@ -204,5 +221,4 @@ class Feed:
     def _render(self) -> None:
         self._rendering = None
         self._rendered_at = asyncio.get_running_loop().time()
-        if self._html.ready:
-            self._send(self._html.render())
+        self._send(self._html.render())

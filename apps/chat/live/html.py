@@ -20,14 +20,11 @@ ENDS_SEGMENT = frozenset(
 
 
 class LiveHtml:
-    """Follows one conversation's events and renders the newest run of text.
-
-    `ready` is False until it knows what the answer under way began with: from a turn's start or from `prime`. `leads` says
-    where links lead.
+    """Follows one conversation's events and renders the newest run of text. It knows what the answer under way began with from
+    a turn's start or from `prime`. `leads` says where links lead.
     """
 
     def __init__(self, leads: Leads = directly) -> None:
-        self.ready = False
         self.leads = leads
         self.pause = PAUSE
         self._turn_id: UUID | None = None
@@ -41,7 +38,6 @@ class LiveHtml:
 
     def prime(self, live: LiveText | None, seq: int) -> None:
         """Takes up an answer in the middle: what of it a snapshot at `seq` shows counts as shown."""
-        self.ready = True
         self._seq = seq
         self._renderer = LiveRenderer(self.leads)
         if live is not None:
@@ -56,8 +52,6 @@ class LiveHtml:
         """
         if event.type in STARTS:
             self.prime(LiveText(event.turn_id, 0, ""), event.seq)
-        if not self.ready:
-            return []
         if event.type == TEXT:
             self._turn_id, self._seq = event.turn_id, event.seq
             self._renderer.feed(event.payload["text"])

@@ -1,12 +1,14 @@
 """Everyone who watches conversations in this process, and where their events come from.
 
-Three sources, all giving the same numbered events: turns that run in this process (at once), other processes through
-Redis where there is one (`apps.chat.live.relay`), and the rows of the log, looked at a few times a second.
+Three sources, all giving the same numbered events: turns that run in this process (at once), other processes over the bus
+where there is Redis, and the rows of the log, looked at a few times a second and at once where events are missing.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +17,6 @@ from django.db import DatabaseError
 from apps.chat.links import ConversationLinks
 from apps.chat.live.feed import Feed, Subscription
 from apps.chat.live.html import with_html
-from apps.chat.live.relay import Relay, new_relay
 from apps.chat.log import LoggedEvent, events_after
 from apps.chat.models import Conversation
 from apps.chat.reading import one_view
@@ -29,6 +30,7 @@ from apps.chat.selectors.snapshot import (
     turn_under_way,
 )
 from apps.core.database import in_db
+from apps.core.jobs.bus import bus
 
 logger = logging.getLogger(__name__)
 
@@ -42,24 +44,23 @@ class Hub:
     def __init__(self, page_closed: Callable[[UUID], object] = lambda _: None) -> None:
         self.page_closed = page_closed
         self.feeds: dict[UUID, Feed] = {}
-        self.relay: Relay | None = new_relay(self._relayed)
+        self._missing = asyncio.Event()
         self._poller: asyncio.Task[None] | None = None
         self.local: set[UUID] = set()
 
-    def publish(self, conversation_id: UUID, events: Sequence[LoggedEvent]) -> None:
-        """Events of a turn that runs here."""
-        if self.relay is not None:
-            self.relay.send(conversation_id, events)
-        if (feed := self.feeds.get(conversation_id)) is not None:
-            feed.publish(events)
+    def publish(self, conversation_id: UUID, previous: int, events: Sequence[LoggedEvent]) -> None:
+        """Events of a turn that runs here, and the number of the one before them."""
+        rows = [[event.seq, str(event.turn_id), event.type, event.payload] for event in events]
+        bus().send(_topic(conversation_id), [previous, rows])
+        self._take(conversation_id, previous, events)
 
     def join(self, conversation_id: UUID, *, html: bool) -> Subscription:
         """A subscription that buffers what happens from now on; call `begin` on it, and `leave` in the end."""
         feed = self.feeds.get(conversation_id)
         if feed is None:
-            feed = self.feeds[conversation_id] = Feed(conversation_id)
-            if self.relay is not None:
-                self.relay.follow(conversation_id)
+            hear = partial(self._hear, conversation_id)
+            feed = Feed(conversation_id, bus().listen(_topic(conversation_id), hear))
+            self.feeds[conversation_id] = feed
         watcher = Subscription(conversation_id, html=html)
         feed.watchers.add(watcher)
         if self._poller is None or self._poller.done():
@@ -81,8 +82,6 @@ class Hub:
         if not feed.watchers:
             feed.close()
             del self.feeds[watcher.conversation_id]
-            if self.relay is not None:
-                self.relay.unfollow(watcher.conversation_id)
 
     def begin(self, watcher: Subscription, start: "Start") -> None:
         """Lets the watcher begin with what its rows say."""
@@ -93,19 +92,30 @@ class Hub:
     async def close(self) -> None:
         if self._poller is not None:
             self._poller.cancel()
-        if self.relay is not None:
-            await self.relay.close()
 
-    def _relayed(self, conversation_id: UUID, previous: int, events: Sequence[LoggedEvent]) -> None:
-        """Events from another process: taken when nothing is missing before them, else the rows will have them."""
-        feed = self.feeds.get(conversation_id)
-        if feed is not None and feed.last_seq >= previous:
-            feed.publish(events)
+    def _hear(
+        self, conversation_id: UUID, item: tuple[int, list[tuple[int, str, str, dict[str, Any]]]]
+    ) -> None:
+        """Events of a turn that runs in another process."""
+        previous, rows = item
+        events = [LoggedEvent(seq, UUID(turn), kind, payload) for seq, turn, kind, payload in rows]
+        self._take(conversation_id, previous, events)
+
+    def _take(self, conversation_id: UUID, previous: int, events: Sequence[LoggedEvent]) -> None:
+        if (feed := self.feeds.get(conversation_id)) is not None and feed.publish(events, previous):
+            self._missing.set()
 
     async def _poll(self) -> None:
         while self.feeds:
-            await asyncio.sleep(POLL_SECONDS)
-            known = {key: feed.last_seq for key, feed in self.feeds.items() if key not in self.local}
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._missing.wait()
+            self._missing.clear()
+            known = {
+                key: feed.last_seq
+                for key, feed in self.feeds.items()
+                if feed.last_seq is not None and (feed.is_behind or key not in self.local)
+            }
             try:
                 news = await in_db(_news, known) if known else {}
             except DatabaseError as error:
@@ -118,6 +128,10 @@ class Hub:
                     feed.gone()
                 else:
                     feed.publish(events)
+
+
+def _topic(conversation_id: UUID) -> str:
+    return f"chat.{conversation_id}"
 
 
 def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent] | None]:

@@ -7,24 +7,25 @@ from uuid import UUID
 
 from apps.chat.log import LoggedEvent, Told
 from apps.chat.runner.rows import LogWrite, log_write, logs_write
-from apps.chat.runner.work import RESERVE
+from apps.chat.runner.work import RESERVE, Numbers
 from apps.core.database import in_db, settled
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
-Publish = Callable[[UUID, Sequence[LoggedEvent]], None]
+Publish = Callable[[UUID, int, Sequence[LoggedEvent]], None]
+"""Called with the conversation, the number of the event before these, and these."""
 
 
 class EventLog:
     """What a conversation's runner tells. `publish` gets every event at once, before it is stored; what must not be lost
     (the end of a turn) is told by `commit`, which stores it first. Whoever writes holds `lock`."""
 
-    def __init__(self, conversation_id: UUID, numbers: tuple[int, int], publish: Publish) -> None:
+    def __init__(self, conversation_id: UUID, numbers: Numbers, publish: Publish) -> None:
         self.conversation_id = conversation_id
         self.lock = asyncio.Lock()
         self.given_back = False
         self._pending: list[LoggedEvent] = []
         self._written_at = asyncio.get_running_loop().time()
-        self._next, self._reserved = numbers
+        self._published, self._next, self._reserved = numbers
         self._publish = publish
 
     @property
@@ -42,7 +43,7 @@ class EventLog:
         event = LoggedEvent(self._next, line.turn_id, line.type, line.payload)
         self._next += 1
         self._pending.append(event)
-        self._publish(self.conversation_id, [event])
+        self._send_on([event])
 
     async def commit(self, change: Callable[[], list[Told]]) -> None:
         """Makes a change of rows together with everything told so far, then sends on what the change tells."""
@@ -67,7 +68,11 @@ class EventLog:
         self.stored(write)
         self._next += len(more)
         if more:
-            self._publish(self.conversation_id, more)
+            self._send_on(more)
+
+    def _send_on(self, events: Sequence[LoggedEvent]) -> None:
+        self._publish(self.conversation_id, self._published, events)
+        self._published = events[-1].seq
 
     def batch(self) -> LogWrite:
         """What is to be stored now. Hold the lock, and call `stored` when it is."""

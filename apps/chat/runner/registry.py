@@ -7,14 +7,13 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.db import DatabaseError
 
-from apps.builder.nudges import call_in, listen
+from apps.builder.notify import BUILDS
 from apps.chat.builds import conversations_to_tell
 from apps.chat.capturing import conversation_left
 from apps.chat.live.hub import Hub
@@ -23,9 +22,12 @@ from apps.chat.runner.due import conversations_left, conversations_with_wishes
 from apps.chat.runner.event_log import EventLog, logs_store
 from apps.chat.runner.work import conversation_take
 from apps.core.database import in_db
+from apps.core.jobs.bus import bus
 
 logger = logging.getLogger(__name__)
 
+CONVERSATIONS = "conversations"
+"""The topic of conversations that their process has to look at: their ids."""
 AWAY_SECONDS = 20.0
 """How long a page may be away, for a reload or a lost connection, before its conversation counts as left."""
 FLUSH_SECONDS = 0.2
@@ -43,17 +45,18 @@ class Registry:
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting: dict[UUID, asyncio.Task[None]] = {}
         self._upkeep: asyncio.Task[None] | None = None
-        self._unlisten: Callable[[], object] | None = None
+        self._unlisten: list[Callable[[], None]] = []
         self._closed = False
-        if self.hub.relay is not None:
-            self.hub.relay.nudged = self.wake
 
     def start(self) -> None:
         """Begins the upkeep; harmless when it runs already."""
         if self._upkeep is None or self._upkeep.done():
             self._upkeep = _detached(self._keep_up())
-            if self._unlisten is None:
-                self._unlisten = listen(partial(self._hear, asyncio.get_running_loop()))
+            if not self._unlisten:
+                self._unlisten = [
+                    bus().listen(CONVERSATIONS, lambda item: self.wake(UUID(item))),
+                    bus().listen(BUILDS, self._hear_of_build),
+                ]
 
     def wake(self, conversation_id: UUID) -> None:
         if (actor := self.actors.get(conversation_id)) is not None:
@@ -87,8 +90,8 @@ class Registry:
             await asyncio.wait(self._tasks, timeout=patience)
         if self._upkeep is not None:
             self._upkeep.cancel()
-        if self._unlisten is not None:
-            self._unlisten()
+        for unlisten in self._unlisten:
+            unlisten()
         await self.hub.close()
 
     async def idle(self) -> None:
@@ -107,19 +110,15 @@ class Registry:
         else:
             self._background(in_db(conversation_left, conversation_id))
 
-    def _hear(self, loop: asyncio.AbstractEventLoop, build_id: UUID, conversation_id: UUID | None) -> None:
-        """A build has something to tell its conversation. Called in another thread."""
-        if conversation_id is not None:
-            call_in(loop, partial(self._kick_soon, conversation_id))
-
-    def _kick_soon(self, conversation_id: UUID) -> None:
-        self._background(self.kick(conversation_id))
+    def _hear_of_build(self, item: list[str]) -> None:
+        """A build has something to tell its conversation."""
+        if item[1]:
+            self._background(self.kick(UUID(item[1])))
 
     async def _take_up(self, conversation_id: UUID) -> None:
         numbers = await in_db(conversation_take, conversation_id)
         if numbers is None:
-            if self.hub.relay is not None:
-                self.hub.relay.nudge(conversation_id)
+            bus().send(CONVERSATIONS, str(conversation_id))
             return
         actor = self.actors[conversation_id] = Actor(EventLog(conversation_id, numbers, self.hub.publish))
         self.hub.local.add(conversation_id)
@@ -143,8 +142,6 @@ class Registry:
             if actor.conversation_id in self._left:
                 self._left.discard(actor.conversation_id)
                 self._page_away(actor.conversation_id)
-            if self.hub.relay is not None:
-                self.hub.relay.forget(actor.conversation_id)
             if actor.log.given_back and actor.has_news:
                 self._background(self.kick(actor.conversation_id))
 

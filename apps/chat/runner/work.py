@@ -1,6 +1,7 @@
 """What a conversation's runner has to do next, decided and claimed in one transaction."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -26,6 +27,14 @@ RESERVE = 1000
 """Sequence numbers are reserved in blocks, so that those handed out but not stored at a crash never come again."""
 
 
+class Numbers(NamedTuple):
+    """Sequence numbers of a conversation's events."""
+
+    stored: int  # of the newest event in the table
+    first: int  # that may be handed out
+    last: int
+
+
 @dataclass(kw_only=True)
 class Work:
     """`told` are events to log now, `turn_id` a turn that is ours to run, `stop` the wish to stop the running one."""
@@ -37,12 +46,12 @@ class Work:
 
 
 @transaction.atomic
-def conversation_take(conversation_id: UUID, runner: str = PROCESS) -> tuple[int, int] | None:
-    """The first and the last number of a fresh block of sequence numbers, or None where another process runs it."""
+def conversation_take(conversation_id: UUID, runner: str = PROCESS) -> Numbers | None:
+    """A fresh block of sequence numbers, or None where another process runs the conversation."""
     if not Conversation.lease_take(conversation_id, runner, last_seq=F("last_seq") + RESERVE):
         return None
-    last = Conversation.objects.unscoped().values_list("last_seq", flat=True).get(id=conversation_id)
-    return last - RESERVE + 1, last
+    row = Conversation.objects.unscoped().only("stored_seq", "last_seq").get(id=conversation_id)
+    return Numbers(row.stored_seq, row.last_seq - RESERVE + 1, row.last_seq)
 
 
 def work_next(conversation_id: UUID, running: UUID | None) -> Work:

@@ -1,71 +1,34 @@
-"""Builds with Redis between the processes: what one writes, the others take up without looking at the rows by themselves."""
-
-import asyncio
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-from uuid import uuid4
+"""What is new of a build is taken up at once by whoever waits for it, without looking at the rows by themselves."""
 
 import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.builder import events, nudges
+from apps.builder import events, notify
 from apps.builder.models import Build, State
 from apps.builder.runner import pool as pools
 from apps.builder.runner.pool import BuildPool
 from apps.builder.services import build_answer
 from apps.chat.runner import registry as runner
 from apps.core.database import in_db
+from apps.core.jobs.bus import Bus, bus
 from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
 from tests.builder.test_in_conversation import build_message, of_type, working
 from tests.builder.test_rest import ASK, stream
 from tests.chat.client import connected, program_of
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.ports import free_port
-from tests.peers.redis_server import redis_on
+from tests.peers.redis_server import layers
 from tests.waiting import until
 
 
-@pytest.fixture(autouse=True)
-def _over() -> Iterator[None]:
-    yield
-    nudges.close()
-
-
-def over(settings: Settings, url: str) -> None:
-    settings.CHANNEL_LAYERS = {
-        "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [url], "prefix": "izzy-builds"},
-        }
-    }
-
-
 @pytest.fixture
-async def redis(redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redis as channel layer; nobody looks at the rows unasked, so that only a nudge can help."""
-    over(settings, redis_url)
+def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at the rows unasked, so that only a notice can help."""
     monkeypatch.setattr(pools, "LOOK_SECONDS", 3600)
     monkeypatch.setattr(events, "POLL_SECONDS", 3600)
     monkeypatch.setattr(runner, "LOOK_SECONDS", 3600)
     monkeypatch.setattr(runner, "RESCUE_SECONDS", 3600)
-    await until(echo)
-
-
-async def echo() -> bool:
-    """Whether a nudge comes back: this process listens then."""
-    came = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    end = nudges.listen(lambda build_id, _: nudges.call_in(loop, came.set))
-    await in_db(partial(nudges.nudge, build_id=uuid4(), conversation_id=None))
-    try:
-        await asyncio.wait_for(came.wait(), 0.5)
-    except TimeoutError:
-        return False
-    finally:
-        end()
-    return True
 
 
 def asked() -> bool:
@@ -73,12 +36,12 @@ def asked() -> bool:
 
 
 async def test_request_answer_and_messages_are_heard_at_once(
-    alice: User, model: AnthropicServer, pool: BuildPool, redis: None
+    alice: User, model: AnthropicServer, pool: BuildPool, unasked: None
 ) -> None:
     program = await program_of(alice)
     model.add(reply(tool("ask_user", {"question": "How many sides?"})), write(), register())
     async with working(pool):
-        await until(lambda: pool._bell is not None)
+        await until(lambda: pool.news is not None)
         build = (await program.post("builds/", ASK)).json()["build_id"]
         await until(lambda: in_db(asked))
         await in_db(lambda: build_answer(user_id=alice.pk, build_id=build, text="a hundred"))
@@ -88,12 +51,12 @@ async def test_request_answer_and_messages_are_heard_at_once(
 
 
 async def test_a_cancel_is_heard_at_once(
-    alice: User, model: AnthropicServer, pool: BuildPool, redis: None
+    alice: User, model: AnthropicServer, pool: BuildPool, unasked: None
 ) -> None:
     program = await program_of(alice)
     model.add(reply(tool("ask_user", {"question": "How many sides?"})))
     async with working(pool):
-        await until(lambda: pool._bell is not None)
+        await until(lambda: pool.news is not None)
         build = (await program.post("builds/", ASK)).json()["build_id"]
         await until(lambda: in_db(asked))
         assert (await program.post(f"builds/{build}/cancel/", {})).status_code == 202
@@ -103,7 +66,7 @@ async def test_a_cancel_is_heard_at_once(
 
 
 async def test_the_page_of_the_conversation_is_told_at_once(
-    alice: User, model: AnthropicServer, pool: BuildPool, redis: None
+    alice: User, model: AnthropicServer, pool: BuildPool, unasked: None
 ) -> None:
     wish = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
     model.fallback = Cast(
@@ -118,21 +81,21 @@ async def test_the_page_of_the_conversation_is_told_at_once(
     assert "**dice_roller** is ready" in told["text"]
 
 
-async def test_without_redis_at_the_other_end_the_rows_serve(
-    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
+async def test_where_no_word_arrives_the_rows_serve(
+    alice: User,
+    model: AnthropicServer,
+    pool: BuildPool,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    over(settings, f"redis://127.0.0.1:{free_port()}/0")
+    settings.CHANNEL_LAYERS = layers(f"redis://127.0.0.1:{free_port()}/0")
+    unheard = Bus("elsewhere")
+    monkeypatch.setattr(notify, "bus", lambda: unheard)
     program = await program_of(alice)
     model.add(write(), register())
     async with working(pool):
         build = (await program.post("builds/", ASK)).json()["build_id"]
         told = await stream(program, build)
+    unheard.close()
+    bus().close()
     assert told[-1][1] == "complete"
-
-
-async def test_a_redis_that_comes_later_is_found(settings: Settings, tmp_path: Path) -> None:
-    port = free_port()
-    over(settings, f"redis://127.0.0.1:{port}/0")
-    assert not await echo()
-    with redis_on(port, tmp_path):
-        await until(echo)

@@ -1,70 +1,63 @@
 """Two web processes with Redis between them: what runs in one is seen in the other as it happens."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from channels.layers import get_channel_layer
 from pytest_django import Settings
 from redis.asyncio import Redis
 
 from apps.accounts.models import User
-from apps.builder import nudges
-from apps.chat.live import hub, relay
+from apps.chat.live import hub
 from apps.chat.runner import registry as runner
 from apps.chat.runner.registry import registry
 from apps.chat.runner.work import conversation_take
 from apps.chat.services import turn_stop
 from apps.core.database import in_db
+from apps.core.jobs.bus import Bus
 from tests.chat.client import connected
 from tests.chat.rows import conversation, turn
 from tests.peers.anthropic_server import AnthropicServer, reply
 from tests.peers.ports import free_port
-from tests.peers.redis_server import redis_on
+from tests.peers.redis_server import layers
 from tests.waiting import PATIENCE, until
 
 
-def through(settings: Settings, url: str) -> None:
-    settings.CHANNEL_LAYERS = {
-        "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [url], "prefix": "izzy-test"},
-        }
-    }
+class Forgetful(Bus):
+    """A bus on which one word is lost."""
+
+    loses = "nothing"
+
+    def send(self, topic: str, item: Any) -> None:
+        if self.loses not in str(item):
+            super().send(topic, item)
 
 
 @pytest.fixture(autouse=True)
-def _over() -> Iterator[None]:
-    """The exchange of nudges would go on looking for a Redis that is gone."""
+def _buses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A bus for each event loop, as if each were a process."""
+    buses: dict[asyncio.AbstractEventLoop, Bus] = {}
+
+    def of_this_loop() -> Bus:
+        loop = asyncio.get_running_loop()
+        return buses.setdefault(loop, Forgetful(f"process-{len(buses)}"))
+
+    monkeypatch.setattr(hub, "bus", of_this_loop)
+    monkeypatch.setattr(runner, "bus", of_this_loop)
     yield
-    nudges.close()
+    for each in buses.values():
+        each.close()
 
 
 @pytest.fixture
 def redis(redis_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Redis as channel layer; the rows are not looked at, so that only Redis can deliver."""
-    through(settings, redis_url)
+    settings.CHANNEL_LAYERS = layers(redis_url)
     monkeypatch.setattr(hub, "POLL_SECONDS", 3600)
     monkeypatch.setattr(runner, "LOOK_SECONDS", 3600)
     monkeypatch.setattr(runner, "RESCUE_SECONDS", 3600)
-
-
-def elsewhere(
-    name: str, monkeypatch: pytest.MonkeyPatch, work: Callable[[], Coroutine[Any, Any, None]]
-) -> None:
-    """Runs `work` in an event loop of its own, as another process would: with another name and another runner."""
-
-    async def run() -> None:
-        with monkeypatch.context() as other:
-            other.setattr(relay, "PROCESS", name)
-            registry()
-        await work()
-
-    asyncio.run(run())
 
 
 async def listened_to(url: str, group: str) -> None:
@@ -79,7 +72,7 @@ async def listened_to(url: str, group: str) -> None:
 
 
 async def test_text_reaches_a_page_of_another_process_as_it_comes(
-    alice: User, model: AnthropicServer, redis: None, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    alice: User, model: AnthropicServer, redis: None, redis_url: str
 ) -> None:
     held = reply("One two three four", hold_after=5)
     model.add(held)
@@ -104,7 +97,7 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
                 seen.extend([page.text(queued["turn"]), end["text"]])
             await registry().close()
 
-        elsewhere("another-process", monkeypatch, work)
+        asyncio.run(work())
         return seen
 
     watching = asyncio.ensure_future(asyncio.to_thread(watch))
@@ -116,6 +109,46 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
         await page.ended()
         await registry().idle()
     assert await watching == ["One two three four"] * 2
+
+
+async def test_a_page_that_missed_an_event_reads_the_rows_at_once(
+    alice: User, model: AnthropicServer, redis: None, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it missed is the last before a pause; the next that comes shows that something is missing."""
+    monkeypatch.setattr(Forgetful, "loses", "three")
+    held = reply("One two three four five", hold_after=5)
+    model.add(held)
+    place = await conversation(alice)
+    registry().start()
+    began = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def watch() -> str:
+        async def work() -> str:
+            async with connected(alice) as page:
+                await page.snapshot(place)
+                await listened_to(redis_url, f"chat.{place}")
+                loop.call_soon_threadsafe(began.set)
+                queued = await page.until("turn_queued")
+                while "five" not in page.text(queued["turn"]):
+                    await page.until("text_delta")
+                text = page.text(queued["turn"])
+            await registry().close()
+            return text
+
+        return asyncio.run(work())
+
+    watching = asyncio.ensure_future(asyncio.to_thread(watch))
+    await asyncio.wait_for(began.wait(), PATIENCE)
+    async with connected(alice) as page:
+        queued = await page.say("Count", conversation=place)
+        while page.text(queued["turn"]) != "One two three ":
+            await page.until("text_delta")
+        await registry().flush((await turn(queued["turn"])).conversation_id)
+        held.release.set()
+        await page.ended()
+        await registry().idle()
+    assert await watching == "One two three four five"
 
 
 async def test_a_stop_from_another_process_is_heard_at_once(
@@ -135,7 +168,7 @@ async def test_a_stop_from_another_process_is_heard_at_once(
             await until(is_stopped)
             await registry().close()
 
-        elsewhere("another-process", monkeypatch, work)
+        asyncio.run(work())
 
     async def is_stopped() -> bool:
         return (await turn(queued["turn"])).state == "stopped"
@@ -143,7 +176,7 @@ async def test_a_stop_from_another_process_is_heard_at_once(
     async with connected(alice) as page:
         queued = await page.say("Count", conversation=place)
         await page.until("text_delta")
-        await listened_to(redis_url, relay.NUDGES)
+        await listened_to(redis_url, runner.CONVERSATIONS)
         await asyncio.to_thread(stop)
         end = await page.ended()
         held.release.set()
@@ -151,29 +184,10 @@ async def test_a_stop_from_another_process_is_heard_at_once(
     assert end["type"] == "turn_stopped"
 
 
-async def test_a_redis_that_comes_later_is_found(settings: Settings, tmp_path: Path) -> None:
-    port = free_port()
-    through(settings, f"redis://127.0.0.1:{port}/0")
-    place = uuid4()
-    came = asyncio.Event()
-    here, there = relay.new_relay(lambda *_: None), relay.new_relay(lambda *_: None)
-    assert here is not None
-    assert there is not None
-    there._process = "another-process"
-    here.nudged = lambda conversation_id: came.set() if conversation_id == place else None
-    await asyncio.sleep(0.2)
-    with redis_on(port, tmp_path):
-        while not came.is_set():
-            there.nudge(place)
-            await asyncio.sleep(0.1)
-        await asyncio.gather(here.close(), there.close())
-        await get_channel_layer().flush()
-
-
 async def test_without_redis_a_page_opens_and_sees_another_process_by_its_rows(
     alice: User, model: AnthropicServer, settings: Settings
 ) -> None:
-    through(settings, f"redis://127.0.0.1:{free_port()}/0")
+    settings.CHANNEL_LAYERS = layers(f"redis://127.0.0.1:{free_port()}/0")
     model.add(reply("By the rows."))
     async with connected(alice) as page:
         sent = await page.say("Hi")
