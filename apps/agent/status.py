@@ -24,33 +24,6 @@ UNUSABLE = {
     "bad_response",
 }  # codes of failed calls that the next call will share, until somebody mends the cause
 HOW_TO_CONNECT = "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, or enter one on the instance page."
-TOOL_LABELS = {
-    "ask_user": "Ask you a question",
-    "conversation_delete": "Delete a conversation",
-    "conversation_list": "List conversations",
-    "conversation_read": "Read a conversation",
-    "conversation_search": "Search conversations",
-    "deep_memory": "Search memory from several angles",
-    "execute_capability": "Run one of your capabilities",
-    "link_memories": "Link two memories",
-    "list_capabilities": "List your capabilities",
-    "lookup_capability": "Look for one of your capabilities",
-    "memory": "Read and write memory files",
-    "memory_delete": "Delete a memory",
-    "memory_save": "Save a memory",
-    "memory_search": "Search memories",
-    "memory_update": "Change a memory",
-    "open_page": "Open a web page",
-    "read_capability_docs": "Read about one of your capabilities",
-    "recall_memory": "Recall memories by keywords",
-    "related_memories": "Follow links between memories",
-    "request_capability": "Have a capability built",
-    "store_memory": "Save a memory (older name)",
-    "think": "Think something through",
-    "web_search": "Search the web",
-}
-"""What tools are called where people decide about them."""
-
 TOOLSET_LABELS = {
     "notes": "Notes: remember, find, correct and forget",
     "conversations": "Past conversations",
@@ -113,11 +86,7 @@ async def _ask(request: ModelRequest) -> None:
 
 def tool_choices() -> list[tuple[str, str]]:
     """Every tool, for the preferences' approval list, in plain words."""
-    labels = {
-        tool.name: TOOL_LABELS.get(tool.name, tool.name.replace("_", " ").capitalize())
-        for tool in all_tools()
-    }
-    return sorted(labels.items(), key=lambda pair: pair[1])
+    return sorted(((tool.name, tool.title) for tool in all_tools()), key=lambda pair: pair[1])
 
 
 def toolset_choices() -> list[tuple[str, str]]:

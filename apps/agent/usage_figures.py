@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from apps.agent.status import TOOL_LABELS
+from apps.agent.tools.registry import tool_title
 
 PURPOSES = {
     "chat": "Conversations",
@@ -18,7 +18,6 @@ PURPOSES = {
     "builder": "Building capabilities",
     "connection_test": "Testing the connection",
 }
-CAPABILITY_PREFIX = "cap_"
 CHEAP = 0.1
 BAR_WIDTH, CHART_HEIGHT, LEAST_HEIGHT = 10, 100, 1.5
 
@@ -64,7 +63,7 @@ def lines(rows: Iterable[dict[str, Any]], key: str) -> list[Line]:
 def tool_lines(rows: Iterable[dict[str, Any]]) -> list[Line]:
     """Calls of tools by what the tools are called."""
     return [
-        Line(_tool_label(row["name"]), calls=row["calls"], read=0, written=0, cost=0, failed=row["failed"])
+        Line(tool_title(row["name"]), calls=row["calls"], read=0, written=0, cost=0, failed=row["failed"])
         for row in rows
     ]
 
@@ -105,9 +104,3 @@ def _sum(one: Line, other: Line) -> Line:
         one.cost + other.cost,
         one.failed + other.failed,
     )
-
-
-def _tool_label(name: str) -> str:
-    if name.startswith(CAPABILITY_PREFIX):
-        return name.removeprefix(CAPABILITY_PREFIX)
-    return TOOL_LABELS.get(name, name.replace("_", " ").capitalize())

@@ -139,7 +139,7 @@ def _reach(asking: Asking) -> Reach | None:
     title="Run one of your capabilities",
     doing="Running {name}",
     done="Ran {name}",
-    shows=("input",),
+    shows=("input", "name"),
 )
 async def execute_capability(context: ToolContext, arguments: Run) -> ToolOutput:
     """Run one of the user's capabilities by name, with an input that fits its input schema (lookup_capability

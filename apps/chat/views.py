@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.middleware import HtmxDetails
 
 from apps.agent.endpoint import current_endpoint
+from apps.agent.tools.registry import tool_words
 from apps.builder.selectors import questions_pressing
 from apps.chat import services
 from apps.chat.links import ConversationLinks, url_of
@@ -152,6 +153,7 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
         **listing,
         "nav": "chat",
         "conversation": shown,
+        "tool_words": tool_words(),
         "snapshot": snapshot(shown).frame if shown else None,
         "offline": current_endpoint().is_offline,
         "deleted": request.session.pop(DELETED, None) if DELETED in request.session else None,

@@ -161,8 +161,8 @@ def test_the_page_adds_up_what_belongs_together_and_names_it(
     page = sign_in(alice).get("/usage/").content.decode()
     assert page.count("Remembering by itself") == 1
     assert "$1.25" in page
-    assert "Search memories" in page
-    assert ">dice_roller<" in page
+    assert "Search your memories" in page
+    assert ">Run dice roller<" in page
     assert "memory_search" not in page
     assert "77,000" not in page
 

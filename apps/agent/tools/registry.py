@@ -40,6 +40,20 @@ def find_tool(name: str) -> Tool | None:
     return next(made, None)
 
 
+def tool_title(name: str, command: str = "") -> str:
+    """What a tool, or one of its commands, does, in words for people; one that is gone has its name alone."""
+    tool = find_tool(name)
+    if tool is None or not tool.title:
+        return name.replace("_", " ").capitalize()
+    return tool.variants.get(command, (tool.title,))[0]
+
+
+def tool_words() -> dict[str, dict[str, Any]]:
+    """How the chat page shows calls of each tool: those fields of `Tool` that are for people, by the tool's name."""
+    shown = ("title", "doing", "done", "shows", "icon", "variants", "notes")
+    return {tool.name: {name: getattr(tool, name) for name in shown} for tool in all_tools()}
+
+
 def all_tools() -> list[Tool]:
     """Every registered tool, in the order of the names."""
     return [_tools[name] for name in sorted(_tools)]

@@ -7,20 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.models import ToolCall
-from apps.chat.decision_log.words import command_of, is_directory, is_known, one_line, path_of
+from apps.chat.decision_log.words import command_of, is_directory, is_known, notes_action, one_line, path_of
 from apps.core.ids import note_id
 from apps.memory.models import Memory, MemoryFile
 
 ACTIONS = ("surfaced", "read", "linked", "written", "changed", "deleted")
 """What may happen to a note or a file, in order of weight: of several in one turn the last of these is named."""
 
-NOTE_ACTIONS = {
-    "memory_save": "written",
-    "store_memory": "written",
-    "memory_update": "changed",
-    "memory_delete": "deleted",
-    "link_memories": "linked",
-}
 FILE_ACTIONS = {
     "view": "read",
     "create": "written",
@@ -29,7 +22,6 @@ FILE_ACTIONS = {
     "rename": "changed",
     "delete": "deleted",
 }
-READERS = frozenset({"memory_search", "recall_memory", "deep_memory", "related_memories"})
 _NOTE = re.compile(r"note-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
@@ -47,11 +39,9 @@ def touches_of(call: ToolCall) -> list[Touch]:
         return []
     if call.name == "memory":
         return _file_touches(call)
-    action = NOTE_ACTIONS.get(call.name, "read" if call.name in READERS else "")
+    action = "read" if is_known(call) else notes_action(call)
     if not action:
         return []
-    if is_known(call):
-        action = "read"
     # Ids stand in the results of searches and of writes; a change may name its note in its input alone.
     named = f"{call.input.get('note_id', '')} {call.result}"
     return [Touch(UUID(value), action) for value in dict.fromkeys(_NOTE.findall(named))]

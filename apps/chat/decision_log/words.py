@@ -7,43 +7,14 @@ from typing import Any
 
 from apps.agent.models import ToolCall
 from apps.agent.results import UNTRUSTED, result_json
+from apps.agent.tools.base import NoteAction
+from apps.agent.tools.registry import find_tool, tool_title
 from apps.memory.files.commands import SYNONYMS
 from apps.memory.files.paths import ROOT
 
 LINE_CHARS = 140
 _UNKNOWN_NOTE = re.compile(r"There is no note with the id [^.]{0,200}\.")
 
-TITLES = {
-    "memory_search": "Search memories",
-    "recall_memory": "Recall memories",
-    "deep_memory": "Search deep memory",
-    "memory_save": "Save a memory",
-    "store_memory": "Save a memory",
-    "memory_update": "Correct a memory",
-    "memory_delete": "Delete a memory",
-    "link_memories": "Link memories",
-    "related_memories": "Follow links between memories",
-    "conversation_search": "Search conversations",
-    "conversation_list": "List conversations",
-    "conversation_read": "Read a conversation",
-    "conversation_delete": "Delete a conversation",
-    "ask_user": "Ask you",
-    "think": "Think",
-    "web_search": "Search the web",
-    "open_page": "Open a page",
-    "lookup_capability": "Look for a capability",
-    "list_capabilities": "List capabilities",
-    "read_capability_docs": "Read a capability's manual",
-    "request_capability": "Have a capability built",
-    "execute_capability": "Run a capability",
-}
-FILE_TITLES = {
-    "create": "Create",
-    "str_replace": "Update",
-    "insert": "Add to",
-    "delete": "Delete",
-    "rename": "Rename",
-}
 FILE_OUTCOMES = {"str_replace": "updated", "insert": "added", "delete": "deleted", "rename": "renamed"}
 TARGETS = ("query", "keywords", "content", "question", "url", "name", "note_id", "thought", "text")
 NOT_RUN = {
@@ -59,14 +30,10 @@ NOT_RUN = {
 
 def title(call: ToolCall) -> str:
     """What the call is, such as `View`, `Update` or `Search memories`."""
-    if call.name == "memory":
-        command = command_of(call.input)
-        if command == "view" and is_directory(path_of(call)):
-            return "View the memory directory" if path_of(call) == ROOT else "View the directory"
-        return FILE_TITLES.get(command, "View")
-    if call.name.startswith("cap_"):
-        return f"Run {call.name.removeprefix('cap_').replace('_', ' ')}"
-    return TITLES.get(call.name) or call.name.replace("_", " ").capitalize()
+    command = command_of(call.input)
+    if call.name == "memory" and command == "view" and is_directory(path_of(call)):
+        return "View the memory directory" if path_of(call) == ROOT else "View the directory"
+    return tool_title(call.name, command)
 
 
 def target(call: ToolCall) -> str:
@@ -77,7 +44,10 @@ def target(call: ToolCall) -> str:
             return ""
         new = str(call.input.get("new_path", ""))
         return f"{file_name(path)} → {file_name(new)}" if new else file_name(path)
-    given = next((call.input[name] for name in TARGETS if call.input.get(name)), "")
+    tool = find_tool(call.name)
+    fields = tool.shows if tool and tool.shows else TARGETS
+    values = [call.input.get(name) for name in fields]
+    given = next((value for value in values if value and isinstance(value, str | list)), "")
     return one_line(", ".join(map(str, given)) if isinstance(given, list) else str(given))
 
 
@@ -149,12 +119,20 @@ WRITTEN = {
     "insert": ("insert_text", "new_str", "new_string"),
 }
 """The fields that bring text into a file, by command; the first that is given counts."""
-NOTE_WRITERS = frozenset({"memory_save", "store_memory", "memory_update"})
+
+
+WRITING = ("written", "changed")
+
+
+def notes_action(call: ToolCall) -> NoteAction:
+    """What the call does with notes."""
+    tool = find_tool(call.name)
+    return tool.notes if tool else ""
 
 
 def is_known(call: ToolCall) -> bool:
     """Whether the call was to write what a note says already, so that nothing was written."""
-    found = result_json(call.result) if call.name in NOTE_WRITERS else None
+    found = result_json(call.result) if notes_action(call) in WRITING else None
     return isinstance(found, dict) and found.get("status") == "known"
 
 
@@ -162,7 +140,7 @@ def written_text(call: ToolCall) -> str | None:
     """The text that the call wrote into a file or a note; None for one that writes none or failed."""
     if call.is_error or call.state != ToolCall.State.DONE:
         return None
-    if call.name in NOTE_WRITERS:
+    if notes_action(call) in WRITING:
         text = None if is_known(call) else call.input.get("content")
     elif call.name == "memory":
         text = _first_text(call.input, WRITTEN.get(command_of(call.input), ()))

@@ -70,7 +70,7 @@ class Recall:
     result_limit=40_000,
     toolset=TOOLSET,
     needs_memory=True,
-    title="Recall memories by keywords",
+    title="Recall your memories by keywords",
     doing="Recalling",
     done="Recalled",
     shows=("keywords",),

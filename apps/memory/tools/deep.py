@@ -25,7 +25,7 @@ class Question:
     result_limit=40_000,
     toolset=TOOLSET,
     needs_memory=True,
-    title="Search deep memory",
+    title="Search your memories from several angles",
     doing="Searching deep memory",
     done="Searched deep memory",
     shows=("query",),

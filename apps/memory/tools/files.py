@@ -105,7 +105,7 @@ class Command:
     toolset=TOOLSET,
     needs_memory=True,
     typed="memory_20250818",
-    title="Read or change memory files",
+    title="Read or change your memory files",
     doing="Changing a memory file",
     done="Changed a memory file",
     shows=("path", "old_path"),
@@ -113,6 +113,8 @@ class Command:
     variants={
         VIEW: ("View", "Reading memory files", "Read memory files"),
         CREATE: ("Create", "Writing a memory file", "Wrote a memory file"),
+        REPLACE: ("Update", "Changing a memory file", "Changed a memory file"),
+        "insert": ("Add to", "Changing a memory file", "Changed a memory file"),
         DELETE: ("Delete", "Deleting a memory file", "Deleted a memory file"),
         RENAME: ("Rename", "Renaming a memory file", "Renamed a memory file"),
     },

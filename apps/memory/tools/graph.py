@@ -87,7 +87,7 @@ class Related:
     tier=Tier.READ_ONLY,
     toolset=TOOLSET,
     needs_memory=True,
-    title="Follow links between memories",
+    title="Follow links between your memories",
     doing="Following links",
     done="Followed links",
     shows=("note_id",),

@@ -72,7 +72,7 @@ class Search:
     tier=Tier.READ_ONLY,
     toolset=TOOLSET,
     needs_memory=True,
-    title="Search memories",
+    title="Search your memories",
     doing="Searching memories",
     done="Searched memories",
     shows=("query",),
