@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -15,8 +15,15 @@ def insert_all(rows: Sequence[models.Model]) -> None:
     if not rows:
         return
     sql, values = _statement(type(rows[0]))
+    writers = _writers()
     with connection.cursor() as cursor:
-        cursor.executemany(sql, [list(map(_stored, values(row))) for row in rows])
+        cursor.executemany(
+            sql,
+            [
+                [writers[type(value)](value) if type(value) in writers else value for value in values(row)]
+                for row in rows
+            ],
+        )
     for row in rows:
         row._state.adding = False
         row._state.db = connection.alias
@@ -35,22 +42,13 @@ def _statement(model: type[models.Model]) -> tuple[str, Callable[[models.Model],
     return sql, attrgetter(*(field.attname for field in fields))
 
 
-def _stored(value: Any) -> Any:
-    write = _WRITERS.get(type(value))
-    return write(value) if write else value
-
-
-def _uuid(value: UUID) -> object:
-    return value if connection.features.has_native_uuid_field else value.hex
-
-
-@lru_cache(maxsize=16)  # rows that are written together share their times
-def _moment(value: datetime) -> object:
-    return connection.ops.adapt_datetimefield_value(value)
-
-
-def _json(value: object) -> object:
-    return connection.ops.adapt_json_value(value, None)
-
-
-_WRITERS: dict[type, Callable[[Any], object]] = {UUID: _uuid, datetime: _moment, list: _json, dict: _json}
+def _writers() -> dict[type, Callable[[Any], Any]]:
+    """How the database at hand takes values that it does not take as they are, by their type."""
+    json = partial(connection.ops.adapt_json_value, encoder=None)
+    moment = cache(
+        connection.ops.adapt_datetimefield_value
+    )  # rows that are written together share their times
+    writers: dict[type, Callable[[Any], Any]] = {datetime: moment, list: json, dict: json}
+    if not connection.features.has_native_uuid_field:
+        writers[UUID] = attrgetter("hex")
+    return writers

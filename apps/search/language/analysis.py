@@ -5,16 +5,11 @@ import threading
 import unicodedata
 from functools import lru_cache
 
+import snowballstemmer
 import stopwordsiso
 
 from apps.core.text import chunk_text
 from apps.search.language.words import STEMMERS, STOP_WORDS
-
-try:
-    import Stemmer
-except ImportError:
-    Stemmer = None
-    import snowballstemmer
 
 DEFAULT_LANGUAGE = "en"
 SHORT_CHARS = 500
@@ -166,11 +161,7 @@ def _stem_words(words: list[str], language: str) -> list[str]:
     algorithm = STEMMERS.get(language)
     if algorithm is None:
         return words
-    stemmers: dict[str, object] | None = getattr(_local, "stemmers", None)
-    if stemmers is None:
-        stemmers = _local.stemmers = {}
-    stemmer = stemmers.get(algorithm)
-    if stemmer is None:
-        maker = Stemmer.Stemmer if Stemmer is not None else snowballstemmer.stemmer
-        stemmer = stemmers[algorithm] = maker(algorithm)
-    return list(stemmer.stemWords(words))  # type: ignore[attr-defined]
+    stemmers = vars(_local)
+    if algorithm not in stemmers:
+        stemmers[algorithm] = snowballstemmer.stemmer(algorithm)  # PyStemmer's, where that is installed
+    return list(stemmers[algorithm].stemWords(words))
