@@ -152,6 +152,7 @@ def _offline() -> list[Subject]:
 
 def _memory() -> list[Subject]:
 
+    from apps.core.quotes import split_quotes
     from apps.memory.addressing import addressed
     from apps.memory.capture.calls import _parsed
     from apps.memory.capture.items import looks_sensitive
@@ -159,7 +160,6 @@ def _memory() -> list[Subject]:
     from apps.memory.files.paths import clean_path
     from apps.memory.files.texts import numbered, replaced
     from apps.memory.history.diffs import text_diff
-    from apps.memory.trust.quotes import split_quotes
     from apps.memory.trust.sentences import is_own_sentence
     quotes = ('```', '```\n', '~~~\na\n', '"""', "'''", '<doc>', '</doc>', '<doc ', '<doc\n', '<', '> a\n', '\n>', '| \n', '“', '”', '„', '«', '‘', '"', 'article ', 'says ', 'email: ', 'e-mail\n', 'here is the article:\n', 'summarize ', 'translate\n', 'fass a ', 'resum', 'from: a\n', 'On a ', 'on a a wrote ', '--original', '# a\n', 'the text: ')
     claims = ('not ', "n't ", 'remember ', 'never to ', 'forget ', 'and ', 'not a ', 'A ', 'a.b', 'a@', '://', '12.', '1-', '2020-', '1999/', 'merk ', 'do you ', 'vergiss a ', ', ', "A'")

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from apps.agent.tools.base import Before, ToolContext, ToolOutput
+from apps.agent.taint import ConversationTaint
+from apps.agent.tools.base import ToolContext, ToolOutput
 from apps.agent.tools.registry import find_tool
 from apps.core.ids import uuid7
 
@@ -17,7 +18,7 @@ class Tools:
     conversation_id: UUID | None = None
     message_id: UUID | None = None
     turn_id: UUID | None = None
-    before: Before | None = None
+    taint: ConversationTaint | None = None
     use_memory: bool = True
     permission: dict[str, Any] | None = None
     answer: str = ""
@@ -36,7 +37,7 @@ class Tools:
             emit=emit,
             message_id=self.message_id,
             use_memory=self.use_memory,
-            before=self.before,
+            taint=self.taint or ConversationTaint(user_id=self.user_id, conversation_id=self.conversation_id),
             permission=self.permission,
             answer=self.answer,
         )

@@ -19,12 +19,10 @@ from apps.agent.outcome import Outcome
 from apps.agent.results import result_text
 from apps.agent.schema import schema_error
 from apps.agent.scrub import Scrubber
-from apps.agent.selectors import conversation_untrusted
+from apps.agent.taint import ConversationTaint
 from apps.agent.tools.base import (
-    MAY_BE_BEHIND,
     Approval,
-    Asking,
-    Before,
+    ApprovalQuery,
     Emit,
     Tier,
     Tool,
@@ -70,19 +68,18 @@ class ToolExecutor:
     """The pipeline every tool call goes through, for one turn. Make one with `executor_for`.
 
     `approvals` are the user's preferences by tool name; `secrets` the values that must not appear anywhere;
-    `tools` those of the turn that no registry knows. `before` knows what the conversation holds; without it only the
-    results of tools are known. `message_id` and `use_memory` are for the tools, see `ToolContext`.
+    `tools` those of the turn that no registry knows. `message_id` and `use_memory` are for the tools, see `ToolContext`.
     """
 
     user_id: UUID
     conversation_id: UUID | None
     turn_id: UUID | None
+    taint: ConversationTaint
     approvals: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     message_id: UUID | None = None
     use_memory: bool = False
     tools: Mapping[str, Tool] = field(default_factory=dict)
-    before: Before | None = None
 
     @cached_property
     def scrubber(self) -> Scrubber:
@@ -150,7 +147,7 @@ class ToolExecutor:
             turn_id=self.turn_id,
             message_id=self.message_id,
             use_memory=self.use_memory,
-            before=self.before,
+            taint=self.taint,
             **call,
         )
 
@@ -158,29 +155,22 @@ class ToolExecutor:
         self, tool: Tool, arguments: dict[str, Any], place: tuple[int, int] = (0, 0)
     ) -> ApprovalNeeded | None:
         """Why this call, at its round and position, waits for the user's yes; None where it runs unasked. Synchronous."""
-        if self.conversation_id is None:
-            return ApprovalNeeded() if self.approval(tool) == "ask" else None
-        before = self.before or _ResultsAlone(self.user_id, self.conversation_id)
         if self.approval(tool) == "ask":
-            return ApprovalNeeded(always=not tool.set_with and not before.is_untrusted)
-        takes = tool.asks_when_untrusted is not None and tool.asks_when_untrusted(arguments)
-        if tool.name in self.approvals or tool.set_with in self.approvals or not (tool.reach or takes):
+            return ApprovalNeeded(always=not tool.set_with and not self.taint.is_tainted)
+        allowed = tool.name in self.approvals or tool.set_with in self.approvals
+        if self.conversation_id is None or not (tool.reach or tool.takes) or not self.taint.is_tainted:
             return None
-        if not before.is_untrusted:
-            return None
-        asking = Asking(
+        query = ApprovalQuery(
             user_id=self.user_id,
             conversation_id=self.conversation_id,
             arguments=arguments,
-            said=before.said,
-            own=before.own,
+            own=self.taint.own,
             turn_id=self.turn_id,
             place=place,
         )
-        if tool.reach is None:
-            reason = tool.reason(asking) if tool.reason else MAY_BE_BEHIND
-            return ApprovalNeeded(reason=self._shown(reason)) if reason else None
-        reach = tool.reach(asking)
+        if tool.takes and (reason := tool.takes(query)):
+            return ApprovalNeeded(reason=self._shown(reason))
+        reach = tool.reach(query) if tool.reach and not allowed else None
         if reach is None:
             return None
         grant = grant_covering(self.user_id, self.conversation_id, reach)
@@ -189,10 +179,7 @@ class ToolExecutor:
 
     def question_mark(self) -> str:
         """What the card of a question says where others' words may be behind it, else "". Synchronous."""
-        if self.conversation_id is None:
-            return ""
-        before = self.before or _ResultsAlone(self.user_id, self.conversation_id)
-        return ASKED_AFTER if before.is_untrusted else ""
+        return ASKED_AFTER if self.taint.is_tainted else ""
 
     def _shown(self, reason: str) -> str:
         return self.scrubber.text(reason)[:REASON_CHARS]
@@ -225,23 +212,6 @@ class ToolExecutor:
         return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
 
 
-@dataclass(frozen=True, slots=True)
-class _ResultsAlone:
-    """A conversation of which nothing is known but what its tools gave: see `Before`."""
-
-    user_id: UUID
-    conversation_id: UUID
-
-    def said(self) -> tuple[str, ...]:
-        return ()
-
-    own = said
-
-    @property
-    def is_untrusted(self) -> bool:
-        return conversation_untrusted(user_id=self.user_id, conversation_id=self.conversation_id)
-
-
 def _timed_out(tool: Tool) -> str:
     text = f"The tool did not finish within {tool.timeout:g} seconds."
     if tool.tier == Tier.SIDE_EFFECTING:
@@ -250,10 +220,15 @@ def _timed_out(tool: Tool) -> str:
 
 
 async def executor_for(
-    *, user_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **options: Any
+    *,
+    user_id: UUID,
+    conversation_id: UUID | None,
+    turn_id: UUID | None,
+    taint: ConversationTaint | None = None,
+    **options: Any,
 ) -> ToolExecutor:
     """An executor with the user's preferences and the stored secrets, read in one database hop; `options` are further
-    fields of `ToolExecutor`."""
+    fields of `ToolExecutor`. Without `taint` only what tools read counts as others' words."""
 
     def read() -> tuple[Preferences, list[str]]:
         return preferences_for(user_id), secret_values(user_id)
@@ -263,6 +238,7 @@ async def executor_for(
         user_id=user_id,
         conversation_id=conversation_id,
         turn_id=turn_id,
+        taint=taint or ConversationTaint(user_id=user_id, conversation_id=conversation_id),
         approvals=preferences.tool_approval,
         secrets=tuple(secrets),
         **options,

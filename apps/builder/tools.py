@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from apps.agent.tools.base import Tier, ToolContext, ToolOutput, always, tool
+from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
 from apps.builder.services import build_change, build_request
 from apps.builder.services.following import origin_of
 
@@ -36,8 +36,7 @@ class Wanted:
     tier=Tier.SIDE_EFFECTING,
     timeout=20,
     toolset="capabilities",
-    asks_when_untrusted=always,
-    reason=lambda _: STAYS,
+    takes=lambda _: STAYS,
     title="Have a capability built",
     doing="Asking for a capability",
     done="Asked for a capability",

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from apps.agent.tools.base import (
     MAY_BE_BEHIND,
-    Asking,
+    ApprovalQuery,
     Reach,
     Tier,
     Tool,
@@ -105,10 +105,10 @@ def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict
     }
 
 
-def reach_of(name: object, asking: Asking) -> Reach | None:
+def reach_of(name: object, query: ApprovalQuery) -> Reach | None:
     """The hosts and secrets of the current version; None where it has neither."""
     try:
-        capability = capability_get(asking.user_id, name)
+        capability = capability_get(query.user_id, name)
     except NotFound:
         return None
     version = capability.current

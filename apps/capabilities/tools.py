@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 from uuid import UUID
 
-from apps.agent.tools.base import Asking, Reach, Tier, ToolContext, ToolFailure, ToolOutput, tool
+from apps.agent.tools.base import ApprovalQuery, Reach, Tier, ToolContext, ToolFailure, ToolOutput, tool
 from apps.core.errors import NotFound
 
 from .cap_tools import CALL_SECONDS, capability_run, permission_needed, reach_of, unknown_capability
@@ -125,8 +125,8 @@ def _permission(user_id: UUID, args: dict[str, Any]) -> dict[str, Any] | None:
     return permission_needed(plain_name(str(args.get("name", ""))), user_id, args)
 
 
-def _reach(asking: Asking) -> Reach | None:
-    return reach_of(plain_name(asking.arguments["name"]), asking)
+def _reach(query: ApprovalQuery) -> Reach | None:
+    return reach_of(plain_name(query.arguments["name"]), query)
 
 
 @tool(

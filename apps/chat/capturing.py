@@ -19,10 +19,10 @@ from apps.agent.selectors import conversation_untrusted
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
 from apps.chat.selectors.words import shown_untrusted
 from apps.core.ids import parse_id
+from apps.core.quotes import quotes_others
 from apps.memory.capture.said import Said
 from apps.memory.capture.services import conversation_tainted, taint_note, windows_add, windows_hasten
 from apps.memory.models import Trust
-from apps.memory.trust.quotes import quotes_others
 
 logger = logging.getLogger(__name__)
 

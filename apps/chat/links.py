@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.agent.web.named import WebRead, is_named_in
 from apps.chat.markdown_links import Leads, directly
 from apps.chat.models import Conversation
-from apps.chat.selectors.words import reading_of
+from apps.chat.selectors.words import taint_of
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class ConversationLinks:
     @cached_property
     def named(self) -> set[str] | None:
         """The addresses that were named; None where nobody but the user spoke."""
-        reading = reading_of(self.user_id, self.conversation_id)
-        if not reading.is_untrusted:
+        taint = taint_of(self.user_id, self.conversation_id)
+        if not taint.is_tainted:
             return None
-        return WebRead.of(self.user_id, self.conversation_id).names(reading.said())
+        return WebRead.of(self.user_id, self.conversation_id).names(taint.messages())
 
 
 def links_now(conversation_id: UUID) -> Leads | None:

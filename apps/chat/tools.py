@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from apps.agent.models import ToolCall
-from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
+from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
 from apps.chat.models import Conversation, Message
 from apps.chat.prompt.toolbox import CONVERSATIONS
 from apps.chat.selectors.conversations import conversation_get, conversations_for, messages_counted
@@ -200,6 +200,7 @@ class Delete:
     tier=Tier.SIDE_EFFECTING,
     toolset=CONVERSATIONS,
     needs_memory=True,
+    takes=may_be_behind,
     approval="ask",
     title="Delete a conversation",
     doing="Deleting a conversation",

@@ -13,12 +13,12 @@ from apps.accounts.services import preferences_update
 from apps.agent.executor import ApprovalNeeded, executor_for
 from apps.agent.grants import grant_add, grant_remove, grants_for
 from apps.agent.models import ToolCall, ToolGrant
+from apps.agent.taint import ConversationTaint
 from apps.agent.tools.registry import find_tool
 from apps.capabilities import services
 from apps.core.database import in_db
 from apps.core.errors import NotFound
 from apps.core.ids import uuid7
-from apps.memory.trust.reading import Reading
 from tests.capabilities.making import make
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,8 +41,8 @@ async def needed(
 ) -> ApprovalNeeded | None:
     """Why the call waits; None where it runs unasked."""
     where = place or await in_db(page_read, owner)
-    executor = await executor_for(user_id=owner.pk, conversation_id=where, turn_id=uuid7())
-    executor.before = Reading(user_id=owner.pk, conversation_id=where, said=lambda: [said])
+    taint = ConversationTaint(user_id=owner.pk, conversation_id=where, messages=lambda: [said])
+    executor = await executor_for(user_id=owner.pk, conversation_id=where, turn_id=uuid7(), taint=taint)
     tool = find_tool(way)
     assert tool is not None
     given: dict[str, Any] = {"name": "Ada"}

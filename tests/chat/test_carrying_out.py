@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
-from apps.agent.tools.base import Asking
+from apps.agent.tools.base import ApprovalQuery
 from apps.agent.web.named import unnamed_host
 from apps.capabilities.models import Capability, Execution
 from apps.capabilities.services import capability_create, user_secret_set
@@ -267,11 +267,10 @@ def test_what_is_opened_without_asking(
 
     def waits(user: User, where: UUID, *own: str) -> str:
         return unnamed_host(
-            Asking(
+            ApprovalQuery(
                 user_id=user.pk,
                 conversation_id=where,
                 arguments={"url": url},
-                said=lambda: own,
                 own=lambda: own,
             )
         )
@@ -290,5 +289,5 @@ def test_a_page_that_the_user_was_asked_about_speaks_for_no_link(alice: User) ->
         untrusted=True, decision="approved",
     )  # fmt: skip
     arguments = {"url": "https://a.example/x"}
-    asking = Asking(user_id=alice.pk, conversation_id=place, arguments=arguments, said=tuple, own=tuple)
+    asking = ApprovalQuery(user_id=alice.pk, conversation_id=place, arguments=arguments, own=tuple)
     assert unnamed_host(asking) == "a.example"

@@ -25,7 +25,7 @@ from apps.chat.runner.due import conversations_left
 from apps.chat.runner.prepare import turn_prepare
 from apps.chat.runner.rows import Outcome, turn_finish
 from apps.chat.runner.work import conversation_take, work_next
-from apps.chat.selectors.words import said_by_user, shown_untrusted
+from apps.chat.selectors.words import shown_untrusted, user_messages
 from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.services.messages import Draft, message_append
 from apps.chat.summary.budget import current_budget
@@ -92,7 +92,7 @@ def test_a_turn_looks_at_no_other_conversation(alice: User) -> None:
         conversation_untrusted(user_id=alice.pk, conversation_id=place.pk)
         toolcalls_undecided(user_id=alice.pk, turn_id=turn.pk)
         turn_usage(user_id=alice.pk, turn_id=turn.pk)
-        said_by_user(alice.pk, place.pk)
+        user_messages(alice.pk, place.pk)
         shown_untrusted(alice.pk, place.pk)
         calls = toolcalls_open(
             user_id=alice.pk,

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
+from apps.accounts.services import preferences_update
+from apps.chat.models import Conversation
 from apps.chat.runner.registry import registry as runners
 from apps.core.database import in_db
-from apps.memory.models import Memory, MemoryFile
+from apps.memory.models import Memory, MemoryEdge, MemoryFile
 from apps.memory.services import memory_create
 from apps.memory.services.files import file_write
 from tests.chat.client import connected
@@ -251,3 +253,25 @@ async def test_a_question_says_that_others_words_may_be_behind_it(izzy: Obeying,
         await runners().idle()
     for shown in (asked, ended["pending_question"], reopened["turn"]["waiting_for"][0]):
         assert ("others wrote" in shown.get("reason", "")) is after_a_page
+
+
+@pytest.mark.parametrize("name", ["memory_delete", "link_memories", "conversation_delete"])
+async def test_what_takes_away_or_makes_to_stay_waits_whatever_the_user_has_set(
+    izzy: Obeying, name: str
+) -> None:
+    await in_db(lambda: preferences_update(user_id=izzy.alice.pk, tool_approval={name: "allow"}))
+    one, two = await izzy.note(SAVINGS), await izzy.note(RENT)
+    kept = await conversation(izzy.alice)
+    calls = {
+        "memory_delete": {"note_id": one.note_id},
+        "link_memories": {"source_id": one.note_id, "target_id": two.note_id},
+        "conversation_delete": {"conversation_id": kept},
+    }
+
+    waits = await izzy.does("What is in this cake?", tool(name, calls[name]))
+
+    assert waits is not None
+    assert waits["name"] == name
+    assert set(await izzy.notes()) == {SAVINGS, RENT}
+    assert not await in_db(lambda: MemoryEdge.objects.for_user(izzy.alice).exists())
+    assert await in_db(lambda: Conversation.objects.for_user(izzy.alice).filter(pk=kept).exists())

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from apps.accounts.models import Preferences, Review, User
+from apps.agent.taint import ConversationTaint
 from apps.core.database import in_db
 from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, Status
-from apps.memory.trust.reading import Reading
+from apps.memory.trust.judging import needs_a_look
 from tests.memory.conftest import MakeNote, found_texts
 from tests.tools import Tools
 
@@ -16,7 +17,7 @@ WIFI = "The user's home wifi password is hunter2-blue."
 
 
 def waits(content: str, *said: str, known: str = "") -> bool:
-    return Reading(user_id=uuid7(), said=lambda: said).needs_a_look([content], known=known)
+    return needs_a_look(ConversationTaint(user_id=uuid7(), messages=lambda: said), [content], known=known)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_what_the_user_keeps_already_may_be_corrected_in_their_words() -> None:
 
 
 def tools(user: User, *said: str) -> Tools:
-    return Tools(user_id=user.pk, before=Reading(user_id=user.pk, said=lambda: said))
+    return Tools(user_id=user.pk, taint=ConversationTaint(user_id=user.pk, messages=lambda: said))
 
 
 async def save(held: Tools, content: str, name: str = "memory_save") -> dict[str, str]:

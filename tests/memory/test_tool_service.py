@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.agent.taint import ConversationTaint
 from apps.core.database import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound, TooLarge
 from apps.core.ids import parse_id, uuid7
@@ -13,7 +14,6 @@ from apps.memory.models import Memory, MemoryRevision, Trust
 from apps.memory.selectors import note_history, open_contradictions
 from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_restore, memory_update
 from apps.memory.tools.notes import UNCHANGED, UNKNOWN_NOTE
-from apps.memory.trust.reading import Reading
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote
@@ -160,8 +160,8 @@ async def test_what_is_known_already_is_not_called_saved(alice: User) -> None:
 
 async def test_words_of_others_change_nothing_in_a_note_that_says_the_same(alice: User) -> None:
     first = await save(Tools(user_id=alice.pk), "The user likes tea.")
-    reading = Reading(user_id=alice.pk, shown_untrusted=lambda: True)
-    again = await save(Tools(user_id=alice.pk, before=reading), "The user likes tea.", category="standing")
+    taint = ConversationTaint(user_id=alice.pk, shown_untrusted=lambda: True)
+    again = await save(Tools(user_id=alice.pk, taint=taint), "The user likes tea.", category="standing")
     assert again == first
     (row,) = await in_db(lambda: list(Memory.objects.for_user(alice)))
     assert (row.category, row.trust) == ("", "assistant")

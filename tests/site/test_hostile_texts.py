@@ -11,8 +11,8 @@ from apps.agent.web.quoting import quoted
 from apps.chat.summary.transcript import _TAG
 from apps.chat.templatetags.log_figures import unmarked
 from apps.core import text as core_text
+from apps.core.quotes import MAX_CHARS, own_words, split_quotes
 from apps.memory.capture.calls import _parsed
-from apps.memory.trust.quotes import MAX_CHARS, own_words, split_quotes
 from benchmarks._hostile_subjects import ORDINARY, Subject, subjects
 
 

@@ -4,11 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from enum import StrEnum
 from inspect import iscoroutinefunction, signature
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from apps.agent.tools.arguments import input_schema
 from apps.core.database import in_db
+
+if TYPE_CHECKING:
+    from apps.agent.taint import ConversationTaint
 
 Approval: TypeAlias = Literal["allow", "ask", "never"]
 NoteAction: TypeAlias = Literal["", "read", "linked", "written", "changed", "deleted"]
@@ -61,21 +64,6 @@ class ToolOutput:
     own_words: bool = False
 
 
-class Before(Protocol):
-    """What lies before the model in one conversation. Synchronous; asked at the moment of deciding."""
-
-    @property
-    def said(self) -> Callable[[], Sequence[str]]:
-        """The user's messages in the conversation."""
-
-    def own(self) -> Sequence[str]:
-        """Those messages without what they quote of others."""
-
-    @property
-    def is_untrusted(self) -> bool:
-        """Whether others' words are among it: of a tool, quoted by the user, or in a note that was brought up."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
     """Whom a call belongs to and what it may use."""
@@ -84,26 +72,22 @@ class ToolContext:
     conversation_id: UUID | None
     turn_id: UUID | None
     tool_call_id: UUID
+    taint: "ConversationTaint"
     emit: Emit  # sends a `tool_progress` event with the given data
     message_id: UUID | None = None  # the user's message that began the turn
     use_memory: bool = False  # whether notes, files and past conversations are within reach
-    before: Before | None = None
     permission: dict[str, Any] | None = None  # what the user has just allowed, as `Tool.permission` asked
     answer: str = ""  # what the user said, to a tool that waits for an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A call before which others' words were read in its conversation: may it run without the user's yes?
-
-    `said` gives the user's messages there, `own` the same without what they quote. Synchronous.
-    """
+class ApprovalQuery:
+    """A call before which others' words were read in its conversation: may it run without the user's yes? Synchronous."""
 
     user_id: UUID
     conversation_id: UUID
     arguments: dict[str, Any]
-    said: Callable[[], Sequence[str]]
-    own: Callable[[], Sequence[str]]
+    own: Callable[[], Sequence[str]]  # the user's messages there, without what they quote
     turn_id: UUID | None = None
     place: tuple[int, int] = (0, 0)  # the call's round, and its position in it
 
@@ -130,9 +114,9 @@ Result: TypeAlias = ToolOutput | str | dict[str, Any] | list[Any]
 Handler: TypeAlias = Callable[[Any, Any], Any]
 
 
-def always(arguments: dict[str, Any]) -> bool:
-    """Whatever the input is: for `Tool.asks_when_untrusted`."""
-    return True
+def may_be_behind(query: ApprovalQuery) -> str:
+    """Whatever the input is, such a call waits: for `Tool.takes`."""
+    return MAY_BE_BEHIND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +136,10 @@ class Tool:
     set_with: str = ""  # the tool whose setting holds where the user has set none for this one
     needs_memory: bool = False  # fails in a conversation without memory
     untrusted: bool = False  # results quote others: what is written to memory afterwards waits for review
-    # Which calls wait for a yes once others' words were read, unless the user always allows the tool …
-    asks_when_untrusted: Callable[[dict[str, Any]], bool] | None = None
-    # … and the hosts of others' choosing and the secrets that a call can reach: such calls wait likewise. Synchronous.
-    reach: Callable[[Asking], Reach | None] | None = None
-    # Why a call that asks waits, a sentence for the card, synchronous; "" excepts one that can carry nothing out.
-    reason: Callable[[Asking], str] | None = None
+    # Once others' words were read a call waits for a yes where it can reach hosts of others' choosing or use secrets, unless the
+    # user always allows the tool, and where it takes something away or makes it stay: a sentence for the card, or "".
+    reach: Callable[[ApprovalQuery], Reach | None] | None = None
+    takes: Callable[[ApprovalQuery], str] | None = None
     # What the user must allow before this very call may run, synchronous; None for nothing. The card shows it.
     permission: Callable[[UUID, dict[str, Any]], dict[str, Any] | None] | None = None
     waits_for: WaitsFor = WaitsFor.NOTHING  # ANSWER: the handler runs once the user has answered

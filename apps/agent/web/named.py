@@ -1,4 +1,4 @@
-"""Which addresses are opened, or linked to, without asking once others' words were read in a conversation.
+"""Which addresses are opened, or linked to, without query once others' words were read in a conversation.
 
 What the model has put together itself may carry something out: a page can talk it into opening
 `https://evil.example/?what-the-user-said`. An address that others wrote whole holds nothing but their own words.
@@ -11,13 +11,13 @@ from urllib.parse import quote
 from uuid import UUID
 
 from apps.agent.models import ToolCall
-from apps.agent.tools.base import Asking, ToolFailure
+from apps.agent.tools.base import ApprovalQuery, ToolFailure
 from apps.agent.web.limits import MAX_URL_CHARS
 from apps.agent.web.urls import checked_url
 from apps.core.addresses import AddressRefused
 
 MAX_FOLLOWED = 8
-"""Of so many pages in a turn links are followed without asking."""
+"""Of so many pages in a turn links are followed without query."""
 MAX_EDGES = 4
 """So many signs behind an address in a text may belong to it or not."""
 
@@ -31,24 +31,24 @@ _FOUND = re.compile(r'"url": "((?:[^"\\]|\\.)*)"')
 _PAGE = re.compile(r'^<page url="([^"]*)"', re.MULTILINE)
 
 
-def unnamed_host(asking: Asking) -> str:
+def unnamed_host(query: ApprovalQuery) -> str:
     """The host (with its port) of a page that waits for the user's yes, "" for one that is opened without. Synchronous.
 
-    Without asking open: what the user typed, what a search of the conversation found, what was opened before, and, of
+    Without query open: what the user typed, what a search of the conversation found, what was opened before, and, of
     MAX_FOLLOWED pages in a turn, links on a page of the same host that was so opened. An address that is none is refused
     without anything being sent.
     """
-    address = str(asking.arguments["url"])
+    address = str(query.arguments["url"])
     try:
         url = checked_url(address)
     except (ToolFailure, AddressRefused):
         return ""
     key = _key(address.partition("#")[0])
-    read = WebRead.of(asking.user_id, asking.conversation_id)
-    if key in read.found | read.opened | addresses_in(asking.own()):
+    read = WebRead.of(query.user_id, query.conversation_id)
+    if key in read.found | read.opened | addresses_in(query.own()):
         return ""
     linked = addresses_in(text for page, text in read.unasked if _host(_key(page)) == _host(key))
-    if key in linked and _opened_in_turn(asking) < MAX_FOLLOWED:
+    if key in linked and _opened_in_turn(query) < MAX_FOLLOWED:
         return ""
     return url.netloc.decode()
 
@@ -101,12 +101,12 @@ def addresses_in(texts: Iterable[str]) -> set[str]:
     return found
 
 
-def _opened_in_turn(asking: Asking) -> int:
-    """How many pages were opened without asking in the turn, before this call."""
-    rows = ToolCall.objects.for_user(asking.user_id).filter(
-        turn_id=asking.turn_id, name="open_page", decision=""
+def _opened_in_turn(query: ApprovalQuery) -> int:
+    """How many pages were opened without query in the turn, before this call."""
+    rows = ToolCall.objects.for_user(query.user_id).filter(
+        turn_id=query.turn_id, name="open_page", decision=""
     )
-    return sum(place < asking.place for place in rows.values_list("round", "position"))
+    return sum(place < query.place for place in rows.values_list("round", "position"))
 
 
 def _key(address: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from django.conf import settings
 
-from apps.agent.tools.base import Asking, Reach, Tier, ToolContext, ToolFailure, tool
+from apps.agent.tools.base import ApprovalQuery, Reach, Tier, ToolContext, ToolFailure, tool
 from apps.agent.web.choice import HOW_TO, LABELS, own_engine
 from apps.agent.web.limits import MAX_SEARCHES, MAX_URL_CHARS, PART_CHARS
 from apps.agent.web.search import OWN, found_pages
@@ -23,11 +23,11 @@ def warm_up() -> None:
         importlib.import_module(f"apps.agent.web.{name}")
 
 
-def reach_of(asking: Asking) -> Reach | None:
+def reach_of(query: ApprovalQuery) -> Reach | None:
     """The host of an address that is shown to the user first. See `named.unnamed_host`."""
     from apps.agent.web import named
 
-    host = named.unnamed_host(asking)
+    host = named.unnamed_host(query)
     return Reach(reason=COMPOSED, tool="open_page", hosts=[host]) if host else None
 
 

@@ -19,6 +19,7 @@ from apps.agent.executor import ToolExecutor
 from apps.agent.loop import TurnState, TurnTaken, run_turn
 from apps.agent.sdk import default_client
 from apps.agent.selectors import turn_usage
+from apps.agent.taint import ConversationTaint
 from apps.agent.tools.base import Approval, Tool
 from apps.builder.briefing import Brief, brief_for, system_prompt
 from apps.builder.models import Build, State
@@ -30,8 +31,8 @@ from apps.builder.runner.store import (
     OverBudget,
     dialogue_read,
 )
-from apps.builder.workshop.asking import asking_tools
 from apps.builder.workshop.bench import Bench
+from apps.builder.workshop.dialog import dialog_tools
 from apps.builder.workshop.making import making_tools
 from apps.builder.workshop.post import Post
 from apps.builder.workshop.registering import registering_tool
@@ -146,6 +147,7 @@ class Job:
             user_id=state.user_id,
             conversation_id=None,
             turn_id=self.build_id,
+            taint=ConversationTaint(user_id=state.user_id),
             secrets=start.secrets,
             tools={tool.name: tool for tool in state.tools},
         )
@@ -213,7 +215,7 @@ def _state(start: Start, shop: Workshop) -> TurnState:
         conversation_id=build.conversation_id or build.pk,
         turn_id=build.pk,
         system=system_prompt(rounds=MAX_ROUNDS),
-        tools=[*making_tools(shop), *asking_tools(shop), registering_tool(shop)],
+        tools=[*making_tools(shop), *dialog_tools(shop), registering_tool(shop)],
         messages=start.dialogue.messages,
         model=start.model,
         purpose="builder",

@@ -28,7 +28,7 @@ from apps.agent.tools.registry import find_tool
 from apps.chat.models import TurnState
 from apps.chat.runner.prepare import Prepared, turn_prepare, turn_reload
 from apps.chat.runner.rows import Outcome, stopped
-from apps.chat.selectors.words import reading_of
+from apps.chat.selectors.words import taint_of
 from apps.chat.services.messages import FAILED, INTERRUPTED
 from apps.chat.summary.folding import conversation_fold
 from apps.chat.summary.selectors import Need
@@ -139,6 +139,6 @@ async def _executor(prepared: Prepared) -> ToolExecutor:
         turn_id=state.turn_id,
         message_id=prepared.message_id,
         use_memory=prepared.use_memory,
-        before=reading_of(state.user_id, state.conversation_id),
+        taint=taint_of(state.user_id, state.conversation_id),
         tools={tool.name: tool for tool in state.tools if find_tool(tool.name) != tool},
     )

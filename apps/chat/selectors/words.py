@@ -4,21 +4,21 @@ from functools import partial
 from uuid import UUID
 
 from apps.agent.models import ToolCall
+from apps.agent.taint import ConversationTaint
 from apps.chat.models import Message, MessageKind, Role, Turn
-from apps.memory.trust.reading import Reading
 
 
-def reading_of(user_id: UUID, conversation_id: UUID) -> Reading:
-    """For the note and file tools of a turn in this conversation; it asks the database when it is asked."""
-    return Reading(
+def taint_of(user_id: UUID, conversation_id: UUID) -> ConversationTaint:
+    """For the turns of this conversation; it asks the database when it is asked."""
+    return ConversationTaint(
         user_id=user_id,
         conversation_id=conversation_id,
-        said=partial(said_by_user, user_id, conversation_id),
+        messages=partial(user_messages, user_id, conversation_id),
         shown_untrusted=partial(shown_untrusted, user_id, conversation_id),
     )
 
 
-def said_by_user(user_id: UUID, conversation_id: UUID) -> list[str]:
+def user_messages(user_id: UUID, conversation_id: UUID) -> list[str]:
     """What the user typed in the conversation, answers to questions included, but for what an edit or a retry replaced."""
     messages = Message.objects.owned_by(user_id).filter(
         conversation_id=conversation_id, role=Role.USER, kind=MessageKind.TEXT, superseded_by=None

@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.memory.models import Origin, Trust
 from apps.memory.services import Change, Provenance
 from apps.memory.trust import least_trust
-from apps.memory.trust.reading import judged_among
+from apps.memory.trust.judging import judged_among
 
 from .claims import Claimed
 from .items import Item

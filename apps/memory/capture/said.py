@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.core.beforehand import once
+from apps.core.quotes import own_words, split_quotes
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import Trust
-from apps.memory.trust.quotes import own_words, split_quotes
 from apps.memory.trust.sentences import spoken
 
 SEGMENT_TOKENS = 100

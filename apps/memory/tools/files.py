@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from apps.agent.results import UNTRUSTED
+from apps.agent.taint import ConversationTaint
 from apps.agent.tools.arguments import input_schema
-from apps.agent.tools.base import MAY_BE_BEHIND, Asking, Tier, ToolContext, ToolOutput, tool
+from apps.agent.tools.base import MAY_BE_BEHIND, ApprovalQuery, Tier, ToolContext, ToolOutput, tool
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import (
     COMMANDS,
@@ -16,7 +17,6 @@ from apps.memory.files.commands import (
     DELETE,
     RENAME,
     REPLACE,
-    SYNONYMS,
     VIEW,
     WRITTEN_FIELDS,
     command_name,
@@ -26,9 +26,7 @@ from apps.memory.files.paths import ROOT, clean_path
 from apps.memory.models import Trust
 from apps.memory.selectors.files import file_at, files_in
 from apps.memory.services import BY_ASSISTANT
-from apps.memory.trust.reading import Reading
-
-from .saving import reading_of
+from apps.memory.trust.judging import texts_judged
 
 TOOLSET = "files"
 RESULT_CHARS = 16_000
@@ -42,21 +40,15 @@ TAKING = {
 }
 
 
-def takes_away(args: dict[str, Any]) -> bool:
-    """Whether a command may take away or change what a file holds or is called: what others wrote may be behind it."""
-    command = str(args.get("command"))
-    return SYNONYMS.get(command, command) in TAKING
-
-
-def reason_to_ask(asking: Asking) -> str:
-    """What a command would take away, for the card; "" for a new file, and for what cannot be done anyway."""
+def takes_away(query: ApprovalQuery) -> str:
+    """What a command would take away, for the card; "" where it adds alone, and for what cannot be done anyway."""
     try:
-        command = command_name(asking.arguments)
-        if command == CREATE and file_at(asking.user_id, clean_path(asking.arguments.get("path"))) is None:
+        command = command_name(query.arguments)
+        if command == CREATE and file_at(query.user_id, clean_path(query.arguments.get("path"))) is None:
             return ""
     except IzzyError:
         return ""
-    return f"{MAY_BE_BEHIND} {TAKING[command]}"
+    return f"{MAY_BE_BEHIND} {TAKING[command]}" if command in TAKING else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +91,7 @@ class Command:
     },
     shown_schema=input_schema(Command),
     tier=Tier.SIDE_EFFECTING,
-    asks_when_untrusted=takes_away,
-    reason=reason_to_ask,
+    takes=takes_away,
     result_limit=RESULT_CHARS,
     toolset=TOOLSET,
     needs_memory=True,
@@ -124,20 +115,20 @@ def memory(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
     name = command_name(arguments)
     change = BY_ASSISTANT
     if name not in (VIEW, DELETE):
-        change = replace(change, trust=_trust(reading_of(context), name, arguments))
+        change = replace(change, trust=_trust(context.taint, name, arguments))
     text = command_run(user_id=context.user_id, fields=arguments, change=change)
     if _quotes(context.user_id, name, arguments):
         return ToolOutput(UNTRUSTED + text, untrusted=True)
     return text
 
 
-def _trust(reading: Reading, name: str, fields: dict[str, Any]) -> Trust:
+def _trust(taint: ConversationTaint, name: str, fields: dict[str, Any]) -> Trust:
     """How far the words that a command brings in are trusted: the text, and the path of a file that it makes."""
     if name == RENAME:
-        return reading.trust_of([_spoken(fields.get("new_path"))])
+        return texts_judged(taint, [_spoken(fields.get("new_path"))])
     texts = [str(fields[key]) for key in WRITTEN_FIELDS if fields.get(key)]
-    makes = name == CREATE and file_at(reading.user_id, clean_path(fields.get("path"))) is None
-    return reading.trust_of([*texts, *([_spoken(fields.get("path"))] if makes else [])])
+    makes = name == CREATE and file_at(taint.user_id, clean_path(fields.get("path"))) is None
+    return texts_judged(taint, [*texts, *([_spoken(fields.get("path"))] if makes else [])])
 
 
 def _quotes(user_id: UUID, name: str, fields: dict[str, Any]) -> bool:

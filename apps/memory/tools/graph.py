@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from apps.agent.tools.base import Tier, ToolContext, ToolOutput, always, tool
+from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
 from apps.core.ids import note_id
 from apps.memory.models import Relation, Status
 from apps.memory.selectors import MAX_DEPTH, related_notes
@@ -36,7 +36,7 @@ class Link:
 
 @tool(
     tier=Tier.SIDE_EFFECTING,
-    asks_when_untrusted=always,
+    takes=may_be_behind,
     timeout=10.0,
     toolset=TOOLSET,
     needs_memory=True,

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 from uuid import UUID
 
-from apps.agent.tools.base import Tier, ToolContext, ToolOutput, always, tool
+from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.core.shapes import clean_time
@@ -27,11 +27,12 @@ from apps.memory.models import Tier as NoteTier
 from apps.memory.searching import NOTES, notes_search, untrusted_among
 from apps.memory.selectors import NoteFilter, memory_get, texts_at
 from apps.memory.services import BY_ASSISTANT, Change
+from apps.memory.trust.judging import needs_a_look, texts_judged
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
 from .answers import known, note_json, said_json, waits
-from .saving import note_save, reading_of
+from .saving import note_save
 
 TOOLSET = "notes"
 DEFAULT_RESULTS = 5
@@ -192,18 +193,18 @@ def memory_update(context: ToolContext, arguments: Update) -> dict[str, Any]:
     """Replace the text of a note that is no longer right or complete, when the user corrects or changes
     something you have saved. Find it with memory_search first and pass its note_id with the whole new
     text. The id stays; the old text leaves search and is kept in the note's history."""
-    content, reading = arguments.content, reading_of(context)
+    content, taint = arguments.content, context.taint
     with known_notes(arguments.note_id) as (memory_id,):
         present = memory_get(context.user_id, memory_id)
         if clean_content(content) == present.content:
             return known(present, UNCHANGED)
-        trust = reading.trust_of([content])
-        if present.category == STANDING and reading.is_untrusted:
+        trust = texts_judged(taint, [content])
+        if present.category == STANDING and taint.is_tainted:
             trust = Trust.UNTRUSTED  # it stands in every conversation: the user has to see what it will say
         change = Change(
             actor=Origin.ASSISTANT,
             trust=trust,
-            sensitive=reading.needs_a_look([content], known=present.content),
+            sensitive=needs_a_look(taint, [content], known=present.content),
             conversation_id=context.conversation_id,
             message_id=context.message_id,
         )
@@ -222,7 +223,7 @@ class Delete:
 
 @tool(
     tier=Tier.SIDE_EFFECTING,
-    asks_when_untrusted=always,
+    takes=may_be_behind,
     timeout=10.0,
     toolset=TOOLSET,
     needs_memory=True,

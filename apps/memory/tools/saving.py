@@ -15,7 +15,7 @@ from apps.memory.selectors import memories_by_id
 from apps.memory.services import Change, Provenance
 from apps.memory.services.merging import joined_tags
 from apps.memory.trust import least_trust
-from apps.memory.trust.reading import Reading
+from apps.memory.trust.judging import needs_a_look, note_judged
 
 from .answers import known, left_out, waits
 
@@ -41,8 +41,7 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     """
     fields = clean_changes({name: value for name, value in given.items() if value is not None})
     content = fields.pop("content")
-    reading = reading_of(context)
-    judged = reading.judged(content, fields)
+    judged = note_judged(context.taint, content, fields)
     provenance = Provenance(
         origin=Origin.ASSISTANT,
         trust=judged.trust,
@@ -58,19 +57,12 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
         user_id=context.user_id,
         content=content,
         provenance=provenance,
-        sensitive=reading.needs_a_look(words),
+        sensitive=needs_a_look(context.taint, words),
         **judged.fields,
     )
     if note.status == Status.PENDING:
         return waits(note, "The note")
     return saved(note, near) | left_out(judged.left_out)
-
-
-def reading_of(context: ToolContext) -> Reading:
-    """How far what the model writes in this call may be trusted."""
-    if isinstance(context.before, Reading):
-        return context.before
-    return Reading(user_id=context.user_id, conversation_id=context.conversation_id)
 
 
 def notes_near(user_id: UUID, content: str) -> list[tuple[Memory, float]]:

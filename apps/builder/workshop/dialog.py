@@ -34,7 +34,7 @@ REQUEST = (
 
 
 @dataclass(frozen=True)
-class Asking:
+class UserDialog:
     """What one build says to its user, and asks."""
 
     shop: Workshop
@@ -90,16 +90,16 @@ class Asking:
         )
 
 
-def asking_tools(shop: Workshop) -> list[Tool]:
+def dialog_tools(shop: Workshop) -> list[Tool]:
     """`ask_user`, `report_progress` and `request_network` of one build."""
-    asking = Asking(shop)
+    dialog = UserDialog(shop)
     hosts = {"type": "array", "items": _text(300), "minItems": 1, "maxItems": MAX_HOSTS}
     return [
         Tool(
             name="ask_user",
             description=ASK_USER,
             input_schema=_object(question=_text(2_000)),
-            handler=asking.ask_user,
+            handler=dialog.ask_user,
             tier=Tier.SIDE_EFFECTING,
             timeout=shop.answer_seconds + GRACE_SECONDS,
         ),
@@ -107,14 +107,14 @@ def asking_tools(shop: Workshop) -> list[Tool]:
             name="report_progress",
             description=REPORT,
             input_schema=_object(text=_text(300)),
-            handler=asking.report_progress,
+            handler=dialog.report_progress,
             tier=Tier.SIDE_EFFECTING,
         ),
         Tool(
             name="request_network",
             description=REQUEST,
             input_schema=_object(hosts=hosts, why=_text(500)),
-            handler=asking.request_network,
+            handler=dialog.request_network,
             tier=Tier.SIDE_EFFECTING,
             timeout=shop.answer_seconds + GRACE_SECONDS,
         ),
