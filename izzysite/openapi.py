@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from apps.agent.events import EVENT_TYPES, Event
-from apps.core.rest_views import ClosedInput, Described
+from apps.core.rest_views import Described
 from apps.core.shapes import Checked, OpenInput, Query, Shape
 
 ERROR_SCHEMA = {
@@ -66,23 +66,6 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {"type": "apiKey", "in": "cookie", "name": "izzy_session"}
-
-
-class InputShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # registers itself
-    """Bodies as the server takes them."""
-
-    target_class = "apps.core.rest_views.OpenInput"
-    match_subclasses = True
-
-    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        if not type(self.target).__doc__:  # that of a class above was taken
-            schema.pop("description", None)
-        if direction == "request":
-            schema |= self.target.openapi
-            if isinstance(self.target, ClosedInput):
-                schema["additionalProperties"] = False
-        return schema
 
 
 class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # registers itself

@@ -17,8 +17,8 @@ from apps.agent.client import (
 from apps.agent.events import Event, ModelRetry, TextDelta, TurnFailed, TurnResumed
 from apps.agent.executor import ToolExecutor
 from apps.agent.rounds import Round, TurnTaken
-from apps.agent.selectors import toolcall_json
 from apps.agent.server_calls import ServerCalls
+from apps.agent.shapes import ToolCallOutput
 from apps.agent.state import TurnState, TurnStore, content_of, response_of, waiting_response
 
 __all__ = ["TurnState", "TurnStore", "TurnTaken", "run_turn"]
@@ -156,7 +156,7 @@ async def _fallback(state: TurnState, store: TurnStore) -> AsyncGenerator[Event,
 def _take_calls(state: TurnState, tools: Round) -> None:
     known = {call["id"] for call in state.tool_calls}
     ended = [call for call in tools.calls if call.outcome and call.id not in known]
-    state.tool_calls.extend(toolcall_json(call.row) for call in ended)
+    state.tool_calls.extend(ToolCallOutput.dump(call.row) for call in ended)
     state.build_id = tools.build_id or state.build_id
 
 

@@ -10,6 +10,7 @@ from django.db.models.functions import TruncDate
 
 from apps.agent.client import Usage
 from apps.agent.models import ModelCall, ToolCall
+from apps.agent.shapes import ToolCallOutput
 
 TOTALS = {
     "calls": Count("pk"),
@@ -52,19 +53,7 @@ def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
 def turn_tool_calls(*, user_id: UUID, turn_id: UUID) -> list[dict[str, Any]]:
     """The calls of the turn that have ended, in order, as a `Response` names them."""
     ended = ToolCall.objects.owned_by(user_id).filter(turn_id=turn_id, state=ToolCall.State.DONE)
-    return [toolcall_json(row) for row in ended.order_by("round", "position")]
-
-
-def toolcall_json(row: ToolCall) -> dict[str, Any]:
-    """`{id, name, input, result, is_error, duration_ms}`."""
-    return {
-        "id": str(row.id),
-        "name": row.name,
-        "input": row.input,
-        "result": row.result,
-        "is_error": row.is_error,
-        "duration_ms": row.duration_ms,
-    }
+    return [ToolCallOutput.dump(row) for row in ended.order_by("round", "position")]
 
 
 def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:

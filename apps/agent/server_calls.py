@@ -13,8 +13,8 @@ from apps.agent.executor import ToolExecutor
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.outcome import Outcome
 from apps.agent.results import UNTRUSTED, result_text, storable
-from apps.agent.selectors import toolcall_json
 from apps.agent.server_blocks import error_of, results_of
+from apps.agent.shapes import ToolCallOutput
 from apps.core.database import in_db
 from apps.core.ids import uuid7
 
@@ -72,7 +72,7 @@ class ServerCalls:
             ),
             outcome=self._outcome(opened, result.block),
         )
-        self.ended.append(toolcall_json(row))
+        self.ended.append(ToolCallOutput.dump(row))
         return [*events, *_told(row, result.block)]
 
     def _shown(self, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Shapes of the REST interface."""
 
 from datetime import date, datetime
+from typing import Any
+from uuid import UUID
 
 from pydantic import Field
 
@@ -48,3 +50,17 @@ class UsageOutput(Shape):
     by_purpose: list[UsageOfPurpose]
     by_model: list[UsageOfModel]
     tools: list[UsageOfTool]
+
+
+class ToolCallOutput(Shape):
+    id: UUID
+    name: str
+    input: dict[str, Any]
+    result: str
+    is_error: bool
+    duration_ms: int
+    server: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="Set (and true) for a tool that the model's endpoint ran itself, else missing.",
+    )

@@ -2,26 +2,21 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import wraps
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from django.core.validators import RegexValidator
 from django.http import HttpResponseBase, QueryDict
-from drf_spectacular.utils import extend_schema, inline_serializer
-from rest_framework import serializers
+from drf_spectacular.utils import extend_schema
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from apps.core.errors import InvalidInput
 from apps.core.pagination import Pages
-from apps.core.shapes import OpenInput as Input
-from apps.core.shapes import Page, Query, Shape
+from apps.core.shapes import OpenInput, Page, Query, Shape
 
-Body = TypeVar("Body", bound=Input)
+Body = TypeVar("Body", bound=OpenInput)
 Parameters = TypeVar("Parameters", bound=Query)
 
 
@@ -51,7 +46,7 @@ class Operation(NamedTuple):
     """The shapes of a method; what it returns is dumped by `answer`."""
 
     query: type[Query] | None
-    body: type[Input] | None
+    body: type[OpenInput] | None
     answer: type[Shape] | None
 
 
@@ -59,7 +54,7 @@ def operation(
     name: str,
     *,
     query: type[Query] | None = None,
-    body: type[Input] | None = None,
+    body: type[OpenInput] | None = None,
     answer: type[Shape] | None = None,
     status: int | tuple[int, ...] = 200,
     described: Mapping[str, Any] | None = None,
@@ -99,35 +94,6 @@ def operation(
     return declare
 
 
-class OpenInput(serializers.Serializer[Any]):
-    """A body, or a part of one, in which fields that nobody knows are let pass. `openapi` is added to its description: what
-    no field can say."""
-
-    openapi: ClassVar[Mapping[str, Any]] = {}
-
-
-class ClosedInput(OpenInput):
-    """One in which such fields are refused."""
-
-
-class TextField(serializers.CharField):
-    """Text with at least one character that is no white space."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.validators.append(RegexValidator(r"\S", "It must not be empty."))
-
-
-class TimeParameter(serializers.DateTimeField):
-    """A time in an address; one without zone is UTC, and a plus may have become a space on the way."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(default_timezone=UTC, **options)
-
-    def to_internal_value(self, value: Any) -> datetime:
-        return super().to_internal_value(value.strip().replace(" ", "+") if "T" in value else value)
-
-
 class UserView(APIView):
     """A view of the signed-in user's things; writing is throttled."""
 
@@ -147,27 +113,6 @@ class UserView(APIView):
     def query(self, shape: type[Parameters]) -> Parameters:
         """The query parameters that were given; an empty one is none, and others are let pass."""
         return shape.read({name: value for name, value in self.request.query_params.items() if value})
-
-    def parameters(self, shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-        """The query parameters that were given, checked by the shape that OpenAPI shows; others are let pass.
-
-        Raises InvalidInput, which names the first that is wrong."""
-        given = shape(data=self.request.query_params.dict())
-        if not given.is_valid():
-            name, problems = next(iter(given.errors.items()))
-            raise InvalidInput(f"{name}: {problems[0]}", field=str(name))
-        return dict(given.validated_data)
-
-
-def page_of(name: str, row: serializers.Serializer[Any]) -> serializers.Serializer[Any]:
-    """The shape of a list's page, for OpenAPI."""
-    fields: dict[str, Any] = {
-        "count": serializers.IntegerField(),
-        "next": serializers.URLField(allow_null=True),
-        "previous": serializers.URLField(allow_null=True),
-        "results": row,
-    }
-    return inline_serializer(name, fields)
 
 
 def _page(view: APIView, rows: Any) -> dict[str, Any]:

@@ -1,68 +1,64 @@
 """REST: the decision log of a conversation."""
 
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from pydantic import Field
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from apps.chat.decision_log.selectors import decision_log
 from apps.chat.selectors.conversations import conversation_get
-from apps.core.rest_views import UserView
+from apps.core.rest_views import UserView, operation
+from apps.core.shapes import Moment, Shape
 
 
-class LogStepOutput(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    at = serializers.DateTimeField()
-    round = serializers.IntegerField()
-    tool = serializers.CharField()
-    input = serializers.DictField()
-    result = serializers.CharField()
-    title = serializers.CharField(help_text="What the call is, in words.")
-    target = serializers.CharField(help_text="What it is about: a file, a query, a note's text.")
-    outcome = serializers.CharField()
-    state = serializers.ChoiceField(["ok", "error", "not_run", "open"])
-    error_code = serializers.CharField()
-    is_recovery = serializers.BooleanField(help_text="Belongs to what made good an earlier error.")
-    recovered_by = serializers.UUIDField(
-        allow_null=True, help_text="The later call that made this error good."
-    )
-    duration_ms = serializers.IntegerField()
-    lines = serializers.IntegerField(help_text="Written into a file or a note.")
-    characters = serializers.IntegerField()
+class LogStepOutput(Shape):
+    id: UUID
+    at: Moment
+    round: int
+    tool: str
+    input: dict[str, Any]
+    result: str
+    title: str = Field(description="What the call is, in words.")
+    target: str = Field(description="What it is about: a file, a query, a note's text.")
+    outcome: str
+    state: Literal["ok", "error", "not_run", "open"]
+    error_code: str
+    is_recovery: bool = Field(description="Belongs to what made good an earlier error.")
+    recovered_by: UUID | None = Field(description="The later call that made this error good.")
+    duration_ms: int
+    lines: int = Field(description="Written into a file or a note.")
+    characters: int
 
 
-class LogTurnOutput(serializers.Serializer[Any]):
-    turn = serializers.UUIDField()
-    at = serializers.DateTimeField()
-    said = serializers.CharField()
-    state = serializers.CharField()
-    replaced_by = serializers.UUIDField(
-        allow_null=True, help_text="The turn that an edit or a retry put in its place."
-    )
-    error = serializers.DictField(allow_null=True)
-    model = serializers.CharField()
-    duration_ms = serializers.IntegerField(allow_null=True)
-    steps = LogStepOutput(many=True)
-    answer = serializers.CharField()
-    outcome = serializers.ListField(child=serializers.CharField())
-    written = serializers.DictField(child=serializers.IntegerField())
-    memories = serializers.ListField(child=serializers.DictField())
-    files = serializers.ListField(child=serializers.DictField())
-    usage = serializers.DictField()
+class LogTurnOutput(Shape):
+    turn: UUID
+    at: Moment
+    said: str
+    state: str
+    replaced_by: UUID | None = Field(description="The turn that an edit or a retry put in its place.")
+    error: dict[str, Any] | None
+    model: str
+    duration_ms: int | None
+    steps: list[LogStepOutput]
+    answer: str
+    outcome: list[str]
+    written: dict[str, int]
+    memories: list[dict[str, Any]]
+    files: list[dict[str, Any]]
+    usage: dict[str, Any]
 
 
-class LogOutput(serializers.Serializer[Any]):
-    conversation = serializers.DictField()
-    turns = LogTurnOutput(many=True)
-    totals = serializers.DictField()
+class LogOutput(Shape):
+    conversation: dict[str, Any]
+    turns: list[LogTurnOutput]
+    totals: dict[str, Any]
 
 
 class LogView(UserView):
     """`GET /conversations/{id}/log/`: turn by turn what the model chose to do, oldest first."""
 
-    @extend_schema(operation_id="conversations_log", responses=LogOutput)
-    def get(self, request: Request, conversation_id: str) -> Response:
+    @operation("conversations_log", answer=LogOutput)
+    def get(self, request: Request, conversation_id: str) -> dict[str, Any]:
         """Read turn by turn what the model chose to do and what came of it, oldest first."""
-        return Response(decision_log(conversation_get(self.user_id, conversation_id)))
+        return decision_log(conversation_get(self.user_id, conversation_id))

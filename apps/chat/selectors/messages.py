@@ -14,6 +14,8 @@ from apps.chat import markdown
 from apps.chat.links import ConversationLinks
 from apps.chat.markdown_links import Leads, directly
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.shapes import MessageOutput
+from apps.core.shapes import Beside
 
 FAILED_STATES = (TurnState.FAILED, TurnState.INTERRUPTED)
 
@@ -29,26 +31,25 @@ def readable_messages(conversation: Conversation) -> QuerySet[Message]:
 def message_json(
     message: Message, turn: Turn | None, calls: Sequence[ToolCall] = (), *, leads: Leads = directly
 ) -> dict[str, Any]:
-    """One message with its HTML: `{id, role, text, html, created_at, turn, state, error, tool_calls, memories}`.
+    """One message with its HTML, as `MessageOutput` has it.
 
     `state` and `error` are the turn's; `memories` stand with the user's message, `tool_calls` with the
     assistant's message that made them. An ingested message has no turn and carries its `speaker`.
     """
     from_user = message.role == Role.USER
     failed = turn is not None and from_user and turn.state in FAILED_STATES
-    return {
-        "id": str(message.id),
-        "role": message.role,
-        "text": message.text,
-        "html": markdown.render(message.text, directly if from_user else leads),
-        "speaker": message.speaker or message.role,
-        "created_at": message.created_at.isoformat(),
-        "turn": str(turn.id) if turn else None,
-        "state": turn.state if turn else TurnState.DONE,
-        "error": {"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
-        "tool_calls": [] if from_user else [toolcall_json(call) for call in calls],
-        "memories": turn.memories if turn and from_user else [],
-    }
+    return MessageOutput.dump(
+        Beside(
+            message,
+            html=markdown.render(message.text, directly if from_user else leads),
+            speaker=message.speaker or message.role,
+            turn=turn and turn.id,
+            state=turn.state if turn else TurnState.DONE,
+            error={"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
+            tool_calls=[] if from_user else list(map(toolcall_seen, calls)),
+            memories=turn.memories if turn and from_user else [],
+        )
+    )
 
 
 def messages_json(user_id: UUID, messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -75,25 +76,10 @@ def calls_by_round(user_id: UUID, turn_ids: set[UUID]) -> dict[tuple[UUID | None
     return grouped
 
 
-def toolcall_json(call: ToolCall) -> dict[str, Any]:
-    """`{id, name, input, result, is_error, state, waits_for, duration_ms}` of a tool call; `server` is true for one
-    that the model's endpoint ran itself, `covered` says which lasting yes one ran under."""
-    server = {"server": True} if call.tier == SERVER_TIER else {}
-    covered = {"covered": call.covered} if call.covered else {}
-    return (
-        server
-        | covered
-        | {
-            "id": str(call.id),
-            "name": call.name,
-            "input": call.input if isinstance(call.input, dict) else json.loads(call.input),
-            "result": call.result,
-            "is_error": call.is_error,
-            "state": call.state,
-            "waits_for": call.waits_for,
-            "duration_ms": call.duration_ms,
-        }
-    )
+def toolcall_seen(call: ToolCall) -> Beside:
+    """A tool call, as `MessageToolCallOutput` has it."""
+    given = call.input if isinstance(call.input, dict) else json.loads(call.input)
+    return Beside(call, input=given, server=call.tier == SERVER_TIER)
 
 
 def newest_messages(

@@ -17,8 +17,9 @@ from apps.chat.selectors.messages import (
     message_json,
     messages_json,
     newest_messages,
-    toolcall_json,
+    toolcall_seen,
 )
+from apps.chat.shapes import MessageToolCallOutput
 from apps.chat.summary.selectors import SUMMARY_FIELDS, summary_json
 
 SNAPSHOT_MESSAGES = 200
@@ -93,7 +94,7 @@ def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
         ],
         "waiting_for": turn.waiting_for,
         "tool_calls": [
-            toolcall_json(call)
+            MessageToolCallOutput.dump(toolcall_seen(call))
             for (_, number), rows in calls.items()
             if number not in stored
             for call in rows

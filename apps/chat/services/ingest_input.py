@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Literal, Self
 
 from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
+from pydantic import Field, model_validator
 
 from apps.chat.models import Role
 from apps.chat.selectors.conversations import CHAT_CHANNEL
-from apps.core.errors import InvalidInput, TooLarge
+from apps.core.errors import InvalidInput, IzzyError, TooLarge
+from apps.core.shapes import DATE_TIME, Checked, OpenInput, clean_time, text
 from apps.core.text import clean_text
 
 MAX_MESSAGES = 1000
@@ -25,6 +26,35 @@ YEARS = range(1900, 2201)
 SKIPPED_ROLES = frozenset({"system", "developer", "tool", "function"})
 """Roles of messages that nobody said: they are counted, not kept."""
 TOOL_ROLES = frozenset({"tool", "function"})
+
+
+def _time(value: object, *, field: str) -> datetime:
+    """A time in years that a page can show."""
+    moment = clean_time(value, field=field)
+    if moment.year not in YEARS:
+        raise InvalidInput(f"{field} is out of range.", field=field)
+    return moment
+
+
+class IngestMessageInput(OpenInput):
+    """What somebody said; a message that nobody said may hold anything beside its role."""
+
+    openapi = {"anyOf": [{"required": ["role"]}, {"required": ["speaker"]}]}
+    content: Annotated[str, text(MAX_CONTENT_CHARS)]
+    role: Literal[*Role.values, *sorted(SKIPPED_ROLES)] | None = Field(  # type: ignore[valid-type]
+        None,
+        description="This, or a speaker. Messages with the role system, developer, tool or function "
+        "are counted as skipped and not kept.",
+    )
+    speaker: Annotated[str, text(MAX_SPEAKER_CHARS, allow_empty=True)] | None = None
+    external_id: Annotated[str, text(MAX_EXTERNAL_ID_CHARS, allow_empty=True)] | None = None
+    created_at: Annotated[datetime, Checked(_time, DATE_TIME)] | None = None
+
+    @model_validator(mode="after")
+    def _said_by_somebody(self) -> Self:
+        if not self.speaker and self.role is None:
+            raise InvalidInput("A message needs a role or a speaker.", field="role")
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +93,7 @@ def messages_checked(messages: Sequence[object]) -> list[IngestedMessage]:
     """Those of them that somebody said. InvalidInput (with `field`), TooLarge."""
     now = timezone.now()
     return [
-        _message(entry, f"messages[{index}]", now)
+        _message(entry, index, now)
         for index, entry in enumerate(messages)
         if role_of(entry) not in SKIPPED_ROLES
     ]
@@ -74,47 +104,18 @@ def role_of(entry: object) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _message(entry: object, field: str, now: datetime) -> IngestedMessage:
-    if not isinstance(entry, dict):
-        raise InvalidInput(f"{field} must be an object.", code="wrong_type", field=field)
-    speaker = _optional(entry, "speaker", field, MAX_SPEAKER_CHARS)
-    role = entry.get("role")
-    if role is not None and role not in Role.values:
-        raise InvalidInput(f"{field}.role must be “user” or “assistant”.", field=f"{field}.role")
-    if not speaker and role is None:
-        raise InvalidInput(f"{field} needs a role or a speaker.", field=f"{field}.role")
+def _message(entry: object, index: int, now: datetime) -> IngestedMessage:
+    try:
+        given = IngestMessageInput.read(entry)
+    except IzzyError as error:
+        field = error.extra.get("field")
+        error.extra["field"] = f"messages[{index}].{field}" if field else f"messages[{index}]"
+        raise
+    speaker, role = given.speaker or "", given.role
     return IngestedMessage(
         role=Role(role) if role else (Role.ASSISTANT if speaker.lower() == "assistant" else Role.USER),
         speaker=speaker or str(role),
-        content=clean_text(entry.get("content"), field=f"{field}.content", max_chars=MAX_CONTENT_CHARS),
-        external_id=_optional(entry, "external_id", field, MAX_EXTERNAL_ID_CHARS),
-        created_at=_time(entry.get("created_at"), f"{field}.created_at", now),
+        content=given.content,
+        external_id=given.external_id or "",
+        created_at=given.created_at or now,
     )
-
-
-def _optional(entry: dict[str, Any], name: str, field: str, limit: int) -> str:
-    value = entry.get(name)
-    return (
-        "" if value is None else clean_text(value, field=f"{field}.{name}", max_chars=limit, allow_empty=True)
-    )
-
-
-def _time(value: object, field: str, now: datetime) -> datetime:
-    """An ISO 8601 time or date; UTC where it names no zone."""
-    if value is None:
-        return now
-    problem = InvalidInput(f"{field} must be an ISO 8601 time, such as 2026-11-21T10:35:00Z.", field=field)
-    if not isinstance(value, str) or len(value) > 64:
-        raise problem
-    try:
-        moment = parse_datetime(value)
-        if moment is None and (day := parse_date(value)) is not None:
-            moment = datetime(day.year, day.month, day.day)
-        if moment is None:
-            raise problem
-        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise problem from None
-    if moment.year not in YEARS:
-        raise problem
-    return moment
