@@ -1,6 +1,9 @@
 from datetime import timedelta
 
 from django.apps import AppConfig
+from django.utils.module_loading import import_string
+
+BUILD_THREAD = "apps.builder.runner.pool.BuildThread"  # by name: the worker alone imports what builds need
 
 
 class BuilderConfig(AppConfig):
@@ -10,17 +13,16 @@ class BuilderConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.builder.exporting import builds_export
-        from apps.builder.runner.companion import builds_thread
         from apps.builder.selectors import builder_stats
         from apps.builder.services.pruning import transcripts_prune
         from apps.builder.services.settling import build_settled
         from apps.capabilities import hooks as capability_hooks
         from apps.core.jobs.sweeps import register_sweep
-        from apps.core.registries import companions, exporters, stats_providers
+        from apps.core.registries import background_services, exporters, stats_providers
 
         register_tools("apps.builder.tools")
         capability_hooks.settled.register("builds", build_settled)
-        companions.register("builds", builds_thread)
+        background_services.register("builds", lambda: import_string(BUILD_THREAD)())
         exporters.register("builds", builds_export)
         stats_providers.register("builder", builder_stats)
         register_sweep("builder: transcripts", transcripts_prune, every=timedelta(hours=1))

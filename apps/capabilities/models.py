@@ -70,7 +70,7 @@ class Capability(UserOwned):
 
 
 @choices_checked
-class CapabilityVersion(UserOwned):
+class CapabilityVersion(UserOwned, Leased):
     """One state of a capability, never changed after it was written: four files and what they may reach.
 
     `checksums` maps each file's name to the SHA-256 of its bytes, `checksum` covers all of them. `approved_at` is
@@ -99,9 +99,6 @@ class CapabilityVersion(UserOwned):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     tested_at = models.DateTimeField(null=True, blank=True)
-    testing_until = models.DateTimeField(
-        null=True, blank=True
-    )  # How long the process that tests it has it to itself.
     test_failures = models.JSONField(
         default=list, blank=True, help_text="What the newest test of examples said."
     )
@@ -136,6 +133,11 @@ class CapabilityVersion(UserOwned):
     def is_unproven(self) -> bool:
         """Whether the builder handed it in before its examples could be run: they need what was not allowed yet."""
         return self.origin == Origin.BUILDER and bool(self.examples) and self.tested_at is None
+
+    @classmethod
+    def lease_free(cls, prefix: str = "") -> Q:
+        """The lease is for whoever tests a version for the first time."""
+        return super().lease_free(prefix) & Q(**{f"{prefix}tested_at": None})
 
 
 class Trigger(models.TextChoices):

@@ -105,12 +105,11 @@ def versions_unproven() -> list[CapabilityVersion]:
     """Of all users: versions whose examples can be run now, the oldest approval first. They are the current or the newest
     of an active capability, the user has allowed what they ask for, their secrets are stored, and nobody tests them."""
     rows = CapabilityVersion.objects.unscoped().filter(
+        CapabilityVersion.lease_free(),
         origin=Origin.BUILDER,
-        tested_at=None,
         approved_at__isnull=False,
         capability__status=Status.ACTIVE,
     )
-    rows = rows.filter(Q(testing_until=None) | Q(testing_until__lte=timezone.now()))
     found = rows.select_related("capability__current").order_by("approved_at")
     return [
         version

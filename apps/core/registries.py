@@ -11,7 +11,7 @@ from apps.core.purging.trace import Trace
 T = TypeVar("T")
 
 
-class Companion(Protocol):
+class BackgroundService(Protocol):
     """Begins with `start`, which returns at once, and has ended when `stop` returns."""
 
     def start(self) -> None: ...
@@ -78,7 +78,7 @@ to the right."""
 words: Registry[Callable[[UUID, UUID], str]] = Registry()
 """name (`turn`) -> fn(user_id, id) -> what the user said there, "" where it is not theirs; for ids that point to the right."""
 
-companions: Registry[Callable[[], "Companion"]] = Registry()
+background_services: Registry[Callable[[], "BackgroundService"]] = Registry()
 """name (`builds`) -> fn() -> what runs in the worker beside its sweeps, for as long as the worker does."""
 
 purge_places: Registry["Place"] = Registry()

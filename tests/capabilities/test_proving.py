@@ -1,7 +1,5 @@
 """What the assistant built is tested once, whichever worker comes first."""
 
-import asyncio
-
 import pytest
 from django.utils import timezone
 
@@ -41,7 +39,12 @@ async def test_two_workers_test_a_version_once(alice: User, monkeypatch: pytest.
         return []
 
     monkeypatch.setattr(proving, "failures_of", test)
-    await asyncio.gather(proving._prove(version), proving._prove(version))
+    await in_db(CapabilityVersion.lease_take, version.pk, "another")
+    await proving._prove(version)
+    assert tested == []
+    await in_db(CapabilityVersion.lease_release, version.pk, "another")
+    await proving._prove(version)
+    await proving._prove(version)
     assert tested == ["greet"]
 
 

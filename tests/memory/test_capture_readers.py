@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.core.database import in_db
+from apps.core.jobs import fair
 from apps.core.jobs.background import Background
 from apps.core.jobs.leases import lease_end
 from apps.memory.capture import background, claims
@@ -124,7 +125,7 @@ def test_extract_knows_its_users(db: None) -> None:
 async def test_who_has_much_to_be_read_does_not_keep_others_waiting(
     alice: User, bob: User, peer: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "AT_ONCE", 1)
+    monkeypatch.setattr(fair, "AT_ONCE", 1)
     monkeypatch.setattr(background, "IN_A_ROW", 2)
     order: list[str] = []
     model = CaptureModel(LINZ)

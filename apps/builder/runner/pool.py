@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+import threading
 import time
 from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 from django.db.models import F
 
 from apps.agent.client import ModelClient
@@ -27,6 +28,7 @@ LOOK_SECONDS = 0.25
 CLAIM_SECONDS = 0.5
 BEAT_SECONDS = 3.0
 CLOSE_SECONDS = 8.0
+JOIN_SECONDS = 12.0
 INTERNAL = "Something went wrong inside Izzy. The server's log says what."
 
 
@@ -129,6 +131,33 @@ class BuildPool:
             await in_db(partial(Build.lease_release, None, self.runner, attempt=F("attempt") - 1))
         except DatabaseError:
             logger.exception("builds could not be given back; they are taken up when their leases end")
+
+
+class BuildThread(threading.Thread):
+    """The pool of the worker. Several builds at once, which mostly wait; sweeps go on in a thread of their own meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(name="builds", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pool: BuildPool | None = None
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except Exception:
+            logger.exception("the builds' thread ended")
+        finally:
+            connections.close_all()
+
+    async def _main(self) -> None:
+        self._loop, self._pool = asyncio.get_running_loop(), BuildPool()
+        await self._pool.run()
+
+    def stop(self) -> None:
+        """Ends its builds' tasks and sandboxes and gives the builds back."""
+        if self._loop is not None and self._pool is not None and self.is_alive():
+            self._loop.call_soon_threadsafe(self._pool.stop)
+            self.join(JOIN_SECONDS)
 
 
 def _cancelled(build_id: UUID, runner: str) -> None:

@@ -1,30 +1,14 @@
 """What a test of a version's examples means for it."""
 
-from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from apps.capabilities.hooks import tell_settled
 from apps.capabilities.models import CapabilityVersion, Status
-from apps.capabilities.sandbox.base import RUN_LIMITS
 
 from .rows import capability_locked, capability_save, make_current
-
-
-def version_claim(*, version: CapabilityVersion) -> bool:
-    """Whether this process, of all that try, may test the version now; it has the time that the examples may take."""
-    now = timezone.now()
-    until = now + timedelta(seconds=RUN_LIMITS.wall_seconds) * (len(version.examples) + 1)
-    row = CapabilityVersion.objects.for_user(version.user_id).filter(pk=version.pk, tested_at=None)
-    return bool(row.filter(Q(testing_until=None) | Q(testing_until__lte=now)).update(testing_until=until))
-
-
-def version_release(*, version: CapabilityVersion) -> None:
-    """Let another process test the version: this one could not."""
-    CapabilityVersion.objects.for_user(version.user_id).filter(pk=version.pk).update(testing_until=None)
 
 
 @transaction.atomic

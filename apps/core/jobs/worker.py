@@ -17,7 +17,7 @@ from apps.core.health import CheckResult
 from apps.core.jobs.parent_watch import beat_for_ever
 from apps.core.jobs.sweeps import Sweep, sweeps
 from apps.core.models import InstanceState
-from apps.core.registries import Companion, companions
+from apps.core.registries import BackgroundService, background_services
 
 logger = logging.getLogger(__name__)
 
@@ -67,16 +67,16 @@ def stand_back() -> None:
 
 def run_worker() -> None:
     """Work until SIGTERM or SIGINT, then end in order; a second one ends the process at once."""
-    beside: list[Companion] = [SweepThread(), *(make() for _, make in companions)]
-    for companion in beside:
-        companion.start()
+    beside: list[BackgroundService] = [SweepThread(), *(make() for _, make in background_services)]
+    for service in beside:
+        service.start()
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _on_signal)
         beat_for_ever()
     finally:
-        for companion in reversed(beside):
-            companion.stop()
+        for service in reversed(beside):
+            service.stop()
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import logging
-from collections import Counter
 from datetime import timedelta
 from functools import cache
 from uuid import UUID
@@ -14,6 +13,7 @@ from django.utils import timezone
 from apps.agent.endpoint import current_endpoint
 from apps.core.database import in_db
 from apps.core.jobs.background import Background
+from apps.core.jobs.fair import AT_ONCE, users_by_turns
 from apps.memory.models import CaptureLease
 
 from . import claims
@@ -22,8 +22,6 @@ from .reader import Tally, has_model, user_read
 logger = logging.getLogger(__name__)
 
 SWEEP_EVERY = timedelta(seconds=2)
-AT_ONCE = 4
-"""Users whose windows are read side by side."""
 IN_A_ROW = 5
 """Windows of one user before it is another's turn."""
 
@@ -41,30 +39,18 @@ async def users_read(users: list[UUID], *, any_time: bool = False) -> Tally:
 
 
 async def windows_read() -> Tally:
-    """Reads everything that is due, of all users, and what becomes due meanwhile; nothing without a model.
-
-    Who has much to be read takes turns with the others, IN_A_ROW windows each.
-    """
+    """Reads everything that is due, of all users, and what becomes due meanwhile; nothing without a model, and no more once its
+    server is at fault. Users take turns, IN_A_ROW windows each."""
     tally = Tally()
-    if not await has_model():
-        return tally
-    rounds: Counter[UUID] = Counter()
-    reading: dict[UUID, asyncio.Task[None]] = {}
-    while True:
-        if tally.server_down_for is None:
-            due = await in_db(claims.users_due, timezone.now())
-            waiting = sorted((user for user in due if user not in reading), key=lambda user: rounds[user])
-            for user_id in waiting[: AT_ONCE - len(reading)]:
-                rounds[user_id] += 1
-                work = user_read(user_id, tally, most=IN_A_ROW)
-                reading[user_id] = asyncio.ensure_future(work)
-        if not reading:
-            return tally
-        await asyncio.wait(
-            reading.values(), timeout=SWEEP_EVERY.total_seconds(), return_when=asyncio.FIRST_COMPLETED
-        )
-        for user_id in [user for user, task in reading.items() if task.done()]:
-            await reading.pop(user_id)
+
+    async def due() -> dict[UUID, UUID]:
+        if tally.server_down_for is not None:
+            return {}
+        return {user_id: user_id for user_id in await in_db(claims.users_due, timezone.now())}
+
+    if await has_model():
+        await users_by_turns(due, lambda user_id: user_read(user_id, tally, most=IN_A_ROW))
+    return tally
 
 
 def read_due() -> timedelta | None:
