@@ -116,3 +116,8 @@ def test_cyrillic_texts_need_no_function_words_to_be_told(text: str, language: s
 def test_a_short_russian_note_is_found_in_another_case(alice: User) -> None:
     save(alice, "Сестра Анна выходит замуж.", "Роутер стоит в шкафу.")
     assert found(alice, "свадьба сестры")[0] == "Сестра Анна выходит замуж."
+
+
+def test_articles_without_end_before_a_word_are_taken_off_too() -> None:
+    assert split_words("d'l'eau qu'on") == ["eau", "on"]
+    assert split_words("d'" * 50_000 + "eau") == ["eau"]

@@ -102,13 +102,23 @@ def _word_parts(word: str) -> list[str]:
         joined = "".join(parts)
         return [piece for part in [*parts, joined] for piece in _word_parts(part)]
     if "'" in word:
-        head, _, tail = word.partition("'")
-        return _word_parts(tail if head in _CLITICS and len(tail) > 1 else head)
+        return _word_parts(_elided(word))
     if not _DENSE.search(word):
         return [word]
     return [pair for run in _DENSE.findall(word) for pair in _pairs(run)] + [
         rest for rest in _DENSE.split(word) if rest
     ]
+
+
+def _elided(word: str) -> str:
+    """A word with apostrophes without the articles before it (d'l'eau) and what is behind it."""
+    *heads, last = word.split("'")
+    rest = len(word)
+    for head in heads:
+        rest -= len(head) + 1
+        if head not in _CLITICS or rest <= 1:
+            return head
+    return last
 
 
 def _pairs(run: str) -> list[str]:
