@@ -42,7 +42,9 @@ def alike_pairs(user_id: UUID, *, source: Source, among: Collection[UUID], at_le
             known = _known.get(key)
         if known is not None and known[0] == state:
             return known[1]
-        names = _first_passages(user_id, source, among)
+        wanted = set(among)
+        first = Passage.objects.filter(user_id=user_id, source=source, part=0, past=False, facet=Facet.TEXT)
+        names = {passage: key for passage, key in first.values_list("id", "source_id") if key in wanted}
         alive = rows.alive[: rows.size] & rows.embedded[: rows.size]
         places = np.flatnonzero(alive & np.isin(rows.ids[: rows.size], list(names)))[-MAX_COMPARED:]
         vectors = rows.vectors[places]
@@ -54,13 +56,6 @@ def alike_pairs(user_id: UUID, *, source: Source, among: Collection[UUID], at_le
         while len(_known) > _HELD:
             _known.popitem(last=False)
     return pairs
-
-
-def _first_passages(user_id: UUID, source: Source, among: Collection[UUID]) -> dict[int, UUID]:
-    """Passage id -> document, for the first passages of these documents."""
-    wanted = set(among)
-    first = Passage.objects.filter(user_id=user_id, source=source, part=0, past=False, facet=Facet.TEXT)
-    return {passage: key for passage, key in first.values_list("id", "source_id") if key in wanted}
 
 
 def _pairs(vectors: Floats, documents: list[UUID], scale: Scale, at_least: float) -> list[Pair]:

@@ -13,7 +13,7 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from apps.core.errors import Conflict
-from apps.search.embedders import Embedder, EmbedderDown, embedder_for
+from apps.search.embedders import EmbedderDown, embedder_for
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.spaces import is_resting, note_down, note_up, space_make
 
@@ -32,7 +32,9 @@ def passages_embed_pending(*, limit: int = 2048) -> int:
         return 0
     done = 0
     while done < limit:
-        waiting = _waiting()
+        # The oldest, so that nothing has to be sorted in the database, however many wait; each user's together.
+        oldest = Passage.objects.filter(pending=True).order_by("id").values_list("id", "user_id", "text")
+        waiting = sorted(oldest[:BATCH], key=lambda row: (row[1], row[0]))
         if not waiting:
             break
         vectors = _embed(space, [text for _, _, text in waiting])
@@ -128,7 +130,7 @@ def vectors_clear(*, slot: str) -> int:
     """Free the space of a slot that no space uses any more, in small transactions; returns how many rows it cleared."""
     if EmbeddingSpace.objects.filter(slot=slot).exists():
         return 0
-    column = _column(slot)
+    column = f"vector_{slot}"
     cleared = last = 0
     filled = Passage.objects.exclude(**{column: None}).order_by("id").values_list("id", flat=True)
     while ids := list(
@@ -139,13 +141,6 @@ def vectors_clear(*, slot: str) -> int:
     return cleared
 
 
-def _waiting() -> list[tuple[int, UUID, str]]:
-    """The next passages that wait for a vector, each user's together: (id, user, text). The oldest, so that nothing has
-    to be sorted in the database, however many wait."""
-    oldest = Passage.objects.filter(pending=True).order_by("id").values_list("id", "user_id", "text")[:BATCH]
-    return sorted(oldest, key=lambda row: (row[1], row[0]))
-
-
 def _embed(space: EmbeddingSpace, texts: list[str]) -> np.ndarray:
     embedder = embedder_for(space.name)
     try:
@@ -154,44 +149,30 @@ def _embed(space: EmbeddingSpace, texts: list[str]) -> np.ndarray:
         note_down(space.name)
         raise
     note_up(space.name)
-    _learn(space, embedder, vectors.shape[1])
-    return vectors
-
-
-def _learn(space: EmbeddingSpace, embedder: Embedder, dimension: int) -> None:
-    """Note what is known of a space only once its embedder has answered."""
-    if space.dimension == dimension:
-        return
-    if space.dimension:
+    dimension = vectors.shape[1]
+    if space.dimension and space.dimension != dimension:
         raise EmbedderDown(
             f"{space.name} now gives {dimension} numbers where it gave {space.dimension}: run manage.py reindex."
         )
-    space.dimension = dimension
-    space.noise, space.match = embedder.noise, embedder.match
-    space.query_prefix, space.document_prefix = embedder.query_prefix, embedder.document_prefix
-    space.save(update_fields=["dimension", "noise", "match", "query_prefix", "document_prefix"])
+    if not space.dimension:  # what is known of a space is noted only once its embedder has answered
+        space.dimension = dimension
+        space.noise, space.match = embedder.noise, embedder.match
+        space.query_prefix, space.document_prefix = embedder.query_prefix, embedder.document_prefix
+        space.save(update_fields=["dimension", "noise", "match", "query_prefix", "document_prefix"])
+    return vectors
 
 
 def _store(
     space: EmbeddingSpace, rows: Iterable[tuple[int, UUID, str]], vectors: np.ndarray, *, announce: bool
 ) -> None:
     """Write vectors; with `announce` every process takes them in at its next search."""
-    column = _column(space.slot)
     halves = np.asarray(vectors, dtype="<f2")
     for user_id, group in groupby(enumerate(rows), key=lambda item: item[1][1]):
-        change = _next_change(user_id) if announce else None
+        more: dict[str, object] = {}
+        if announce:
+            owner = IndexOwner.objects.filter(user_id=user_id)
+            owner.update(change=F("change") + 1)
+            more = {"change": owner.values_list("change", flat=True).get(), "pending": False}
         for place, (passage_id, _, _) in group:
-            values: dict[str, object] = {column: halves[place].tobytes()}
-            if announce:
-                values |= {"change": change, "pending": False}
-            Passage.objects.filter(id=passage_id).update(**values)
-
-
-def _next_change(user_id: UUID) -> int:
-    owner = IndexOwner.objects.filter(user_id=user_id)
-    owner.update(change=F("change") + 1)
-    return owner.values_list("change", flat=True).get()
-
-
-def _column(slot: str) -> str:
-    return "vector_a" if slot == Slot.A else "vector_b"
+            vector = {f"vector_{space.slot}": halves[place].tobytes()}
+            Passage.objects.filter(id=passage_id).update(**vector, **more)

@@ -86,13 +86,9 @@ def uuid_hash(value: bytes) -> int:
     return int.from_bytes(value[8:], "little")
 
 
+@lru_cache(maxsize=1024)
 def speaker_hashes(speaker: str) -> tuple[int, int]:
     """Hashes of the first and the last word of a speaker's name; zeros where there is none."""
-    return _speaker_hashes(speaker) if speaker else (0, 0)
-
-
-@lru_cache(maxsize=1024)
-def _speaker_hashes(speaker: str) -> tuple[int, int]:
     words = split_words(speaker)
     return (word_hash(words[0]), word_hash(words[-1])) if words else (0, 0)
 

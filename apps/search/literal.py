@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from uuid import UUID
 
 from apps.accounts.selectors import user_language
@@ -58,7 +57,7 @@ def _telling(query: str, preferred: str) -> list[tuple[str, tuple[str, ...]]]:
     """
     words = list(dict.fromkeys(split_words(query)))
     codes = tuple(dict.fromkeys([preferred or detect_language(query), DEFAULT_LANGUAGE]))
-    ignored = _function_words().union(*(stop_words(code) for code in codes))
+    ignored = frozenset().union(*STOP_WORDS.values(), *map(stop_words, codes))
     telling = [word for word in words if word not in ignored] or words
     telling = [word for word in telling if not _is_letter(word)] or telling[:1]
     if len(telling) > 1 and telling[-1] == words[-1] and any(each.startswith(words[-1]) for each in ignored):
@@ -68,11 +67,6 @@ def _telling(query: str, preferred: str) -> list[tuple[str, tuple[str, ...]]]:
 
 def _is_letter(word: str) -> bool:
     return len(word) == 1 and word.isascii()
-
-
-@cache
-def _function_words() -> frozenset[str]:
-    return frozenset().union(*STOP_WORDS.values())
 
 
 def _forms(word: str, codes: tuple[str, ...]) -> Iterator[Stem]:

@@ -57,15 +57,11 @@ def pack(
         spent += cost
         headings.add(line.heading)
         lines.append(line)
-    text = _render(lines)
-    return Packed(text=text, tokens=estimate_tokens(text), items=[line.hit for line in lines])
-
-
-def _render(lines: Sequence[Line]) -> str:
-    days: dict[str, list[Line]] = {}
+    days: dict[str, list[str]] = {}
     for line in sorted(lines, key=lambda line: line.hit.happened_at):
-        days.setdefault(line.heading, []).append(line)
-    return "\n".join("\n".join([heading, *(line.text for line in day)]) for heading, day in days.items())
+        days.setdefault(line.heading, [line.heading]).append(line.text)
+    text = "\n".join("\n".join(day) for day in days.values())
+    return Packed(text=text, tokens=estimate_tokens(text), items=[line.hit for line in lines])
 
 
 def _line(hit: Hit, wanted: frozenset[str], limit: int, remark: str) -> Line:

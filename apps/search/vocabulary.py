@@ -30,27 +30,19 @@ def word_lengths(words: Sequence[str]) -> Vector | None:
 
 def neighbours(words: Sequence[str], *, least: float, limit: int) -> list[str]:
     """Common English words whose cosine with one of these is at least `least`, nearest first, themselves left out."""
-    if _static() is None or not words:
+    embedder = _static()
+    if embedder is None or not words:
         return []
-    known, vectors = _vocabulary()
-    best = (nearness_to(words, vectors)).max(axis=0)
+    known, vectors = _vocabulary(embedder)
+    best = (embedder.embed_documents(list(words)) @ vectors.T).max(axis=0)
     order = np.argsort(-best, kind="stable")[: limit + len(words)]
     found = [known[place] for place in order if best[place] >= least and known[place] not in words]
     return found[:limit]
 
 
-def nearness_to(words: Sequence[str], vectors: Matrix) -> Matrix:
-    """Cosines of words with rows made before."""
-    embedder = _static()
-    assert embedder is not None  # noqa: S101 - `neighbours` has seen to it
-    return np.asarray(embedder.embed_documents(list(words)) @ vectors.T, dtype=np.float32)
-
-
 @cache
-def _vocabulary() -> tuple[list[str], Matrix]:
+def _vocabulary(embedder: StaticEmbedder) -> tuple[list[str], Matrix]:
     """Words and their unit vectors, 6 MB, made at first use."""
-    embedder = _static()
-    assert embedder is not None  # noqa: S101 - `neighbours` has seen to it
     words = [word for word in embedder.vocabulary_words() if word.isascii()][:COMMON_WORDS]
     return words, embedder.embed_documents(words)
 

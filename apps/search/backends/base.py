@@ -1,10 +1,9 @@
 """What search asks of a database: UUIDs and aware times go in and come out, whatever the columns hold."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -66,41 +65,32 @@ class Stem(NamedTuple):
     prefix: bool = False  # stands for all stems that begin so
 
 
-class Backend(ABC):
+class Backend(Protocol):
     """The rows of users' indexes. Writes are made inside the caller's transaction and raise the user's change number."""
 
-    @abstractmethod
     def head(self, user_id: UUID) -> Head | None:
         """None where the user has nothing indexed."""
 
-    @abstractmethod
     def read_all(self, head: Head, *, past: bool = False) -> Batch:
         """Every passage of the user, with `past` also those of former texts."""
 
-    @abstractmethod
     def read_changed(self, head: Head, after: int) -> Batch:
         """Passages written or embedded after a change, with their terms."""
 
-    @abstractmethod
     def read_removed(self, head: Head, after: int) -> Ids:
         """Ids of passages removed after a change."""
 
-    @abstractmethod
     def rows_insert(self, user_id: UUID, passages: Sequence[Passage]) -> None:
         """Write new passages with their full text; their `change` is set."""
 
-    @abstractmethod
     def rows_delete(self, user_id: UUID, ids: Sequence[int]) -> None:
         """Remove the user's passages with these ids (a few hundred at most) and their full text, leaving tombstones."""
 
-    @abstractmethod
     def postings(self, owner: int, stem: Stem) -> Ids:
         """Ids of the owner's passages with a stem, ascending."""
 
-    @abstractmethod
     def postings_matching(self, owner: int, words: Sequence[Sequence[Stem]], *, limit: int) -> Ids:
         """Ids of the owner's passages that have, of each word, at least one of its stems; the newest, newest first."""
 
-    @abstractmethod
     def rows_fetch(self, user_id: UUID, ids: Sequence[int]) -> dict[int, Row]:
         """The user's passages among these ids."""

@@ -20,7 +20,7 @@ from apps.search import features
 from apps.search.documents import Source
 from apps.search.models import Passage
 
-from .base import Backend, Batch, Head, Ids, Row, Stem
+from .base import Batch, Head, Ids, Row, Stem
 
 MERGE_PAGES = 300
 
@@ -45,7 +45,7 @@ _ROW = (
 _MERGE = "INSERT INTO search_terms(search_terms, rank) VALUES ('merge', %s)"
 
 
-class SQLite(Backend):
+class SQLite:
     def head(self, user_id: UUID) -> Head | None:
         rows = _read(_HEAD, user_id.hex)
         return Head(user_id, *rows[0]) if rows else None

@@ -53,7 +53,11 @@ def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, Use
     entry = _entry(user_id)
     with entry.lock:
         rows = entry.rows
-        if rows is None or not _is_current(rows, head):
+        if rows is None or (rows.change, rows.space_id, rows.owner) != (
+            head.change,
+            head.space_id,
+            head.owner,
+        ):
             if connection.in_atomic_block:
                 rows = UserRows(head, backend.read_all(head))
             else:
@@ -90,10 +94,6 @@ def _entry(user_id: UUID) -> _Entry:
         entry = _entries.setdefault(user_id, _Entry())
         _entries.move_to_end(user_id)
         return entry
-
-
-def _is_current(rows: UserRows, head: Head) -> bool:
-    return rows.change == head.change and rows.space_id == head.space_id and rows.owner == head.owner
 
 
 def _refresh(rows: UserRows | None, head: Head) -> UserRows:

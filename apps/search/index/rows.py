@@ -147,22 +147,19 @@ class UserRows:
             self._posted_bytes -= held.nbytes
 
     def _kill(self, places: Rows) -> None:
+        """Mark rows dead; nothing of what they said stays in memory: neither a vector nor a stem that was theirs alone."""
         rows = places[places >= 0]
         rows = rows[self.alive[rows]]
-        if len(rows):
-            self.alive[rows] = False
-            self.dead += len(rows)
-            self.neighbours.link(self.features[: self.size], rows, self.alive[: self.size])
-            self._wipe(rows)
-
-    def _wipe(self, rows: Rows) -> None:
-        """Nothing of what a removed passage said stays in memory: neither its vector nor a stem that was its alone."""
+        if not len(rows):
+            return
+        self.alive[rows] = False
+        self.dead += len(rows)
+        self.neighbours.link(self.features[: self.size], rows, self.alive[: self.size])
         self.vectors[rows] = 0
         self.embedded[rows] = False
         if self.coarse is not None:
             self.coarse.wipe(rows)
-        gone = [term for term, held in self.postings.items() if not self.alive[held].any()]
-        for term in gone:
+        for term in [term for term, held in self.postings.items() if not self.alive[held].any()]:
             self._drop(term)
 
     def _places(self, ids: NDArray[np.int64]) -> Rows:

@@ -43,15 +43,10 @@ _CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "s", "t", "qu"])
 _local = threading.local()
 
 
-def _votes() -> dict[str, list[str]]:
-    votes: dict[str, list[str]] = {}
-    for code, words in STOP_WORDS.items():
-        for word in words:
-            votes.setdefault(word, []).append(code)
-    return votes
-
-
-_VOTES = _votes()
+_VOTES: dict[str, list[str]] = {}
+for _code, _words in STOP_WORDS.items():
+    for _each in _words:
+        _VOTES.setdefault(_each, []).append(_code)
 
 
 def detect_language(text: str) -> str:
