@@ -1,0 +1,86 @@
+"""The events of one conversation on their way to those who watch it, whatever order they come in."""
+
+import pytest
+
+from apps.chat.live import feed as feeds
+from apps.chat.live.feed import Feed, Subscription
+from apps.chat.log import LoggedEvent
+from apps.core.ids import uuid7
+
+PLACE, TURN = uuid7(), uuid7()
+
+
+def events(*numbers: int) -> list[LoggedEvent]:
+    return [LoggedEvent(number, TURN, "tool_start", {}) for number in numbers]
+
+
+def watched(*, after: int) -> tuple[Feed, Subscription]:
+    """A feed with one watcher, both of whom know everything up to `after`."""
+    feed = Feed(PLACE, lambda: None)
+    return feed, joined(feed, after=after)
+
+
+def joined(feed: Feed, *, after: int) -> Subscription:
+    watcher = Subscription(PLACE, html=False)
+    feed.watchers.add(watcher)
+    feed.prime(None, after)
+    watcher.begin([], after)
+    return watcher
+
+
+async def seen(watcher: Subscription, count: int) -> list[int]:
+    found = [(await watcher.next())["seq"] for _ in range(count)]
+    assert not watcher._queue
+    return found
+
+
+async def test_what_comes_after_a_gap_waits_for_what_is_missing() -> None:
+    feed, watcher = watched(after=3)
+    assert not feed.publish(events(4), previous=3)
+    assert feed.publish(events(6, 7), previous=5), "from here on something is missing"
+    assert not feed.publish(events(8), previous=7), "that is known"
+    assert feed.is_behind
+    assert await seen(watcher, 1) == [4]
+    feed.publish(events(4, 5))  # from the rows
+    assert not feed.is_behind
+    assert await seen(watcher, 4) == [5, 6, 7, 8]
+
+
+async def test_rows_that_go_further_than_what_was_kept_count_once() -> None:
+    feed, watcher = watched(after=3)
+    feed.publish(events(5), previous=4)
+    feed.publish(events(4, 5, 6))
+    assert not feed.publish(events(6), previous=5)
+    assert await seen(watcher, 3) == [4, 5, 6]
+
+
+async def test_numbers_that_a_crash_left_out_are_not_missed() -> None:
+    feed, watcher = watched(after=3)
+    assert not feed.publish(events(1001), previous=3)
+    assert await seen(watcher, 1) == [1001]
+
+
+async def test_events_before_anybody_knows_where_to_begin_are_kept() -> None:
+    feed = Feed(PLACE, lambda: None)
+    feed.publish(events(2), previous=1)
+    feed.publish(events(3), previous=2)
+    watcher = joined(feed, after=2)
+    assert await seen(watcher, 1) == [3]
+
+
+async def test_a_second_watcher_who_knows_more_takes_nothing_from_the_first() -> None:
+    feed, first = watched(after=3)
+    second = joined(feed, after=5)
+    feed.publish(events(4, 5, 6))
+    assert await seen(first, 3) == [4, 5, 6]
+    assert await seen(second, 1) == [6]
+
+
+async def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "AHEAD", 3)
+    feed, watcher = watched(after=1)
+    for number in range(3, 8):
+        feed.publish(events(number), previous=number - 1)
+    assert len(feed._ahead) <= 3
+    feed.publish(events(*range(2, 9)))
+    assert await seen(watcher, 7) == list(range(2, 9))
