@@ -132,7 +132,7 @@ async def _first_bodies(users: list[User]) -> list[bytes]:
             message = UserMessage(text="Do I need an umbrella in Hamburg tomorrow?", conversation=place.id)
             before = len(model.bodies)
             await in_db(partial(message_send, user_id=user.id, message=message))
-            await registry().kick(place.id)
+            await registry().schedule(place.id)
             await registry().idle()
             found.append(model.bodies[before])
         await registry().close()

@@ -108,7 +108,7 @@ async def _converse(user: User, turns: int) -> tuple[list[bytes], list[int]]:
                 text=f"{TOPICS[number % len(TOPICS)]} ({number + 1})", conversation=place.id
             )
             await in_db(partial(message_send, user_id=user.id, message=message))
-            await registry().kick(place.id)
+            await registry().schedule(place.id)
             await registry().idle()
             counts.append(len(model.bodies))
         await registry().close()

@@ -66,6 +66,6 @@ prover = Background("testing capabilities", _prove_waiting)
 
 
 def sweep() -> None:
-    """The worker's sweep: wakes the thread where something waits."""
+    """The worker's sweep: starts the thread where something waits."""
     if versions_unproven():
-        prover.wake()
+        prover.start()

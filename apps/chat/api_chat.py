@@ -16,7 +16,7 @@ from apps.chat import services
 from apps.chat.inputs import AnswerInput, ApproveInput, ChatInput, RetryInput
 from apps.chat.live.follow import turn_end, turn_stream
 from apps.chat.models import Conversation, Turn, TurnState
-from apps.chat.runner.registry import kick_soon
+from apps.chat.runner.registry import schedule_soon
 from apps.chat.selectors.conversations import conversation_get
 from apps.chat.shapes import StopOutput, TurnOutput
 from apps.core.errors import Conflict, IzzyError, NotFound
@@ -200,5 +200,5 @@ class StopView(UserView):
         """Stop the running turn. What was said so far stays."""
         conversation = conversation_get(self.user_id, conversation_id)
         asked = services.turn_stop(user_id=self.user_id, conversation_id=conversation.id)
-        kick_soon(conversation.id)
+        schedule_soon(conversation.id)
         return {"conversation": conversation.id, "stopping": asked}

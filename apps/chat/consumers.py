@@ -134,13 +134,13 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         """Stops the running turn."""
         conversation_id = frame.conversation_id
         await in_db(partial(services.turn_stop, user_id=self.user.id, conversation_id=conversation_id))
-        await self.registry.kick(conversation_id)
+        await self.registry.schedule(conversation_id)
 
     async def answer(self, frame: ClientFrame) -> None:
         """Answers a question; the turn goes on."""
         call_id, text = frame.values.get("id"), frame.values.get("text")
         given = partial(services.question_answer, user_id=self.user.id, tool_call_id=call_id, text=text)
-        await self.registry.kick(await in_db(given))
+        await self.registry.schedule(await in_db(given))
 
     async def approve(self, frame: ClientFrame) -> None:
         """Allows or declines a tool call; the turn goes on."""
@@ -150,7 +150,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             tool_call_id=frame.values.get("id"),
             decision=frame.values.get("decision"),
         )
-        await self.registry.kick(await in_db(decided))
+        await self.registry.schedule(await in_db(decided))
 
     async def unsubscribe(self, frame: ClientFrame) -> None:
         """Ends a subscription."""
@@ -173,7 +173,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
                 await self._follow(conversation_id, None)
         elif conversation_id not in self.following:
             await self._begin(conversation_id, partial(start_now, self.user.id, conversation_id))
-        await self.registry.kick(conversation_id)
+        await self.registry.schedule(conversation_id)
 
     async def _follow(self, conversation_id: UUID, seq: int | None) -> None:
         await in_db(conversation_get, self.user.id, conversation_id)

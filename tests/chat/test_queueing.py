@@ -172,7 +172,7 @@ async def test_a_message_stopped_while_it_was_queued_is_kept_without_an_answer(
     message = UserMessage(text="Hello", conversation=place)
     sent = await in_db(lambda: message_send(user_id=alice.id, message=message))
     await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
-    await registry().kick(sent.conversation_id)
+    await registry().schedule(sent.conversation_id)
     await registry().idle()
     assert (await turn(str(sent.turn_id))).state == "stopped"
     rows = await messages(place)

@@ -13,7 +13,7 @@ from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.runner import afterwards
 from apps.chat.runner.afterwards import messages_index_pending
 from apps.chat.runner.due import conversations_left
-from apps.chat.runner.registry import kick_soon, registry
+from apps.chat.runner.registry import registry, schedule_soon
 from apps.chat.runner.work import RESERVE, conversation_take
 from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.sweeps import turns_interrupt
@@ -226,4 +226,4 @@ def test_the_worker_knows_the_sweeps() -> None:
 
 
 def test_a_kick_without_a_server_does_nothing(alice: User) -> None:
-    kick_soon(conversation_create(user_id=alice.id).id)
+    schedule_soon(conversation_create(user_id=alice.id).id)

@@ -164,7 +164,7 @@ async def test_a_stop_from_another_process_is_heard_at_once(
             monkeypatch.setattr(runner, "conversation_take", taken)
             await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
             conversation_id = (await turn(queued["turn"])).conversation_id
-            await registry().kick(conversation_id)
+            await registry().schedule(conversation_id)
             await until(is_stopped)
             await registry().close()
 

@@ -64,7 +64,7 @@ async def test_the_workers_thread_reads_what_is_due(alice: User, peer: Anthropic
     peer.fallback = CaptureModel(LINZ)
     await in_db(add, alice, [said("I live in Linz.")])
     reader = Background("reading", read_due)
-    reader.wake()
+    reader.start()
     thread = reader._thread
     assert thread is not None
     await sync_to_async(thread.join, thread_sensitive=False)(PATIENCE)

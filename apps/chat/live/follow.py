@@ -63,7 +63,7 @@ async def _begun(watcher: Subscription, turn_id: UUID, after: int) -> bool:
     runner.hub.begin(watcher, start)
     if any(frame["type"] in LAST for frame in start.frames):
         return True
-    await runner.kick(watcher.conversation_id)
+    await runner.schedule(watcher.conversation_id)
     return not ended
 
 

@@ -33,13 +33,13 @@ class Actor:
         self._closing = False
         self._extra: set[asyncio.Task[None]] = set()
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Something has changed in the conversation's rows: look again."""
         self._news.set()
 
     @property
     def has_news(self) -> bool:
-        """Whether `wake` was called since the rows were last looked at."""
+        """Whether `notify` was called since the rows were last looked at."""
         return self._news.is_set()
 
     def close(self) -> None:

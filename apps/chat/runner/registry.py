@@ -1,6 +1,6 @@
 """The conversations that this process runs, and the upkeep they share.
 
-Everything here belongs to one event loop. From synchronous code (a REST view in its thread) call `kick_soon`.
+Everything here belongs to one event loop. From synchronous code (a REST view in its thread) call `schedule_soon`.
 """
 
 import asyncio
@@ -54,27 +54,27 @@ class Registry:
             self._upkeep = _detached(self._keep_up())
             if not self._unlisten:
                 self._unlisten = [
-                    bus().listen(CONVERSATIONS, lambda item: self.wake(UUID(item))),
+                    bus().listen(CONVERSATIONS, lambda item: self.notify(UUID(item))),
                     bus().listen(BUILDS, self._hear_of_build),
                 ]
 
-    def wake(self, conversation_id: UUID) -> None:
+    def notify(self, conversation_id: UUID) -> None:
         if (actor := self.actors.get(conversation_id)) is not None:
-            actor.wake()
+            actor.notify()
 
-    async def kick(self, conversation_id: UUID) -> None:
+    async def schedule(self, conversation_id: UUID) -> None:
         """Has the conversation looked at now: here, unless another process runs it (that one is told)."""
         if self._closed:
             return
         self.start()
         if conversation_id in self.actors:
-            self.wake(conversation_id)
+            self.notify(conversation_id)
             return
         if conversation_id not in self._starting:
             task = self._starting[conversation_id] = _detached(self._take_up(conversation_id))
             task.add_done_callback(lambda _: self._starting.pop(conversation_id, None))
         await asyncio.wait([self._starting[conversation_id]])
-        self.wake(conversation_id)
+        self.notify(conversation_id)
 
     async def flush(self, conversation_id: UUID) -> None:
         """Stores what the conversation's turn has told so far, if it runs here."""
@@ -113,7 +113,7 @@ class Registry:
     def _hear_of_build(self, item: list[str]) -> None:
         """A build has something to tell its conversation."""
         if item[1]:
-            self._background(self.kick(UUID(item[1])))
+            self._background(self.schedule(UUID(item[1])))
 
     async def _take_up(self, conversation_id: UUID) -> None:
         numbers = await in_db(conversation_take, conversation_id)
@@ -143,7 +143,7 @@ class Registry:
                 self._left.discard(actor.conversation_id)
                 self._page_away(actor.conversation_id)
             if actor.log.given_back and actor.has_news:
-                self._background(self.kick(actor.conversation_id))
+                self._background(self.schedule(actor.conversation_id))
 
     async def _keep_up(self) -> None:
         looked = rescued = 0.0
@@ -156,13 +156,13 @@ class Registry:
                     looked = now
                     if self.actors:
                         for conversation_id in await in_db(conversations_with_wishes, list(self.actors)):
-                            self.wake(conversation_id)
+                            self.notify(conversation_id)
                     for conversation_id in await in_db(conversations_to_tell):
-                        await self.kick(conversation_id)
+                        await self.schedule(conversation_id)
                 if now - rescued > RESCUE_SECONDS:
                     rescued = now
                     for conversation_id in await in_db(conversations_left):
-                        await self.kick(conversation_id)
+                        await self.schedule(conversation_id)
             except DatabaseError:
                 logger.exception("the upkeep of conversations failed; it goes on")
 
@@ -171,7 +171,7 @@ class Registry:
         due = [actor.log for actor in self.actors.values() if actor.log.is_due(now)]
         if due:
             for conversation_id in await logs_store(due):
-                self.wake(conversation_id)
+                self.notify(conversation_id)
 
 
 _registries: "WeakKeyDictionary[asyncio.AbstractEventLoop, Registry]" = WeakKeyDictionary()
@@ -188,15 +188,11 @@ def registry() -> Registry:
     return _registries[loop]
 
 
-async def kick(conversation_id: UUID) -> None:
-    """Has the conversation looked at now, in this process or where it runs."""
-    await registry().kick(conversation_id)
-
-
-def kick_soon(conversation_id: UUID) -> None:
-    """The same from a thread. Without a serving event loop (a command, a test) the next sweep of a server does it."""
+def schedule_soon(conversation_id: UUID) -> None:
+    """Has the conversation looked at now, from a thread. Without a serving event loop (a command, a test) the next sweep of a
+    server does it."""
     if _serving is not None and _serving.is_running():
-        asyncio.run_coroutine_threadsafe(kick(conversation_id), _serving)
+        asyncio.run_coroutine_threadsafe(_registries[_serving].schedule(conversation_id), _serving)
 
 
 def _detached(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -1,6 +1,6 @@
 """What a user can do to a turn: start one, stop it, answer it. The runner does the rest.
 
-Every function commits before it returns; the caller then calls `apps.chat.runner.registry.kick` so that the change
+Every function commits before it returns; the caller then calls `Registry.schedule` so that the change
 is taken up at once (a sweep finds it otherwise).
 """
 

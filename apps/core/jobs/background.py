@@ -21,7 +21,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._rests_until = 0.0
 
-    def wake(self) -> None:
+    def start(self) -> None:
         """Begins, unless it is at work already or rests. Returns at once."""
         if time.monotonic() < self._rests_until or (self._thread and self._thread.is_alive()):
             return

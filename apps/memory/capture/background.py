@@ -1,4 +1,4 @@
-"""The worker's reader: a thread with an event loop of its own, woken by a sweep, so that no sweep waits."""
+"""The worker's reader: a thread with an event loop of its own, started by a sweep, so that no sweep waits."""
 
 import asyncio
 import atexit
@@ -62,10 +62,10 @@ reader = Background("reading conversations", read_due)
 
 
 def sweep() -> None:
-    """The worker's sweep: wakes the reader where a window is due and a model is connected."""
+    """The worker's sweep: starts the reader where a window is due and a model is connected."""
     if claims.users_due(timezone.now(), limit=1) and not current_endpoint().is_offline:
         _release_at_exit()
-        reader.wake()
+        reader.start()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Work in a thread that a sweep wakes."""
+"""Work in a thread that a sweep starts."""
 
 import threading
 from datetime import timedelta
@@ -9,13 +9,13 @@ from apps.core.jobs.background import Background
 from tests.waiting import PATIENCE
 
 
-def wake_and_wait(background: Background) -> None:
-    background.wake()
+def start_and_wait(background: Background) -> None:
+    background.start()
     if background._thread is not None:
         background._thread.join(PATIENCE)
 
 
-def test_it_works_once_at_a_time_and_again_when_woken() -> None:
+def test_it_works_once_at_a_time_and_again_when_started() -> None:
     done: list[int] = []
     go_on = threading.Event()
 
@@ -24,14 +24,14 @@ def test_it_works_once_at_a_time_and_again_when_woken() -> None:
         go_on.wait(PATIENCE)
 
     background = Background("some work", work)
-    background.wake()
+    background.start()
     first = background._thread
-    background.wake()
+    background.start()
     assert background._thread is first
     go_on.set()
     assert first is not None
     first.join(PATIENCE)
-    wake_and_wait(background)
+    start_and_wait(background)
     assert len(done) == 2
 
 
@@ -43,8 +43,8 @@ def test_it_rests_as_long_as_the_work_says() -> None:
         return timedelta(hours=1)
 
     background = Background("some work", work)
-    wake_and_wait(background)
-    wake_and_wait(background)
+    start_and_wait(background)
+    start_and_wait(background)
     assert done == [1]
 
 
@@ -56,7 +56,7 @@ def test_what_fails_is_logged_and_rests(caplog: pytest.LogCaptureFixture) -> Non
         raise ValueError("broken")
 
     background = Background("some work", work)
-    wake_and_wait(background)
-    wake_and_wait(background)
+    start_and_wait(background)
+    start_and_wait(background)
     assert done == [1]
     assert "some work failed" in caplog.text
