@@ -32,10 +32,10 @@ from apps.builder.runner.store import (
     dialogue_read,
 )
 from apps.builder.workshop.bench import Bench
-from apps.builder.workshop.dialog import dialog_tools
-from apps.builder.workshop.making import making_tools
+from apps.builder.workshop.dialog import ask_user, report_progress, request_network
+from apps.builder.workshop.making import run_code, run_command, write_file
 from apps.builder.workshop.post import Post
-from apps.builder.workshop.registering import registering_tool
+from apps.builder.workshop.registering import register_capability
 from apps.builder.workshop.workshop import Network, Workshop
 from apps.core.database import in_db
 
@@ -54,12 +54,27 @@ NUDGE = (
 CUT = "Your answer was cut off at its length limit. Go on in smaller steps."
 TOO_LONG = "The model's answers were cut off at their length limit each time, and no tool came of them."
 SILENT = "The builder ended without a tool."
+TOOLS = (
+    write_file,
+    run_code,
+    run_command,
+    ask_user,
+    report_progress,
+    request_network,
+    register_capability,
+)
 NETWORKS: dict[str, Network] = {"ask": "ask", "any": "any", "never": "never"}
 
 
+@dataclass(kw_only=True)
 class BuilderTools(ToolExecutor):
     """The pipeline with the tools of the build alone: no other tool of Izzy exists for the builder, and the user's
-    preferences for chat tools do not bear on these."""
+    preferences for chat tools do not bear on these. What the tools get as their context is the build at work."""
+
+    shop: Workshop
+
+    def context(self, **call: Any) -> Any:
+        return self.shop
 
     def find(self, name: str) -> Tool | None:
         return self.tools.get(name)
@@ -135,7 +150,7 @@ class Job:
             return Failure(code="sandbox_unavailable", reason=str(error))
 
     async def _build(self, start: Start, shop: Workshop) -> Failure:
-        state = _state(start, shop)
+        state = _state(start)
         store = DialogueStore(start.build, state, shop)
         if not start.dialogue.messages:
             state.messages.append({"role": "user", "content": [{"type": "text", "text": start.brief.text}]})
@@ -150,6 +165,7 @@ class Job:
             taint=ConversationTaint(user_id=state.user_id),
             secrets=start.secrets,
             tools={tool.name: tool for tool in state.tools},
+            shop=shop,
         )
         return await self._rounds(state, executor, store)
 
@@ -208,14 +224,14 @@ def _start(build_id: UUID) -> Start | None:
     )
 
 
-def _state(start: Start, shop: Workshop) -> TurnState:
+def _state(start: Start) -> TurnState:
     build = start.build
     return TurnState(
         user_id=build.user_id,
         conversation_id=build.conversation_id or build.pk,
         turn_id=build.pk,
         system=system_prompt(rounds=MAX_ROUNDS),
-        tools=[*making_tools(shop), *dialog_tools(shop), registering_tool(shop)],
+        tools=list(TOOLS),
         messages=start.dialogue.messages,
         model=start.model,
         purpose="builder",

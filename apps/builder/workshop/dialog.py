@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated
 from uuid import UUID
 
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from django.conf import settings
+
+from apps.agent.tools.base import Tier, ToolFailure, tool
 from apps.builder.models import Build
 from apps.builder.services.ending import others_spoke
 from apps.builder.services.running import hosts_allow
@@ -25,113 +27,79 @@ NO_DECISION = (
 NO_ANSWER = "The user has not answered within {seconds:g} seconds. Go on with what seems most sensible, and say in RUN.md what you assumed."
 
 
-ASK_USER = "Ask the user one question, when you cannot choose sensibly yourself. Waits a minute, then goes on without."
-REPORT = "Tell the user in a few plain words what you are doing. Once per larger step is enough."
-REQUEST = (
-    "Ask for the sandbox, and the finished tool, to reach hosts on the internet. Without it nothing but packages can be "
-    "reached. Name hosts such as api.example.org, without scheme or path, and say why in a sentence for the user."
-)
+@dataclass(frozen=True, slots=True)
+class AskUser:
+    question: Annotated[str, {"minLength": 1, "maxLength": 2_000}]
 
 
-@dataclass(frozen=True)
-class UserDialog:
-    """What one build says to its user, and asks."""
-
-    shop: Workshop
-
-    async def ask_user(self, context: ToolContext, args: dict[str, Any]) -> str:
-        shop = self.shop
-        answer = await shop.post.ask(
-            {"kind": "answer", "text": args["question"]}, seconds=shop.answer_seconds
-        )
-        if answer is None:
-            await shop.post.progress("No answer came; going on", "working")
-            return NO_ANSWER.format(seconds=shop.answer_seconds)
-        return await shop.noted(f"The user answers: {answer.get('text', '')}")
-
-    async def report_progress(self, context: ToolContext, args: dict[str, Any]) -> str:
-        await self.shop.post.progress(args["text"], "working")
-        return await self.shop.noted("Told.")
-
-    async def request_network(self, context: ToolContext, args: dict[str, Any]) -> str:
-        shop = self.shop
-        hosts = list(dict.fromkeys(clean_host(host) for host in args["hosts"]))
-        missing = [host for host in hosts if host not in shop.bench.hosts]
-        if not missing:
-            return await shop.noted(f"Allowed already: {', '.join(hosts)}.")
-        if shop.network == "never":
-            raise ToolFailure(NEVER)
-        if refused := [host for host in missing if host in shop.declined]:
-            raise ToolFailure(DECLINED.format(hosts=", ".join(refused)))
-        private = any(is_private(host) for host in missing)
-        if shop.network == "any" and not private and not await in_db(has_read_others, shop.build_id):
-            await in_db(partial(hosts_allow, build_id=shop.build_id, hosts=missing))
-            return await self._granted(missing, "by the user's settings")
-        return await self._ask(missing, args["why"])
-
-    async def _ask(self, hosts: list[str], why: str) -> str:
-        shop, named = self.shop, ", ".join(hosts)
-        wish = {"kind": "network", "hosts": hosts, "why": why, "text": f"May it reach {named}?"}
-        shop.unanswered |= set(hosts)
-        answer = await shop.post.ask(wish, seconds=shop.answer_seconds)
-        if answer is None:
-            await shop.post.progress("No decision came; going on without network", "working")
-            return NO_DECISION.format(seconds=shop.answer_seconds)
-        shop.unanswered -= set(hosts)
-        if answer.get("decision") == "allow":
-            return await self._granted(hosts, "by the user")
-        shop.declined |= set(hosts)
-        raise ToolFailure(DECLINED.format(hosts=named))
-
-    async def _granted(self, hosts: list[str], by: str) -> str:
-        await self.shop.bench.allow_hosts(set(hosts))
-        return await self.shop.noted(
-            f"Allowed {by}: {', '.join(hosts)}. Name exactly these hosts when you register."
-        )
+@tool(tier=Tier.SIDE_EFFECTING, timeout=settings.IZZY_BUILD_ANSWER_SECONDS + GRACE_SECONDS)
+async def ask_user(shop: Workshop, arguments: AskUser) -> str:
+    """Ask the user one question, when you cannot choose sensibly yourself. Waits a minute, then goes on without."""
+    asked = {"kind": "answer", "text": arguments.question}
+    answer = await shop.post.ask(asked, seconds=shop.answer_seconds)
+    if answer is None:
+        await shop.post.progress("No answer came; going on", "working")
+        return NO_ANSWER.format(seconds=shop.answer_seconds)
+    return await shop.noted(f"The user answers: {answer.get('text', '')}")
 
 
-def dialog_tools(shop: Workshop) -> list[Tool]:
-    """`ask_user`, `report_progress` and `request_network` of one build."""
-    dialog = UserDialog(shop)
-    hosts = {"type": "array", "items": _text(300), "minItems": 1, "maxItems": MAX_HOSTS}
-    return [
-        Tool(
-            name="ask_user",
-            description=ASK_USER,
-            input_schema=_object(question=_text(2_000)),
-            handler=dialog.ask_user,
-            tier=Tier.SIDE_EFFECTING,
-            timeout=shop.answer_seconds + GRACE_SECONDS,
-        ),
-        Tool(
-            name="report_progress",
-            description=REPORT,
-            input_schema=_object(text=_text(300)),
-            handler=dialog.report_progress,
-            tier=Tier.SIDE_EFFECTING,
-        ),
-        Tool(
-            name="request_network",
-            description=REQUEST,
-            input_schema=_object(hosts=hosts, why=_text(500)),
-            handler=dialog.request_network,
-            tier=Tier.SIDE_EFFECTING,
-            timeout=shop.answer_seconds + GRACE_SECONDS,
-        ),
+@dataclass(frozen=True, slots=True)
+class Report:
+    text: Annotated[str, {"minLength": 1, "maxLength": 300}]
+
+
+@tool(tier=Tier.SIDE_EFFECTING)
+async def report_progress(shop: Workshop, arguments: Report) -> str:
+    """Tell the user in a few plain words what you are doing. Once per larger step is enough."""
+    await shop.post.progress(arguments.text, "working")
+    return await shop.noted("Told.")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    hosts: Annotated[
+        list[Annotated[str, {"minLength": 1, "maxLength": 300}]], {"minItems": 1, "maxItems": MAX_HOSTS}
     ]
+    why: Annotated[str, {"minLength": 1, "maxLength": 500}]
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+@tool(tier=Tier.SIDE_EFFECTING, timeout=settings.IZZY_BUILD_ANSWER_SECONDS + GRACE_SECONDS)
+async def request_network(shop: Workshop, arguments: Network) -> str:
+    """Ask for the sandbox, and the finished tool, to reach hosts on the internet. Without it nothing but packages can be
+    reached. Name hosts such as api.example.org, without scheme or path, and say why in a sentence for the user."""
+    hosts = list(dict.fromkeys(clean_host(host) for host in arguments.hosts))
+    missing = [host for host in hosts if host not in shop.bench.hosts]
+    if not missing:
+        return await shop.noted(f"Allowed already: {', '.join(hosts)}.")
+    if shop.network == "never":
+        raise ToolFailure(NEVER)
+    if refused := [host for host in missing if host in shop.declined]:
+        raise ToolFailure(DECLINED.format(hosts=", ".join(refused)))
+    private = any(is_private(host) for host in missing)
+    if shop.network == "any" and not private and not await in_db(has_read_others, shop.build_id):
+        await in_db(partial(hosts_allow, build_id=shop.build_id, hosts=missing))
+        return await _granted(shop, missing, "by the user's settings")
+    return await _ask(shop, missing, arguments.why)
 
 
-def _text(most: int) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "maxLength": most}
+async def _ask(shop: Workshop, hosts: list[str], why: str) -> str:
+    named = ", ".join(hosts)
+    wish = {"kind": "network", "hosts": hosts, "why": why, "text": f"May it reach {named}?"}
+    shop.unanswered |= set(hosts)
+    answer = await shop.post.ask(wish, seconds=shop.answer_seconds)
+    if answer is None:
+        await shop.post.progress("No decision came; going on without network", "working")
+        return NO_DECISION.format(seconds=shop.answer_seconds)
+    shop.unanswered -= set(hosts)
+    if answer.get("decision") == "allow":
+        return await _granted(shop, hosts, "by the user")
+    shop.declined |= set(hosts)
+    raise ToolFailure(DECLINED.format(hosts=named))
+
+
+async def _granted(shop: Workshop, hosts: list[str], by: str) -> str:
+    await shop.bench.allow_hosts(set(hosts))
+    return await shop.noted(f"Allowed {by}: {', '.join(hosts)}. Name exactly these hosts when you register.")
 
 
 def has_read_others(build_id: UUID) -> bool:

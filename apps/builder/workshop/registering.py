@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
+from apps.agent.tools.base import Tier, ToolFailure, tool
 from apps.builder.models import Build
 from apps.builder.services.ending import build_succeed, others_spoke, registered
 from apps.builder.workshop.permitting import allowed_for, is_undecided
@@ -21,10 +21,6 @@ from apps.core.errors import IzzyError
 REGISTER_SECONDS = 1_200
 MAX_EXAMPLES = 5
 REFUSED = "Not registered. {reason} Correct it, try it with run_code, and register again."
-NO_EXAMPLE = (
-    "Give one to five examples, {input, expect}: inputs that show what the tool does, and where the result is certain a part of "
-    "it as expect. Izzy runs them itself."
-)
 NO_FIELDS = (
     "The input schema names no fields, but example {number} gives {names}: hand in an input_schema with properties that "
     "describe each field."
@@ -32,116 +28,132 @@ NO_FIELDS = (
 NOT_ASKED = (
     "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
 )
-
-DESCRIPTION = (
-    "Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare, secrets included "
-    "where the user allows them; if one fails you get the reason and can correct it. Files you do not give are taken "
-    f"from the sandbox ({MAIN}, {REQUIREMENTS}, {RUN_MD})."
-)
+TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
-@dataclass(frozen=True)
-class Registering:
-    """Taking in what one build has made."""
-
-    shop: Workshop
-
-    async def register_capability(self, context: ToolContext, args: dict[str, Any]) -> str:
-        try:
-            return await self._registered(args)
-        except (IzzyError, ToolFailure) as error:
-            if isinstance(error, SandboxUnavailable):
-                self.shop.bench.unavailable = error.message
-            reason = error.message if isinstance(error, IzzyError) else str(error)
-            text = await self.shop.noted(REFUSED.format(reason=reason))
-            await self.shop.failed(text)
-            await self.shop.post.progress("The check found a mistake; correcting it", "testing")
-            raise ToolFailure(text) from error
-
-    async def _registered(self, args: dict[str, Any]) -> str:
-        shop = self.shop
-        if args.get("name", shop.name) != shop.name:
-            raise ToolFailure(f"This build is for {shop.name}; it can register nothing else.")
-        draft = await self._draft(args)
-        self._check_hosts(draft)
-        await shop.post.progress("Checking it in a fresh sandbox", "verifying")
-        tested = await self._tested(draft)
-        version = await in_db(partial(_succeed, shop, draft, tested))
-        if version is None:
-            raise ToolFailure("This build has ended.")
-        return registered(version, tested=tested)
-
-    async def _tested(self, draft: Draft) -> bool:
-        """Whether the examples have passed; False where they cannot be run yet, since the user has not allowed all that the
-        draft declares. Raises ToolFailure with what is wrong."""
-        shop = self.shop
-        build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
-        if is_undecided(shop, build, draft) and (
-            problem := await load_problem(user_id=shop.user_id, draft=draft)
-        ):
-            raise ToolFailure(problem)
-        allowed = await allowed_for(shop, draft)
-        if not allowed.complete:
-            await shop.post.progress("It will be tested when you have allowed what it needs", "verifying")
-            return False
-        problem = await failed_example(user_id=shop.user_id, draft=draft, environment=allowed.environment)
-        if problem:
-            raise ToolFailure(problem)
-        return True
-
-    async def _draft(self, args: dict[str, Any]) -> Draft:
-        files, permissions = args.get("files") or {}, args.get("permissions") or {}
-        if not (examples := args.get("examples")):
-            raise ToolFailure(NO_EXAMPLE)
-        build = await in_db(lambda: Build.objects.unscoped().get(pk=self.shop.build_id))
-        main = files.get(MAIN) or await self._written(MAIN)
-        if not main:
-            raise ToolFailure(f"There is no {MAIN}. Write it first.")
-        # What it says of itself stands in every conversation: once others spoke, that is what the user's yes was given to.
-        said = {} if await in_db(others_spoke, build) else args
-        draft = Draft(
-            description=said.get("description") or build.description,
-            input_schema=said.get("input_schema") or build.input_schema,
-            output_schema=args.get("output_schema") or {},
-            main=main,
-            requirements=files.get(REQUIREMENTS) or await self._written(REQUIREMENTS),
-            run_md=files.get(RUN_MD) or await self._written(RUN_MD),
-            tags=args.get("tags") or (),
-            hosts=permissions.get("hosts") or (),
-            secrets=permissions.get("secrets") or (),
-            examples=examples,
-        )
-        return _usable(clean_draft(draft))
-
-    async def _written(self, name: str) -> str:
-        """The file as it is in the sandbox now: a command may have written or changed it. "" where there is none."""
-        bench = self.shop.bench
-        if not bench.is_open and name not in bench.files:
-            return ""
-        result = await bench.run_command(f"cat {name}", seconds=20)
-        return result.stdout if result.ok and result.stdout.strip() else bench.files.get(name, "")
-
-    def _check_hosts(self, draft: Draft) -> None:
-        shop = self.shop
-        missing = set(draft.hosts) - shop.bench.hosts
-        if refused := sorted(missing & shop.declined):
-            raise ToolFailure(f"The user declined {', '.join(refused)}. Build it without.")
-        if shop.network == "never" and missing:
-            raise ToolFailure("The user's settings allow builds no network. Leave the hosts out.")
-        if unasked := sorted(missing - shop.unanswered):
-            raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register:
+    name: str | None = None
+    description: Annotated[str, "One paragraph: when to use the tool and what it gives."] = ""
+    input_schema: Annotated[
+        dict[str, Any] | None, "JSON schema of run's args; the one asked for where left out."
+    ] = None
+    output_schema: dict[str, Any] | None = None
+    files: Annotated[
+        dict[str, str] | None,
+        {
+            "properties": {name: {"type": "string"} for name in (MAIN, REQUIREMENTS, RUN_MD)},
+            "additionalProperties": False,
+        },
+    ] = None
+    examples: Annotated[
+        list[dict[str, Any]],
+        {
+            "minItems": 1,
+            "maxItems": MAX_EXAMPLES,
+            "items": {
+                "type": "object",
+                "properties": {"input": {"type": "object"}, "expect": {"type": "string"}},
+                "required": ["input"],
+                "additionalProperties": False,
+            },
+        },
+    ]
+    permissions: Annotated[
+        dict[str, list[str]] | None,
+        {"properties": {"hosts": TEXTS, "secrets": TEXTS}, "additionalProperties": False},
+    ] = None
+    tags: Annotated[list[str] | None, TEXTS] = None
 
 
-def registering_tool(shop: Workshop) -> Tool:
-    """`register_capability` of one build."""
-    return Tool(
-        name="register_capability",
-        description=DESCRIPTION,
-        input_schema=SCHEMA,
-        handler=Registering(shop).register_capability,
-        tier=Tier.SIDE_EFFECTING,
-        timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS),
+@tool(tier=Tier.SIDE_EFFECTING, timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS))
+async def register_capability(shop: Workshop, arguments: Register) -> str:
+    """Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare, secrets included
+    where the user allows them; if one fails you get the reason and can correct it. Files you do not give are taken
+    from the sandbox (main.py, requirements.txt, RUN.md)."""
+    try:
+        return await _registered(shop, arguments)
+    except (IzzyError, ToolFailure) as error:
+        if isinstance(error, SandboxUnavailable):
+            shop.bench.unavailable = error.message
+        reason = error.message if isinstance(error, IzzyError) else str(error)
+        text = await shop.noted(REFUSED.format(reason=reason))
+        await shop.failed(text)
+        await shop.post.progress("The check found a mistake; correcting it", "testing")
+        raise ToolFailure(text) from error
+
+
+async def _registered(shop: Workshop, arguments: Register) -> str:
+    if arguments.name not in (None, shop.name):
+        raise ToolFailure(f"This build is for {shop.name}; it can register nothing else.")
+    draft = await _draft(shop, arguments)
+    _check_hosts(shop, draft)
+    await shop.post.progress("Checking it in a fresh sandbox", "verifying")
+    tested = await _tested(shop, draft)
+    version = await in_db(partial(_succeed, shop, draft, tested))
+    if version is None:
+        raise ToolFailure("This build has ended.")
+    return registered(version, tested=tested)
+
+
+async def _tested(shop: Workshop, draft: Draft) -> bool:
+    """Whether the examples have passed; False where they cannot be run yet, since the user has not allowed all that the
+    draft declares. Raises ToolFailure with what is wrong."""
+    build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
+    if is_undecided(shop, build, draft) and (
+        problem := await load_problem(user_id=shop.user_id, draft=draft)
+    ):
+        raise ToolFailure(problem)
+    allowed = await allowed_for(shop, draft)
+    if not allowed.complete:
+        await shop.post.progress("It will be tested when you have allowed what it needs", "verifying")
+        return False
+    problem = await failed_example(user_id=shop.user_id, draft=draft, environment=allowed.environment)
+    if problem:
+        raise ToolFailure(problem)
+    return True
+
+
+async def _draft(shop: Workshop, arguments: Register) -> Draft:
+    files, permissions = arguments.files or {}, arguments.permissions or {}
+    build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
+    main = files.get(MAIN) or await _written(shop, MAIN)
+    if not main:
+        raise ToolFailure(f"There is no {MAIN}. Write it first.")
+    # What it says of itself stands in every conversation: once others spoke, that is what the user's yes was given to.
+    own = None if await in_db(others_spoke, build) else arguments
+    draft = Draft(
+        description=(own and own.description) or build.description,
+        input_schema=(own and own.input_schema) or build.input_schema,
+        output_schema=arguments.output_schema or {},
+        main=main,
+        requirements=files.get(REQUIREMENTS) or await _written(shop, REQUIREMENTS),
+        run_md=files.get(RUN_MD) or await _written(shop, RUN_MD),
+        tags=arguments.tags or (),
+        hosts=permissions.get("hosts") or (),
+        secrets=permissions.get("secrets") or (),
+        examples=arguments.examples,
     )
+    return _usable(clean_draft(draft))
+
+
+async def _written(shop: Workshop, name: str) -> str:
+    """The file as it is in the sandbox now: a command may have written or changed it. "" where there is none."""
+    bench = shop.bench
+    if not bench.is_open and name not in bench.files:
+        return ""
+    result = await bench.run_command(f"cat {name}", seconds=20)
+    return result.stdout if result.ok and result.stdout.strip() else bench.files.get(name, "")
+
+
+def _check_hosts(shop: Workshop, draft: Draft) -> None:
+    missing = set(draft.hosts) - shop.bench.hosts
+    if refused := sorted(missing & shop.declined):
+        raise ToolFailure(f"The user declined {', '.join(refused)}. Build it without.")
+    if shop.network == "never" and missing:
+        raise ToolFailure("The user's settings allow builds no network. Leave the hosts out.")
+    if unasked := sorted(missing - shop.unanswered):
+        raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
 
 
 def _usable(draft: Draft) -> Draft:
@@ -155,45 +167,3 @@ def _usable(draft: Draft) -> Draft:
 def _succeed(shop: Workshop, draft: Draft, tested: bool) -> CapabilityVersion | None:
     build = Build.objects.unscoped().get(pk=shop.build_id)
     return build_succeed(build=build, draft=draft, tested=tested)
-
-
-_TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "description": {
-            "type": "string",
-            "description": "One paragraph: when to use the tool and what it gives.",
-        },
-        "input_schema": {
-            "type": "object",
-            "description": "JSON schema of run's args; the one asked for where left out.",
-        },
-        "output_schema": {"type": "object"},
-        "files": {
-            "type": "object",
-            "properties": {name: {"type": "string"} for name in (MAIN, REQUIREMENTS, RUN_MD)},
-            "additionalProperties": False,
-        },
-        "examples": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": MAX_EXAMPLES,
-            "items": {
-                "type": "object",
-                "properties": {"input": {"type": "object"}, "expect": {"type": "string"}},
-                "required": ["input"],
-                "additionalProperties": False,
-            },
-        },
-        "permissions": {
-            "type": "object",
-            "properties": {"hosts": _TEXTS, "secrets": _TEXTS},
-            "additionalProperties": False,
-        },
-        "tags": _TEXTS,
-    },
-    "required": ["examples"],
-    "additionalProperties": False,
-}
