@@ -152,6 +152,7 @@ def _offline() -> list[Subject]:
 
 def _memory() -> list[Subject]:
 
+    from apps.agent.web.named import addresses_in
     from apps.core.quotes import split_quotes
     from apps.memory.addressing import addressed
     from apps.memory.capture.calls import _parsed
@@ -167,6 +168,7 @@ def _memory() -> list[Subject]:
     return [
         Subject('note as its owner reads it', addressed, 20000, ('the user ', "the user's ", 'that the user ', 'The user ', '. ', '\n', 'the userx ')),
         Subject('quotes of a message', split_quotes, 100000, quotes),
+        Subject('addresses in a page', lambda text: addresses_in([text]), 100000, ('a.b ', 'a.b/)) ', '((a.', '://', 'a.')),
         Subject("trust: a sentence of the user's", lambda text: is_own_sentence(text[:1000], [text]), 100000, (*claims, 'I am ', '. ', "i'm ", 'remember that ', '\n \n')),
         Subject('trust: sensitive', looks_sensitive, 100000, secrets),
         Subject('capture: the same', lambda text: says_the_same(text, text + ' x', 0.9), 20000, claims),

@@ -89,7 +89,8 @@ def is_named_in(address: str, named: set[str]) -> bool:
 def addresses_in(texts: Iterable[str]) -> set[str]:
     """What may be an address in these texts, each in one spelling."""
     found = set()
-    for word in (word for text in texts for word in _WORDS.findall(text)):
+    words = (word for text in texts for word in _WORDS.findall(text))
+    for word in (word for word in words if "." in word.strip(".") or "://" in word):
         address = word.lstrip(_BEFORE)
         edges = min(len(address) - len(address.rstrip(_BEHIND)), MAX_EDGES)
         for end in range(len(address) - edges, len(address) + 1) if len(address) <= MAX_URL_CHARS else ():
