@@ -16,7 +16,7 @@ from django.urls import re_path  # noqa: E402
 
 from apps.accounts.websocket import OriginOrToken  # noqa: E402
 from apps.chat.routing import websocket_urlpatterns  # noqa: E402
-from apps.chat.runner.serving import WithRunner  # noqa: E402
+from apps.chat.runner.registry import WithRunner  # noqa: E402
 from apps.chat.socket_limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.core.network import peer_ip  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket  # noqa: E402

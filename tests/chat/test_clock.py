@@ -12,7 +12,7 @@ from apps.accounts.models import User
 from apps.agent.events import Response
 from apps.chat.decision_log.selectors import decision_log
 from apps.chat.models import Conversation, Turn, TurnState
-from apps.chat.runner.due import conversations_left
+from apps.chat.runner.registry import conversations_left
 from apps.chat.runner.rows import Outcome, turn_finish
 from apps.chat.runner.work import conversation_take, work_next
 from apps.chat.services import UserMessage, conversation_create, message_send

@@ -20,7 +20,7 @@ from apps.agent.models import ModelCall, ToolCall
 from apps.chat.capturing import messages_capture_pending
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.runner.afterwards import messages_index_pending
-from apps.chat.runner.due import conversations_left
+from apps.chat.runner.registry import conversations_left
 from apps.chat.runner.work import conversation_take, work_next
 from apps.chat.services import (
     UserMessage,

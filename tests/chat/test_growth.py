@@ -21,8 +21,8 @@ from apps.chat.capturing import messages_capture_pending, turn_capture
 from apps.chat.live.hub import start_for
 from apps.chat.models import Conversation, Message, Role, Turn, TurnState
 from apps.chat.runner.afterwards import messages_index_pending, turn_index
-from apps.chat.runner.due import conversations_left
 from apps.chat.runner.prepare import turn_prepare
+from apps.chat.runner.registry import conversations_left
 from apps.chat.runner.rows import Outcome, turn_finish
 from apps.chat.runner.work import conversation_take, work_next
 from apps.chat.selectors.words import shown_untrusted, user_messages

@@ -12,8 +12,7 @@ from apps.chat.log import LoggedEvent, events_of, rows_of
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.runner import afterwards
 from apps.chat.runner.afterwards import messages_index_pending
-from apps.chat.runner.due import conversations_left
-from apps.chat.runner.registry import registry, schedule_soon
+from apps.chat.runner.registry import conversations_left, registry, schedule_soon
 from apps.chat.runner.work import RESERVE, conversation_take
 from apps.chat.services import UserMessage, conversation_create, message_send
 from apps.chat.sweeps import turns_interrupt
@@ -116,7 +115,7 @@ async def test_the_sweep_closes_calls_that_were_open(alice: User, model: Anthrop
 async def test_what_nobody_runs_is_found(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.chat.runner.due.RESCUE_AGE", timedelta(seconds=30))
+    monkeypatch.setattr("apps.chat.runner.registry.RESCUE_AGE", timedelta(seconds=30))
     place = await conversation(alice)
     sent = await in_db(
         lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))

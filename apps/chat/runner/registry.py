@@ -1,4 +1,4 @@
-"""The conversations that this process runs, and the upkeep they share.
+"""The conversations that this process runs, the upkeep they share, and what begins and ends that with the server.
 
 Everything here belongs to one event loop. From synchronous code (a REST view in its thread) call `schedule_soon`.
 """
@@ -6,19 +6,24 @@ Everything here belongs to one event loop. From synchronous code (a REST view in
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Coroutine
+import sys
+from collections.abc import Callable, Collection, Coroutine
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from django.db import DatabaseError
+from django.db.models import Q
+from django.utils import timezone
 
+from apps.agent.models import ToolCall
 from apps.builder.notify import BUILDS
 from apps.chat.builds import conversations_to_tell
 from apps.chat.capturing import conversation_left
 from apps.chat.live.hub import Hub
+from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnState
 from apps.chat.runner.actor import Actor
-from apps.chat.runner.due import conversations_left, conversations_with_wishes
 from apps.chat.runner.event_log import EventLog, logs_store
 from apps.chat.runner.work import conversation_take
 from apps.core.database import in_db
@@ -33,6 +38,7 @@ AWAY_SECONDS = 20.0
 FLUSH_SECONDS = 0.2
 LOOK_SECONDS = 0.6
 RESCUE_SECONDS = 3.0
+RESCUE_AGE = timedelta(seconds=2)
 
 
 class Registry:
@@ -155,7 +161,7 @@ class Registry:
                 if now - looked > LOOK_SECONDS:
                     looked = now
                     if self.actors:
-                        for conversation_id in await in_db(conversations_with_wishes, list(self.actors)):
+                        for conversation_id in await in_db(conversations_with_requests, list(self.actors)):
                             self.notify(conversation_id)
                     for conversation_id in await in_db(conversations_to_tell):
                         await self.schedule(conversation_id)
@@ -168,8 +174,7 @@ class Registry:
 
     async def _flush(self, now: float) -> None:
         """Stores the events of all conversations in one transaction and extends leases that need it."""
-        due = [actor.log for actor in self.actors.values() if actor.log.is_due(now)]
-        if due:
+        if due := [actor.log for actor in self.actors.values() if actor.log.is_due(now)]:
             for conversation_id in await logs_store(due):
                 self.notify(conversation_id)
 
@@ -198,3 +203,61 @@ def schedule_soon(conversation_id: UUID) -> None:
 def _detached(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     """A task with an empty context: nothing of the request that happened to start it (its thread, its user)."""
     return asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+
+
+def conversations_with_requests(conversation_ids: Collection[UUID]) -> list[UUID]:
+    """Those among them in which another process has queued or stopped something."""
+    rows = Turn.objects.unscoped().filter(conversation_id__in=conversation_ids)
+    requests = Q(announced=False) | Q(state__in=OPEN_STATES, stop_requested=True)
+    return list(rows.filter(requests).order_by().values_list("conversation_id", flat=True).distinct())
+
+
+def conversations_left() -> list[UUID]:
+    """Conversations that nobody runs although there is something to do in them. A turn from the future is from before the
+    clock was set back."""
+    now = timezone.now()
+    at_rest = Q(created_at__lt=now - RESCUE_AGE) | Q(created_at__gt=now)
+    turns = Turn.objects.unscoped().filter(
+        Conversation.lease_free("conversation__"), at_rest, state__in=OPEN_STATES
+    )
+    due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | Q(stop_requested=True)
+    found = set(turns.filter(due).values_list("conversation_id", flat=True))
+    waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))
+    if waiting:
+        undecided = ToolCall.objects.unscoped().filter(
+            turn_id__in=waiting, state=ToolCall.State.WAITING, decision=""
+        )
+        still = set(undecided.values_list("turn_id", flat=True))
+        found |= {conversation_id for turn_id, conversation_id in waiting.items() if turn_id not in still}
+    return list(found)
+
+
+_started: "WeakSet[asyncio.AbstractEventLoop]" = WeakSet()
+
+
+class WithRunner:
+    """An ASGI application whose first request also starts the runner, so that what a crash left is taken up."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        if loop not in _started and scope["type"] in {"http", "websocket"}:
+            _started.add(loop)
+            registry().start()
+            _close_with_reactor()
+        return await self.application(scope, receive, send)
+
+
+def _close_with_reactor() -> None:
+    """Under daphne: before the reactor stops, running turns end as interrupted and their text is stored."""
+    reactor = sys.modules.get("twisted.internet.reactor")
+    if reactor is None or not getattr(reactor, "running", False):
+        return
+    from twisted.internet.defer import Deferred
+
+    closing = registry()
+    getattr(reactor, "addSystemEventTrigger")(  # noqa: B009  the module is the reactor
+        "before", "shutdown", lambda: Deferred.fromFuture(asyncio.ensure_future(closing.close()))
+    )
