@@ -12,7 +12,6 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from apps.accounts import purging
         from apps.accounts.secrets import check_secrets
         from apps.accounts.services import users_delete_pending
         from apps.accounts.setup import setup_note
@@ -22,4 +21,3 @@ class AccountsConfig(AppConfig):
         register_check("secrets", check_secrets)
         register_sweep("sign-in attempts", attempts_prune, timedelta(hours=6))
         register_sweep("accounts being deleted", users_delete_pending, timedelta(minutes=1))
-        purging.register_places()

@@ -13,7 +13,7 @@ class AgentConfig(AppConfig):
         from apps.agent.web.search import try_search
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
-        from apps.core.registries import banners, choices, connection_tests, thinners, warmups
+        from apps.core.registries import banners, choices, connection_tests, purge_parts, thinners, warmups
 
         register_tools("apps.agent.tools")
         register_tools("apps.agent.web.tools")
@@ -28,4 +28,4 @@ class AgentConfig(AppConfig):
         choices.register("tools", status.tool_choices)
         choices.register("toolsets", status.toolset_choices)
         choices.register("models", status.model_choices)
-        purging.register_places()
+        purge_parts.register("agent", purging.PURGING)

@@ -11,7 +11,7 @@ class CapabilitiesConfig(AppConfig):
         from apps.agent.tools.registry import register_family, register_tools
         from apps.core.health import register_check
         from apps.core.jobs.sweeps import register_sweep
-        from apps.core.registries import exporters, purgers, stats_providers
+        from apps.core.registries import exporters, purge_parts, purgers, stats_providers
 
         from . import proving, purging, services
         from .cap_tools import tool_of_family
@@ -34,4 +34,4 @@ class CapabilitiesConfig(AppConfig):
         purgers.register("capabilities", lambda user_id: services.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)
         stats_providers.register("capabilities", capability_stats)
-        purging.register_places()
+        purge_parts.register("capabilities", purging.PURGING)

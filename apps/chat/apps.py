@@ -19,7 +19,15 @@ class ChatConfig(AppConfig):
         from apps.chat.selectors.stats import chat_stats
         from apps.chat.services import deletion
         from apps.core.jobs.sweeps import register_sweep
-        from apps.core.registries import owners, stats_providers, thinners, warmups, words
+        from apps.core.registries import (
+            busy_checks,
+            owners,
+            purge_parts,
+            stats_providers,
+            thinners,
+            warmups,
+            words,
+        )
 
         register_tools("apps.chat.tools")
         hooks.finished.register("chat", build_announce)
@@ -36,4 +44,5 @@ class ChatConfig(AppConfig):
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)
-        purging.register_places()
+        purge_parts.register("chat", purging.PURGING)
+        busy_checks.register("turns", purging.is_answering)

@@ -1,118 +1,44 @@
 """Where the chat keeps words of notes: messages, the blocks sent to the model, surfaced notes, events, titles, summaries."""
 
 import json
+from collections.abc import Collection
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from apps.agent.canonical import canonical_json
 from apps.chat import markdown
-from apps.chat.models import Conversation, Message, Role, Turn, TurnState
-from apps.chat.purging_events import events_clear, said_events_clear
+from apps.chat.log import TEXT
+from apps.chat.models import Conversation, Message, Role, Turn, TurnEvent, TurnState
 from apps.chat.summary.services import summary_forget
-from apps.core.purging.places import Hits, Place, SourceText
-from apps.core.purging.trace import MARKER, Trace, found_in, redact_text, redact_value
-from apps.core.registries import busy_checks, purge_places, purge_sources
+from apps.core.purging.places import Hits, PurgePart, SourceText, rewrite
+from apps.core.purging.trace import MARKER, Trace, redact
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
-MAX_SOURCES = 200
-_WHY = "What you and Izzy said stays unless you have these messages redacted too."
 
-
-def register_places() -> None:
-    for name, place in (_said_places() | _told_places()).items():
-        purge_places.register(name, place)
-    busy_checks.register("turns", is_answering)
-    purge_sources.register("chat", messages_saying)
-
-
-def _said_places() -> dict[str, Place]:
-    """What was said, and what was sent with it."""
-    return {
-        "chat.messages": Place(
-            label="Messages, as you and Izzy wrote them",
-            columns=("chat.message.text",),
-            why=_WHY,
-            keep=True,
-            offered=True,
-            clear=messages_redact,
-        ),
-        "chat.blocks": Place(
-            label="Messages, as the model gets them",
-            columns=("chat.message.blocks",),
-            why=_WHY,
-            clear=blocks_clear,
-            busy=is_answering_with,
-        ),
-        "chat.events": Place(
-            label="The stored stream of answers",
-            columns=("chat.turnevent.payload",),
-            why=_WHY,
-            clear=events_clear,
-        ),
-    }
-
-
-def _told_places() -> dict[str, Place]:
-    """What is told of conversations. Summaries come last: they are voided after the messages were changed."""
-    return {
-        "chat.turns": Place(
-            label="Notes brought up beside messages",
-            columns=("chat.turn.memories", "chat.turn.waiting_for"),
-            clear=turns_clear,
-        ),
-        "chat.titles": Place(
-            label="Titles of conversations",
-            columns=("chat.conversation.title",),
-            why="A title that you gave stays.",
-            clear=titles_clear,
-        ),
-        "chat.names": Place(
-            label="Names of sessions, messages and tools",
-            columns=("chat.conversation.session", "chat.conversation.tools", "chat.message.external_id"),
-            why="Something goes by this name; it goes with its conversation.",
-            keep=True,
-            offered=True,
-        ),
-        "chat.zz_summaries": Place(
-            label="Summaries of conversations",
-            columns=("chat.conversation.summary",),
-            clear=summaries_clear,
-        ),
-    }
-
-
-def messages_saying(trace: Trace) -> list[SourceText]:
-    """The messages that quote the note, whoever wrote them, also ones replaced by an edit; and those it came from."""
-    rows = Message.objects.for_user(trace.user_id).exclude(text__in=["", MARKER])
-    found = []
-    for message in (
-        rows.select_related("conversation").order_by("created_at", "position").iterator(chunk_size=500)
-    ):
-        recorded = message.pk in trace.messages
-        if recorded or trace.says_same(message.text):
-            found.append(_source(message, recorded))
-    return found[:MAX_SOURCES]
-
-
-def _source(message: Message, recorded: bool) -> SourceText:
-    return SourceText(
-        id=message.pk,
-        conversation_id=message.conversation_id,
-        role=message.role,
-        title=str(message.conversation),
-        text=message.text,
-        created_at=message.created_at,
-        recorded=recorded,
-    )
+def messages_named(user_id: UUID, ids: Collection[UUID]) -> list[SourceText]:
+    """The messages with these ids that say something, whoever wrote them, also ones replaced by an edit."""
+    rows = Message.objects.for_user(user_id).filter(pk__in=ids).exclude(text__in=["", MARKER])
+    return [
+        SourceText(
+            id=message.pk,
+            conversation_id=message.conversation_id,
+            role=message.role,
+            title=str(message.conversation),
+            text=message.text,
+            created_at=message.created_at,
+        )
+        for message in rows.select_related("conversation").order_by("created_at", "position")
+    ]
 
 
 def is_answering_with(trace: Trace, hits: Hits) -> bool:
     """Whether a turn runs in a conversation that holds the note: its process would write the words again."""
+    holding = Message.objects.for_user(trace.user_id).filter(pk__in=hits.get("chat.message.blocks", ()))
     running = Turn.objects.for_user(trace.user_id).filter(state=TurnState.RUNNING)
-    messages = Message.objects.for_user(trace.user_id).filter(pk__in=hits.get("chat.message.blocks", ()))
-    return running.filter(conversation__in=messages.values("conversation_id")).exists()
+    return running.filter(conversation__in=holding.values("conversation_id")).exists()
 
 
 def is_answering() -> bool:
@@ -120,81 +46,100 @@ def is_answering() -> bool:
     return Turn.objects.unscoped().filter(state=TurnState.RUNNING).exists()
 
 
-def messages_redact(trace: Trace, hits: Hits) -> int:
-    """Replace the chosen messages by a marker, in rows, search and the stored stream."""
+def clear(trace: Trace, hits: Hits) -> None:
+    """Cleans the user's conversations. What was made of messages about the note goes or is made again, whatever it says:
+    summaries of the messages as they are then, so they come last."""
+    _messages_redact(trace)
+    rows, sent = Message.objects.for_user(trace.user_id), hits.get("chat.message.blocks", ())
+    rewrite(rows.filter(pk__in=sent), lambda row: {"blocks": _blocks(row, trace)})
+    beside = {*hits.get("chat.turn.memories", ()), *hits.get("chat.turn.waiting_for", ())}
+    rewrite(Turn.objects.for_user(trace.user_id).filter(pk__in=beside), lambda row: _turn(row, trace))
+    events = TurnEvent.objects.filter(pk__in=hits.get("chat.turnevent.payload", ())).exclude(type=TEXT)
+    rewrite(events, lambda row: {"payload": _payload(row, trace)})
+    said = {*hits.get("chat.message.text", ()), *sent, *trace.recorded, *trace.messages}
+    about = rows.filter(Q(pk__in=said) | Q(turn__in=beside))
+    _titles_clear(trace, hits, about.filter(Q(position__lte=1) | Q(turn__position__lte=1)))
+    summaries = about.values_list("conversation_id", flat=True)
+    for key in {*hits.get("chat.conversation.summary", ()), *summaries}:
+        summary_forget(user_id=trace.user_id, conversation_id=key)
+
+
+def _titles_clear(trace: Trace, hits: Hits, openings: QuerySet[Message]) -> None:
+    """A title that Izzy made goes where it quotes the note, and where the `openings` it was made of were about it."""
+    quoting = Q(pk__in=hits.get("chat.conversation.title", ()))
+    rows = Conversation.objects.for_user(trace.user_id).filter(title_by_user=False).exclude(title="")
+    unnamed = list(rows.filter(quoting | Q(messages__in=openings)).values_list("pk", flat=True))
+    rows.filter(pk__in=unnamed).update(title="")
+    events = TurnEvent.objects.filter(conversation__in=unnamed, type="title")
+    events.update(payload=canonical_json({"title": ""}))
+
+
+def _messages_redact(trace: Trace) -> None:
+    """Replaces the chosen messages by a marker, in rows, search and the stored stream."""
     rows = Message.objects.for_user(trace.user_id).filter(pk__in=trace.messages).exclude(text=MARKER)
-    messages = list(rows.select_for_update())
-    for message in messages:
-        message.text = MARKER
-        message.blocks = _blocks_without(message, trace, whole=True)
-        message.save(update_fields=["text", "blocks"])
-        said_events_clear(message)
+    chosen = list(rows)
+    for message in chosen:
+        _answer_redact(message)
+    rewrite(rows, lambda row: {"text": MARKER, "blocks": _blocks(row, trace, whole=True)})
     documents_remove(
-        user_id=trace.user_id, source=Source.CONVERSATION, source_ids=[message.pk for message in messages]
+        user_id=trace.user_id, source=Source.CONVERSATION, source_ids=[message.pk for message in chosen]
     )
     markdown.forget()
-    return len(messages)
 
 
-def blocks_clear(trace: Trace, hits: Hits) -> int:
-    """Take the note out of context blocks, tool inputs and tool results. What was said stays as it was sent."""
-    changed = 0
-    rows = Message.objects.for_user(trace.user_id).filter(pk__in=hits.get("chat.message.blocks", ()))
-    for message in rows.select_for_update():
-        blocks = _blocks_without(message, trace, whole=False)
-        if blocks != message.blocks:
-            message.blocks = blocks
-            message.save(update_fields=["blocks"])
-            changed += 1
-    return changed
+def _answer_redact(message: Message) -> None:
+    """The deltas and the final event of a redacted answer: as many as before, without its words."""
+    if message.turn_id is None or message.role != Role.ASSISTANT:
+        return
+    earlier = Message.objects.for_user(message.user_id).filter(
+        turn_id=message.turn_id, role=Role.ASSISTANT, round__lt=message.round
+    )
+    start = max(earlier.values_list("seq", flat=True), default=0)
+    events = TurnEvent.objects.filter(turn_id=message.turn_id, last_seq__gt=start)
+
+    def without_words(row: TurnEvent) -> dict[str, str]:
+        payload = json.loads(row.payload)
+        if row.type == TEXT and (message.seq == 0 or row.seq <= message.seq):
+            payload["texts"] = [MARKER, *("" for _ in payload["texts"][1:])]
+        elif row.type == "response":
+            payload["text"] = MARKER
+        return {"payload": canonical_json(payload)}
+
+    rewrite(events.filter(type__in=[TEXT, "response"]), without_words)
 
 
-def _blocks_without(message: Message, trace: Trace, *, whole: bool) -> str:
-    """The blocks as they are sent from now on. `whole`: the words themselves are replaced too."""
-    cleaned = []
-    for block in json.loads(message.blocks):
-        if block.get("type") != "text":
-            cleaned.append(redact_value(block, trace))
-        elif message.role == Role.USER and block["text"].startswith("<context>"):
-            cleaned.append({**block, "text": redact_text(block["text"], trace)})
-        else:
-            cleaned.append({**block, "text": MARKER} if whole else block)
-    return canonical_json(cleaned)
+def _blocks(message: Message, trace: Trace, *, whole: bool = False) -> str:
+    """The blocks as they are sent from now on: without the note in context blocks, tool inputs and tool results. What was
+    said stays as it was sent, unless `whole`."""
+
+    def cleaned(block: dict[str, Any]) -> Any:
+        is_context = message.role == Role.USER and block.get("text", "").startswith("<context>")
+        if block.get("type") != "text" or is_context:
+            return redact(block, trace)
+        return {**block, "text": MARKER} if whole else block
+
+    return canonical_json([cleaned(block) for block in json.loads(message.blocks)])
 
 
-def turns_clear(trace: Trace, hits: Hits) -> int:
+def _turn(turn: Turn, trace: Trace) -> dict[str, Any]:
     """The lists of surfaced notes lose the purged ones; questions and cards that wait lose their words."""
-    keys = {key for name in ("chat.turn.memories", "chat.turn.waiting_for") for key in hits.get(name, ())}
-    changed = 0
-    for turn in Turn.objects.for_user(trace.user_id).filter(pk__in=keys).select_for_update():
-        before = (turn.memories, turn.waiting_for)
-        turn.memories = [item for item in turn.memories if not trace.names_row(canonical_json(item))]
-        turn.memories = redact_value(turn.memories, trace)
-        turn.waiting_for = redact_value(turn.waiting_for, trace)
-        if before != (turn.memories, turn.waiting_for):
-            turn.save(update_fields=["memories", "waiting_for"])
-            changed += 1
-    return changed
+    return {
+        "memories": redact(_others(turn.memories, trace), trace),
+        "waiting_for": redact(turn.waiting_for, trace),
+    }
 
 
-def titles_clear(trace: Trace, hits: Hits) -> int:
-    """A title that Izzy made is dropped where it quotes the note, or comes from a message that was redacted."""
-    rows = Conversation.objects.for_user(trace.user_id).filter(title_by_user=False).exclude(title="")
-    redacted = Q(messages__in=list(trace.messages))
-    keys = hits.get("chat.conversation.title", ())
-    unnamed = [
-        row.pk for row in rows.filter(Q(pk__in=keys) | redacted).distinct() if found_in(trace.own, row.title)
-    ]
-    return rows.filter(pk__in=unnamed).update(title="")
+def _others(items: list[Any], trace: Trace) -> list[Any]:
+    return [item for item in items if not trace.names_row(canonical_json(item))]
 
 
-def summaries_clear(trace: Trace, hits: Hits) -> int:
-    """Summaries that repeat the note, or that were made of messages which are redacted, are voided and made again."""
-    keys = set(hits.get("chat.conversation.summary", ()))
-    redacted = Message.objects.for_user(trace.user_id).filter(pk__in=trace.messages)
-    keys |= set(redacted.values_list("conversation_id", flat=True))
-    return sum(_forgotten(trace.user_id, key) for key in keys)
+def _payload(row: TurnEvent, trace: Trace) -> str:
+    """An event without the note; an answer's own words stay."""
+    payload = json.loads(row.payload)
+    if row.type == "memory_context":
+        payload["items"] = _others(payload["items"], trace)
+    said = {"text": payload["text"]} if row.type == "response" else {}
+    return canonical_json({**redact(payload, trace), **said})
 
 
-def _forgotten(user_id: UUID, conversation_id: UUID) -> int:
-    return int(summary_forget(user_id=user_id, conversation_id=conversation_id))
+PURGING = PurgePart(clear=clear, busy=is_answering_with, messages=messages_named)

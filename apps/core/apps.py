@@ -14,6 +14,7 @@ class CoreConfig(AppConfig):
         from apps.core import checks
         from apps.core.jobs import worker
         from apps.core.purging import disk, django_tables
+        from apps.core.registries import purge_parts, purgers, thinners
 
         register_check("database", checks.check_database, essential=True)
         register_check("data directory", checks.check_data_directory, essential=True)
@@ -23,5 +24,8 @@ class CoreConfig(AppConfig):
         register_check("processes", checks.check_processes)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)
         register_sweep("purged from the disk", disk.sweep, timedelta(seconds=15))
-        django_tables.register_places()
+        # By its name the first of them: once rows are gone nobody knows any more whose the log's entries were about.
+        thinners.register("admin's log", django_tables.admin_log_forget)
+        purgers.register("admin's log and sessions", django_tables.account_forget)
+        purge_parts.register("core", django_tables.PURGING)
         register_sweep("sessions", worker.prune_sessions, timedelta(hours=24))

@@ -5,8 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from apps.core.health import CheckResult
-from apps.core.purging.places import Place, SourceText
-from apps.core.purging.trace import Trace
+from apps.core.purging.places import PurgePart
 
 T = TypeVar("T")
 
@@ -81,8 +80,8 @@ words: Registry[Callable[[UUID, UUID], str]] = Registry()
 background_services: Registry[Callable[[], "BackgroundService"]] = Registry()
 """name (`builds`) -> fn() -> what runs in the worker beside its sweeps, for as long as the worker does."""
 
-purge_places: Registry["Place"] = Registry()
-"""name (`chat.messages`) -> where an app keeps words of notes and files, for verified deletion; see `apps.core.purging`."""
+purge_parts: Registry[PurgePart] = Registry()
+"""name of an app -> what it does in a purge beyond `apps.core.purging.columns`."""
 
 disk_cleaners: Registry[Callable[[], None]] = Registry()
 """name -> fn(): run before the disk is cleaned of purged text, in short transactions (for example: full text merges its
@@ -90,6 +89,3 @@ segments, so that removed terms are really gone)."""
 
 busy_checks: Registry[Callable[[], bool]] = Registry()
 """name -> fn() -> whether somebody would be held up by a long write right now (a turn runs)."""
-
-purge_sources: Registry[Callable[[Trace], list[SourceText]]] = Registry()
-"""name -> fn(trace) -> the messages that say what is purged, oldest first, and those in `trace.messages`."""

@@ -8,12 +8,12 @@ class MemoryConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.core.health import register_check
-        from apps.core.registries import badges, purgers, stats_providers
+        from apps.core.registries import badges, purge_parts, purgers, stats_providers
 
         from . import selectors, services
         from .capture import health
         from .capture.selectors import capture_figures
-        from .purge.places import register_places
+        from .purge.services import PURGING
         from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
         from .services.file_history import user_files_forget
@@ -28,4 +28,4 @@ class MemoryConfig(AppConfig):
         badges.register("memory", waiting_count)
         register_check("capture", health.check_capture)
         register_sweeps()
-        register_places()
+        purge_parts.register("memory", PURGING)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from apps.core.jobs.sweeps import register_sweep
 
 from .capture import background
-from .purge.sweeps import deleted_purge, interrupted_resume
+from .purge.services import deleted_purge, interrupted_resume
 from .services import superseded_due
 
 

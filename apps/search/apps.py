@@ -13,8 +13,17 @@ class SearchConfig(AppConfig):
         from apps.core.checks import IZZY
         from apps.core.health import register_check
         from apps.core.jobs.sweeps import register_sweep
-        from apps.core.registries import connection_tests, purgers, stats_providers, thinners, warmups
+        from apps.core.registries import (
+            connection_tests,
+            disk_cleaners,
+            purge_parts,
+            purgers,
+            stats_providers,
+            thinners,
+            warmups,
+        )
         from apps.search import checks, embedding, health, purging, services, statistics, warmup
+        from apps.search.backends.sqlite import segments_merge
 
         register(checks.known_weights, IZZY)
         register_check("search", health.check_embedder)
@@ -25,4 +34,5 @@ class SearchConfig(AppConfig):
         purgers.register("search", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("search", statistics.user_figures)
         warmups.register("search", warmup.warm_up)
-        purging.register_places()
+        purge_parts.register("search", purging.PURGING)
+        disk_cleaners.register("full text", segments_merge)

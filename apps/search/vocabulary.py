@@ -41,6 +41,13 @@ def neighbours(words: Sequence[str], *, least: float, limit: int) -> list[str]:
 
 
 @cache
+def common_words() -> frozenset[str]:
+    """The vocabulary's whole lower-case words of four letters and more; none where the bundled vectors are missing."""
+    embedder = _static()
+    return frozenset(embedder.vocabulary_words()) if embedder else frozenset()
+
+
+@cache
 def _vocabulary(embedder: StaticEmbedder) -> tuple[list[str], Matrix]:
     """Words and their unit vectors, 6 MB, made at first use."""
     words = [word for word in embedder.vocabulary_words() if word.isascii()][:COMMON_WORDS]

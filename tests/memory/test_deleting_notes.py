@@ -14,7 +14,7 @@ from apps.core.jobs.sweeps import sweeps
 from apps.core.registries import purgers
 from apps.memory.injection import surface
 from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision
-from apps.memory.purge.sweeps import deleted_purge
+from apps.memory.purge.services import deleted_purge
 from apps.memory.selectors import links_of, memories_by_id, memory_get, related_notes
 from apps.memory.services import (
     cycle_advance,

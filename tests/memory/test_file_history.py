@@ -12,7 +12,7 @@ from apps.accounts.services import user_delete
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import uuid7
 from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
-from apps.memory.purge.sweeps import deleted_purge
+from apps.memory.purge.services import deleted_purge
 from apps.memory.selectors.files import file_history
 from apps.memory.services import BY_ASSISTANT, BY_USER, revisions
 from apps.memory.services.file_history import file_restore, file_undo

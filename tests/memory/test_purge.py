@@ -13,9 +13,8 @@ from apps.core.errors import Conflict, NotFound
 from apps.core.purging.trace import MARKER
 from apps.memory.models import Memory, MemoryFile, Purged, PurgeReceipt, PurgeState
 from apps.memory.purge import file_purge, memory_purge, memory_purge_preview
-from apps.memory.purge.services import _begin
-from apps.memory.purge.sweeps import interrupted_resume
-from apps.memory.purge.tracing import trace_of
+from apps.memory.purge.selectors import trace_of
+from apps.memory.purge.services import hide, interrupted_resume
 from apps.memory.services import edge_create, memory_archive, memory_delete, memory_update
 from apps.memory.services.files import file_write
 from tests.memory.conftest import MakeNote, found
@@ -189,9 +188,7 @@ def test_a_file_goes_with_its_past_and_the_tool_calls_that_wrote_it(alice: User)
 
 def test_a_purge_that_was_interrupted_is_finished_by_the_sweep(alice: User, note: MakeNote) -> None:
     made = note(alice, TEXT)
-    receipt = _begin(
-        trace_of(user_id=alice.pk, source=Purged.NOTE, ids=[made.pk]), [made.pk], [], by_sweep=False
-    )
+    receipt = hide(trace_of(alice.pk, Purged.NOTE, [made.pk]), [made.pk])
     assert found(alice, WORD) == []
     PurgeReceipt.objects.for_user(alice).update(started_at=timezone.now() - timedelta(hours=1))
     interrupted_resume()

@@ -1,5 +1,6 @@
 """After a purge nothing of a note is left: not in a table, not in a process, not in a byte of the data directory."""
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -23,11 +25,13 @@ KEPT = "The cat is called Mia."
 
 
 def forms(word: str) -> list[bytes]:
-    """A word as it may lie in a file: UTF-8 and UTF-16, in any case, stemmed, and with its letters escaped."""
+    """A word as it may lie in a file: UTF-8 and UTF-16, in any case, stemmed, and escaped: all of its letters, or as JSON,
+    HTML and addresses have them."""
     stem = word[:-1]
-    texts = {stem, stem.upper(), stem.title()}
-    found = [text.encode(code) for text in texts for code in ("utf-8", "utf-16-le", "utf-16-be")]
-    return [*found, "".join(f"\\u{ord(letter):04x}" for letter in stem).encode()]
+    escaped = {"".join(f"\\u{ord(letter):04x}" for letter in stem), json.dumps(stem)[1:-1], quote(stem)}
+    escaped |= {stem.encode("ascii", "xmlcharrefreplace").decode()}
+    texts = {stem, stem.upper(), stem.title()} | escaped
+    return [text.encode(code) for text in texts for code in ("utf-8", "utf-16-le", "utf-16-be")]
 
 
 def traces(folder: Path, *words: str) -> dict[str, int]:
@@ -175,6 +179,68 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
 def scrubbed(server: Server, receipt: dict[str, Any]) -> None:
     path = f"memory-purges/{receipt['id']}/"
     eventually(lambda: server.get(path)["disk"]["state"] == "done", lambda: server.get(path))
+
+
+COPIES = """
+import json
+from html import escape
+from urllib.parse import quote
+from apps.builder.models import Build, BuilderMessage, DialogueMessage
+from apps.capabilities.models import Capability, Execution
+from apps.chat.models import Conversation
+from apps.memory.models import CaptureWindow, Memory
+
+conversation, text, paraphrase = json.loads({given!r})
+note = Memory.objects.unscoped().get(content=text)
+user = note.user
+made = Capability.objects.create(user=user, name="finder", description="Find things.")
+html, url, inner = escape(text), quote(text), json.dumps({{"said": text}})
+Execution.objects.create(
+    user=user, capability=made, version=1, state="ok", input={{"what": text}}, result=inner,
+    stdout=f"<p>{{html}}</p> https://example.org/?q={{url}}", stderr=json.dumps(inner), error_message=text.upper(),
+)
+build = Build.objects.create(user=user, capability=made, name="finder", request=f"Find this: {{text}}", feedback=html)
+BuilderMessage.objects.create(user=user, build=build, number=1, direction="to_user", type="progress", payload={{"text": text}})
+DialogueMessage.objects.create(user=user, build=build, position=1, role="user",
+    blocks=json.dumps([{{"type": "text", "text": f"The user said {{inner}}."}}]))
+Conversation.objects.unscoped().filter(pk=conversation).update(
+    summary=f"It is about a {{paraphrase}}.", summary_until=1, title=f"A {{paraphrase}}")
+CaptureWindow.objects.create(user=user, conversation_id=conversation, state="done", memory_ids=[str(note.pk)],
+    gate_reason=f"tells of a {{paraphrase}}", dropped=[{{"text": paraphrase, "reason": "known"}}])
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "paraphrase"),
+    [
+        ("Wolpertingers Gugelhupfrezept", ["wolpertingers", "gugelhupfrezept"], "hasenkuchenblatt"),
+        (
+            'Großmutters "Königskuchenförmchen" gehört den „Äpfelschmugglern“ & Söhnen.',
+            ["großmutters", "königskuchenförmchen", "äpfelschmugglern"],
+            "backwerkschale",
+        ),
+        ("The narwhalbicycle stands in the boathouse.", ["narwhalbicycle"], "unicornvelocipede"),
+    ],
+    ids=["two words", "quotes and umlauts", "paraphrased"],
+)
+def test_nothing_is_left_in_builds_and_runs_nor_of_what_was_made_of_it(
+    server: Server, peer: AnthropicServer, text: str, words: list[str], paraphrase: str
+) -> None:
+    """A note of two words, one with quotes and umlauts, and one that summary, title and window say in other words."""
+    peer.fallback = answers
+    told = say(server, f"Please remember: {text}",
+               reply(tool("memory_save", {"content": text})), reply(f"Saved: {text}"))  # fmt: skip
+    (note,) = [row for row in server.get("memories/")["results"] if row["content"] == text]
+    given = json.dumps([told["conversation"], text, paraphrase])
+    server.manage("shell", "-v0", "-c", COPIES.format(given=given))
+    assert traces(server.folder, *words)
+    assert traces(server.folder, paraphrase)
+    receipt = post(server, f"memories/{note['id']}/purge/", {"redact": True})
+    assert receipt["left"] == [], receipt["left"]
+    scrubbed(server, receipt)
+    assert traces(server.folder, *words, paraphrase) == {}
+    with server.http as client:
+        assert client.delete("/api/v1/capabilities/finder/").status_code == 204
 
 
 def test_nothing_is_left_of_a_file(server: Server, peer: AnthropicServer) -> None:

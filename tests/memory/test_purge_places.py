@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import models
@@ -13,12 +15,12 @@ from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.capabilities.files import files_verified
 from apps.chat.models import Conversation, Message, Turn
+from apps.core.purging.places import PLACES, WORDLESS
 from apps.core.purging.search import find
 from apps.core.purging.trace import MARKER
-from apps.core.registries import purge_places
 from apps.memory.models import Memory, Purged, PurgeReceipt
 from apps.memory.purge import memory_purge
-from apps.memory.purge.tracing import trace_of
+from apps.memory.purge.selectors import trace_of
 from tests.capabilities.making import make
 from tests.memory.conftest import MakeNote
 from tests.memory.purged import TEXT, WORD, place
@@ -66,7 +68,7 @@ def test_words_as_json_escapes_are_found(alice: User, note: MakeNote) -> None:
     assert receipt.left == []
 
 
-def test_a_column_nobody_registered_is_looked_into_and_cleaned(alice: User, note: MakeNote) -> None:
+def test_a_column_that_is_no_place_of_its_own_is_looked_into_and_cleaned(alice: User, note: MakeNote) -> None:
     made = note(alice, TEXT)
     turn = Turn.objects.create(
         user=alice,
@@ -74,9 +76,7 @@ def test_a_column_nobody_registered_is_looked_into_and_cleaned(alice: User, note
         state="failed",
         error_message=f"Echo: {TEXT}",
     )
-    assert "chat.turn.error_message" not in {name for _, entry in purge_places for name in entry.columns}
-    trace = trace_of(user_id=alice.pk, source=Purged.NOTE, ids=[made.pk])
-    assert find(trace)["chat.turn.error_message"] == [turn.pk]
+    assert find(trace_of(alice.pk, Purged.NOTE, [made.pk]))[1]["chat.turn.error_message"] == [turn.pk]
     receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
     turn.refresh_from_db()
     assert turn.error_message == MARKER
@@ -99,12 +99,47 @@ def test_names_that_something_goes_by_are_not_rewritten(alice: User, note: MakeN
     assert place(receipt, "chat.names")["left"] == 1
 
 
-def test_every_registered_column_exists() -> None:
-    from apps.core.purging.columns import columns
+def test_what_was_made_of_the_message_a_note_came_from_goes_whatever_it_says(
+    alice: User, note: MakeNote
+) -> None:
+    """Izzy read it along: nothing of the conversation names the note, and message, title and summary say it in other words."""
+    made, other = note(alice, TEXT), Conversation.objects.create(user=alice, title="Bread", summary="Bread.")
+    conversation = Conversation.objects.create(
+        user=alice, title="A bird's feather", summary="They hid it below the steps.", summary_until=1
+    )
+    said = Message.objects.create(
+        user=alice, conversation=conversation, position=1, role="user", text="I hid that thing again."
+    )
+    Memory.objects.for_user(alice).filter(pk=made.pk).update(source_message_id=said.pk)
+    memory_purge(user_id=alice.pk, memory_id=made.pk)
+    for row in (conversation, other, said):
+        row.refresh_from_db()
+    assert (conversation.title, conversation.summary, conversation.summary_until) == ("", "", 0)
+    assert (other.title, other.summary) == ("Bread", "Bread.")
+    assert said.text == "I hid that thing again."
 
-    known = {column.name for column in columns()}
-    named = {name for _, entry in purge_places for name in entry.columns}
-    assert named <= known, named - known
+
+def holds_words(field: "models.Field[Any, Any]") -> bool:
+    """Keys, choices and codes of up to eight signs hold none."""
+    if field.choices or field.primary_key:
+        return False
+    if isinstance(field, models.CharField):
+        return (field.max_length or 9) > 8
+    return isinstance(field, models.TextField | models.JSONField | models.BinaryField | models.FileField)
+
+
+def test_every_text_column_of_every_model_is_declared_once_and_exists() -> None:
+    """Whoever adds one says in `apps.core.purging.places` what a purge does with it."""
+    there = {
+        f"{model._meta.label_lower}.{field.name}"
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.managed and not model._meta.proxy
+        for field in model._meta.concrete_fields
+        if holds_words(field)
+    }
+    declared = [*(name for entry in PLACES for name in entry.columns), *WORDLESS]
+    assert there == set(declared)
+    assert len(declared) == len(set(declared))
 
 
 def test_a_receipt_holds_ids_and_counts_alone() -> None:

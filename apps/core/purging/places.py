@@ -1,48 +1,268 @@
-"""Where texts of the user's rows are kept: what an app says about its own columns and about what no column shows."""
+"""The one list of all columns that hold text, with what a purge does in each; and what an app adds to a purge.
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+A column that stands neither in PLACES nor in WORDLESS fails a test (`tests/memory/test_purge_places.py`).
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from typing import Any, TypeAlias
 from uuid import UUID
+
+from django.apps import apps
+from django.db import models, transaction
+from django.db.models.functions import Cast
+from django.utils.text import capfirst
 
 from apps.core.purging.trace import Trace
 
 EXCERPT = 300
+_OWNERS = {
+    "chat.turnevent": "conversation__user_id"
+}  # the path of foreign keys to the user where it is no `user_id`
+
+
+class Rule(Enum):
+    """What a purge does in a place."""
+
+    CLEAN = "words are taken out of each string"
+    APP = "its app cleans it, or it goes with its row; a name that something goes by stays, and is reported"
+    KEEP = "the user's own: stays, and what it says is taken out nowhere"
+    OFFER = "stays unless the user has it cleaned too"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One line of a receipt. Without a label it has one only where something was found, named after the table."""
+
+    name: str
+    columns: tuple[str, ...]  # `app_label.model.field`
+    rule: Rule
+    label: str = ""
+    why: str = ""  # it means when something is left
+    subject: str = ""  # the field by which a row belongs to a note or file
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.label or capfirst(str(model_of(self.columns[0])._meta.verbose_name_plural))
+
+
+def _of(table: str, fields: str) -> tuple[str, ...]:
+    return tuple(f"{table}.{name}" for name in fields.split())
+
+
+def _each(rule: Rule, table: str, fields: str) -> list[Place]:
+    """A place for each column by itself."""
+    return [Place(name, (name,), rule) for name in _of(table, fields)]
+
+
+_SAID = "What you and Izzy said stays unless you have these messages redacted too."
+
+PLACES = (
+    Place(
+        "accounts.instructions",
+        _of("accounts.preferences", "instructions display_name"),
+        Rule.KEEP,
+        "Your name and instructions",
+        "Your own settings stay; change them there.",
+    ),
+    Place(
+        "memory.notes",
+        _of("memory.memory", "content tags category"),
+        Rule.KEEP,
+        "Notes",
+        "Other notes say the same; they stay.",
+        subject="pk",
+    ),
+    Place(
+        "memory.history",
+        _of("memory.memoryrevision", "content state reason"),
+        Rule.KEEP,
+        "What notes were before",
+        "The history of other notes says the same; it stays with them.",
+        subject="memory_id",
+    ),
+    Place(
+        "memory.files",
+        _of("memory.memoryfile", "content path"),
+        Rule.KEEP,
+        "Files",
+        "Other files say the same; they stay.",
+        subject="pk",
+    ),
+    Place(
+        "memory.file_history",
+        _of("memory.memoryfilerevision", "content path reason"),
+        Rule.KEEP,
+        "What files were before",
+        "The history of other files says the same; it stays with them.",
+        subject="file_id",
+    ),
+    Place("memory.links", _of("memory.memoryedge", "relation"), Rule.APP, "Links between notes"),
+    Place(
+        "memory.windows",
+        _of("memory.capturewindow", "segments shown gate_reason dropped error"),
+        Rule.CLEAN,
+        "What waits to be read for memories",
+        "Messages that stay, waiting to be read.",
+    ),
+    Place(
+        "agent.tool_calls",
+        _of("agent.toolcall", "input result answer"),
+        Rule.CLEAN,
+        "Tool calls: what was asked and answered",
+    ),
+    Place(
+        "search.passages",
+        _of("search.passage", "text terms labels session speaker external_id"),
+        Rule.APP,
+        "The search index",
+        "Passages of messages, notes or files that stay.",
+    ),
+    Place("search.vectors", (), Rule.APP, "Vectors"),
+    Place("search.full_text", (), Rule.APP, "Full text"),
+    Place("search.memory", (), Rule.APP, "The index in this process' memory"),
+    Place(
+        "capabilities",
+        (
+            *_of(
+                "capabilities.capability",
+                "name description tags input_schema output_schema path status_reason",
+            ),
+            *_of(
+                "capabilities.capabilityversion",
+                "description tags input_schema output_schema examples hosts secrets path test_failures",
+            ),
+        ),
+        Rule.OFFER,
+        "Capabilities",
+        "A capability says it of itself; change or delete it on its page.",
+    ),
+    Place(
+        "capabilities.files",
+        (),
+        Rule.OFFER,
+        "Files of capabilities",
+        "A version of a capability has it in its code or its description; delete the capability on its page.",
+    ),
+    Place(
+        "chat.messages",
+        _of("chat.message", "text"),
+        Rule.OFFER,
+        "Messages, as you and Izzy wrote them",
+        _SAID,
+    ),
+    Place("chat.blocks", _of("chat.message", "blocks"), Rule.APP, "Messages, as the model gets them", _SAID),
+    Place("chat.events", _of("chat.turnevent", "payload"), Rule.APP, "The stored stream of answers", _SAID),
+    Place(
+        "chat.turns", _of("chat.turn", "memories waiting_for"), Rule.APP, "Notes brought up beside messages"
+    ),
+    Place(
+        "chat.titles",
+        _of("chat.conversation", "title"),
+        Rule.APP,
+        "Titles of conversations",
+        "A title that you gave stays.",
+    ),
+    Place(
+        "chat.names",
+        (*_of("chat.conversation", "session tools"), *_of("chat.message", "external_id")),
+        Rule.OFFER,
+        "Names of sessions, messages and tools",
+        "Something goes by this name; it goes with its conversation.",
+    ),
+    Place("chat.zz_summaries", _of("chat.conversation", "summary"), Rule.APP, "Summaries of conversations"),
+    Place("admin.log", _of("admin.logentry", "object_repr change_message"), Rule.CLEAN, "The admin's log"),
+    Place("sessions", (), Rule.APP, "Browser sessions"),
+    *_each(Rule.CLEAN, "memory.memory", "proposed_fields"),
+    *_each(Rule.CLEAN, "agent.toolcall", "permission"),
+    *_each(
+        Rule.CLEAN,
+        "builder.build",
+        "description feedback hosts input_schema last_error reason request secrets",
+    ),
+    *_each(Rule.CLEAN, "builder.buildermessage", "payload"),
+    *_each(Rule.CLEAN, "builder.dialoguemessage", "blocks"),
+    *_each(Rule.CLEAN, "capabilities.execution", "error_message hosts_used input result stderr stdout"),
+    *_each(Rule.CLEAN, "chat.turn", "error_message said"),
+    *_each(Rule.APP, "accounts.apitoken", "name"),
+    *_each(Rule.APP, "accounts.preferences", "tool_approval toolsets"),
+    *_each(Rule.APP, "accounts.secret", "name"),
+    *_each(Rule.APP, "agent.toolcall", "name"),
+    *_each(Rule.APP, "agent.toolgrant", "reach"),
+    *_each(Rule.APP, "builder.build", "name"),
+    *_each(Rule.APP, "chat.conversation", "channel"),
+    *_each(Rule.APP, "chat.message", "speaker"),
+    *_each(Rule.APP, "chat.turn", "client_id"),
+)
+
+WORDLESS = frozenset(
+    (
+        *_of("accounts.apitoken", "digest hint scopes"),
+        *_of("accounts.preferences", "language model time_zone"),
+        *_of("accounts.secret", "ciphertext"),
+        *_of("accounts.signinattempt", "address_hash name_hash"),
+        *_of("accounts.user", "email first_name last_name password username"),
+        *_of("admin.logentry", "object_id"),
+        *_of("agent.modelcall", "error_code model purpose request_id stop_reason"),
+        *_of("agent.toolcall", "build_id covered error_code tool_use_id"),
+        *_of("auth.group", "name"),
+        *_of("auth.permission", "codename name"),
+        *_of("builder.build", "error_code runner"),
+        *_of("builder.dialoguemessage", "stop_reason"),
+        *_of("capabilities.capabilityversion", "checksum checksums runner"),
+        *_of("capabilities.execution", "backend error_code runner"),
+        *_of("chat.conversation", "runner summary_by"),
+        *_of("chat.message", "stop_reason"),
+        *_of("chat.turn", "error_code model usage"),
+        *_of("chat.turnevent", "type"),
+        *_of("contenttypes.contenttype", "app_label model"),
+        *_of("core.instancestate", "value"),
+        *_of("memory.capturelease", "runner"),
+        *_of("memory.memory", "folded_content folded_tags"),  # they go with the text that they are made of
+        *_of("memory.capturewindow", "error_code fingerprint memory_ids message_ids"),
+        *_of("memory.purgereceipt", "message_ids places related_ids source_messages subject_ids"),
+        *_of("search.embeddingspace", "document_prefix name query_prefix"),
+        *_of("search.passage", "features vector_a vector_b"),  # packed numbers, which go with their row
+        *_of("sessions.session", "session_data"),  # packed and signed: its app unpacks it
+    )
+)
+"""Columns in which no word of a note can stand: hashes, codes, ids, names of models, the instance's own."""
+
+
+def model_of(column: str) -> type[models.Model]:
+    return apps.get_model(column.rpartition(".")[0])
+
+
+def rows_of(model: type[models.Model], user_id: UUID) -> models.QuerySet[Any]:
+    """The user's rows of a table."""
+    return model._base_manager.filter(**{_OWNERS.get(model._meta.label_lower, "user_id"): user_id})
+
+
+def texts(place: Place, user_id: UUID, *, without: Collection[UUID] = ()) -> Iterator[tuple[str, Any, str]]:
+    """(column, primary key, text) of the user's rows in a place but those that belong to the notes or files `without`."""
+    tables: dict[type[models.Model], list[str]] = {}
+    for column in place.columns:
+        tables.setdefault(model_of(column), []).append(column)
+    for model, columns in tables.items():
+        casts = {
+            f"text_{at}": Cast(name.rpartition(".")[2], models.TextField()) for at, name in enumerate(columns)
+        }
+        rows = rows_of(model, user_id).annotate(**casts).order_by().values_list("pk", *casts)
+        others = rows.exclude(**{f"{place.subject}__in": without}) if without else rows
+        for pk, *values in others.iterator(chunk_size=500):
+            yield from ((name, pk, text) for name, text in zip(columns, values, strict=True) if text)
+
 
 Hits: TypeAlias = Mapping[str, Sequence[Any]]
 """By column (`chat.message.text`) the primary keys of the rows in which something was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """`label` names it for people, `columns` (`app_label.model.field`) are those it answers for, `why` says what it
-    means when something is left there.
-
-    `keep`: the columns hold words of the user, which are never cleaned by themselves. Their fragments count as shared
-    and are cleaned nowhere, but for the rows of `exempt(trace)` (keys by column) and where they are `offered`: the user
-    is asked whether they go too. `wordless`: packed numbers, which go with their row and are not looked into. `clear(trace, hits)` cleans in its own way and returns how many rows it
-    changed; None: string by string. `expand(trace)` gives ids that stand for what is purged, before anything is
-    cleaned. `look(trace)` counts what no column shows (postings, the memory of this process). `busy(trace, hits)`:
-    somebody works with what was found and would write it again.
-    """
-
-    label: str
-    columns: tuple[str, ...] = ()
-    why: str = ""
-    keep: bool = False
-    offered: bool = False
-    wordless: bool = False
-    exempt: Callable[[Trace], Mapping[str, Collection[Any]]] | None = None
-    clear: Callable[[Trace, Hits], int] | None = None
-    expand: Callable[[Trace], set[str]] | None = None
-    look: Callable[[Trace], int] | None = None
-    busy: Callable[[Trace, Hits], bool] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
-    """A message that says what a note says; `recorded` where the note itself names it as its source."""
+    """A message that says what a note says."""
 
     id: UUID
     conversation_id: UUID
@@ -50,9 +270,33 @@ class SourceText:
     title: str
     text: str
     created_at: datetime
-    recorded: bool = False
+    recorded: bool = False  # the note itself names it as its source
 
     @property
     def excerpt(self) -> str:
         """Its beginning, for a list to choose from."""
         return self.text if len(self.text) <= EXCERPT else f"{self.text[: EXCERPT - 1]}…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgePart:
+    """What one app does in a purge."""
+
+    related: Callable[[Trace], set[str]] = lambda trace: set()  # ids that stand for what is purged
+    busy: Callable[[Trace, Hits], bool] = lambda trace, hits: False  # whether somebody would write it again
+    clear: Callable[[Trace, Hits], object] = lambda trace, hits: None  # idempotent, in short transactions
+    counts: Mapping[str, Callable[[Trace], int]] = field(
+        default_factory=dict
+    )  # by place, what no column shows
+    messages: Callable[[UUID, Collection[Any]], Sequence[SourceText]] = (
+        lambda user_id, ids: ()
+    )  # oldest first
+
+
+@transaction.atomic
+def rewrite(rows: models.QuerySet[Any], change: Callable[[Any], Mapping[str, Any]]) -> None:
+    """Gives each row the values that `change` has for it, where they differ."""
+    for row in rows.select_for_update():
+        values = {name: value for name, value in change(row).items() if getattr(row, name) != value}
+        if values:
+            rows.model._base_manager.filter(pk=row.pk).update(**values)

@@ -1,142 +1,86 @@
-"""Looking everywhere: which fragments others share, where something is found, cleaning it, and what is left."""
+"""Looking everywhere: what is the purged rows' own, where it is found, cleaning it, and what is left."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
-from django.db import IntegrityError, models, transaction
+from apps.core.purging.places import PLACES, Hits, Place, Rule, model_of, rewrite, texts
+from apps.core.purging.trace import Fragments, Trace, leaves, redact
+from apps.core.registries import purge_parts
 
-from apps.core.purging.columns import Column, columns
-from apps.core.purging.fragments import Run
-from apps.core.purging.places import Hits, Place
-from apps.core.purging.trace import Trace, redact_text, redact_value
-from apps.core.registries import purge_places
-
-MIN_CLEANED = 150
-"""A character column of fewer signs holds a name that something goes by: it is reported, not rewritten."""
+_STAYS = {Rule.KEEP, Rule.OFFER}
 
 
-@dataclass(slots=True)
-class Tally:
-    """What was found in one place, in rows: before, cleaned, and afterwards."""
-
-    place: str
-    label: str
-    why: str = ""
-    found: int = 0
-    removed: int = 0
-    left: int = 0
-
-    def to_json(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in self.__slots__}
+def find(trace: Trace, rules: Collection[Rule] = tuple(Rule)) -> tuple[Trace, dict[str, list[Any]]]:
+    """The trace with what is its own alone and the ids that stand for it; and by column the rows that name what is purged
+    or quote it, in places of these rules."""
+    shared = Fragments()
+    for place in _places(Rule.KEEP):
+        for _, _, text in texts(place, trace.user_id, without=trace.ids if place.subject else ()):
+            if trace.own.match(text):
+                shared |= trace.own.found_in(" ".join(leaves(text)))
+    related = {name for _, part in purge_parts for name in part.related(trace)}
+    trace = replace(trace, exclusive=trace.own.without(shared), related=trace.related | frozenset(related))
+    return trace, look(trace, rules)
 
 
-def places_by_column() -> dict[str, tuple[str, Place]]:
-    return {name: (key, place) for key, place in purge_places for name in place.columns}
+def look(trace: Trace, rules: Collection[Rule] = tuple(Rule), *, again: bool = False) -> dict[str, list[Any]]:
+    """By column, the rows that name what is purged or quote it; `again`, those that still quote it."""
+    hits: dict[str, list[Any]] = defaultdict(list)
+    for place in _places(*rules):
+        matches = trace.same.match if place.rule in _STAYS else trace.leaks if again else trace.concerns
+        for column, pk, text in texts(place, trace.user_id):
+            if matches(text):
+                hits[column].append(pk)
+    return dict(hits)
 
 
-def walked() -> Iterator[tuple[Column, Place | None]]:
-    """Every column that may hold words, with the place that answers for it."""
-    known = places_by_column()
-    for column in columns():
-        place = known[column.name][1] if column.name in known else None
-        if place is None or not place.wordless:
-            yield column, place
+def _places(*rules: Rule) -> Iterable[Place]:
+    return (place for place in PLACES if place.rule in rules)
 
 
-def shared_fragments(trace: Trace) -> tuple[set[Run], set[str]]:
-    """The fragments that also stand in a text of the user's own which stays and is not theirs to choose."""
-    runs: set[Run] = set()
-    stems: set[str] = set()
-    for column, place in walked():
-        if place is None or not place.keep or place.offered:
-            continue
-        exempt = _exempt(place, trace).get(column.name, ())
-        for pk, text in column.texts(trace.user_id):
-            if trace.own.may_match(text) and column.keys([pk])[0] not in exempt:
-                more_runs, more_stems = trace.own.found_in(text)
-                runs |= more_runs
-                stems |= more_stems
-    return runs, stems
+def clear(trace: Trace, hits: Hits) -> None:
+    """Clean what was found. Idempotent, in short transactions."""
+    for _, part in purge_parts:
+        part.clear(trace, hits)
+    for place in _places(Rule.CLEAN):
+        for column in hits.keys() & set(place.columns):
+            _clean(column, hits[column], trace)
 
 
-def _exempt(place: Place, trace: Trace) -> Mapping[str, Any]:
-    return place.exempt(trace) if place.exempt else {}
+def _clean(column: str, keys: Iterable[Any], trace: Trace) -> None:
+    model, name = model_of(column), column.rpartition(".")[2]
+    limit = getattr(model._meta.get_field(name), "max_length", None)
+
+    def cleaned(row: Any) -> dict[str, Any]:
+        value = redact(getattr(row, name), trace, about=str(row.pk) in trace.related)
+        return {name: value[:limit] if isinstance(value, str) else value}
+
+    rewrite(model._base_manager.filter(pk__in=keys), cleaned)
 
 
-def find(trace: Trace) -> dict[str, list[Any]]:
-    """By column, the rows that name what is purged or quote it."""
-    hits: dict[str, list[Any]] = {}
-    for column, place in walked():
-        concerns: Callable[[str], bool] = trace.concerns
-        if place is not None and place.keep:
-            concerns = trace.says_same
-        found = [pk for pk, text in _texts(column, trace.user_id, trace) if concerns(text)]
-        if found:
-            hits[column.name] = column.keys(found)
-    return hits
+def counted(trace: Trace) -> dict[str, int]:
+    """By place, what no column shows."""
+    return {name: count(trace) for _, part in purge_parts for name, count in part.counts.items()}
 
 
-def left_over(trace: Trace) -> dict[str, list[Any]]:
-    """By column, the rows that still quote what was purged."""
-    left: dict[str, list[Any]] = {}
-    for column, place in walked():
-        leaks = trace.says_same if place is not None and place.keep else trace.leaks
-        found = [pk for pk, text in _texts(column, trace.user_id, trace) if leaks(text)]
-        if found:
-            left[column.name] = column.keys(found)
-    return left
+def tallies(
+    hits: Hits, left: Hits, before: Mapping[str, int], after: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """A receipt's lines `{place, label, why, found, removed, left}` by name, in rows: each counts once, in however many of its
+    columns something was found."""
+    lines = []
+    for place in sorted(PLACES, key=lambda place: place.name):
+        found_rows, left_rows = _rows(place, hits), _rows(place, left)
+        remain = max(len(left_rows), after.get(place.name, 0))
+        found = max(len(found_rows | left_rows), before.get(place.name, 0), remain)
+        if found or place.label:
+            why = place.why if remain else ""
+            line = {"place": place.name, "label": place.title, "why": why}
+            lines.append({**line, "found": found, "removed": found - remain, "left": remain})
+    return lines
 
 
-def _texts(column: Column, user_id: UUID, trace: Trace) -> Iterator[tuple[Any, str]]:
-    """A column's texts. In a table of nobody's only rows that name the user or the purged row belong to the purge."""
-    for pk, text in column.texts(user_id):
-        if column.owner or trace.names(text) or str(user_id) in text or user_id.hex in text:
-            yield pk, text
-
-
-def clear(trace: Trace, hits: Hits) -> dict[str, int]:
-    """Clean what was found; returns by place how many rows were changed. Idempotent, one transaction per place."""
-    known = places_by_column()
-    removed: dict[str, int] = defaultdict(int)
-    for key, place in purge_places:
-        if place.clear is not None:
-            with transaction.atomic():
-                removed[key] += place.clear(trace, hits)
-    for column in columns():
-        if column.name in hits and _is_cleaned_string_by_string(known.get(column.name)):
-            key = known[column.name][0] if column.name in known else column.name
-            removed[key] += clean_column(column, hits[column.name], trace)
-    return removed
-
-
-def _is_cleaned_string_by_string(entry: tuple[str, Place] | None) -> bool:
-    return entry is None or (entry[1].clear is None and not entry[1].keep)
-
-
-def clean_column(column: Column, keys: Iterable[Any], trace: Trace) -> int:
-    """Take the fragments out of the strings of some rows, leaving everything else as it is."""
-    field = column.model._meta.get_field(column.field)
-    limit = field.max_length if isinstance(field, models.CharField) else None
-    if isinstance(field, models.BinaryField | models.FileField) or (limit or MIN_CLEANED) < MIN_CLEANED:
-        return 0
-    return sum(_clean_value(column, pk, limit, trace) for pk in keys)
-
-
-@transaction.atomic
-def _clean_value(column: Column, pk: Any, limit: int | None, trace: Trace) -> int:
-    """Clean one value; 0 where it is clean, or where another row has the cleaned one already and must be alone in it."""
-    row = column.model._base_manager.filter(pk=pk)
-    value = row.values_list(column.field, flat=True).first()
-    cleaned = redact_text(value, trace) if isinstance(value, str) else redact_value(value, trace)
-    if cleaned == value:
-        return 0
-    if isinstance(cleaned, str) and limit:
-        cleaned = cleaned[:limit]
-    try:
-        with transaction.atomic():
-            return row.update(**{column.field: cleaned})
-    except IntegrityError:
-        return 0
+def _rows(place: Place, hits: Hits) -> set[Any]:
+    return {(column.rpartition(".")[0], key) for column in place.columns for key in hits.get(column, ())}

@@ -1,193 +1,220 @@
-"""What a purge looks for, and how what it finds is taken out of a value."""
+"""What a purge looks for, how a text is recognised again, and how what is found is taken out of it."""
 
+import html
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+import unicodedata
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
-from apps.core.purging.fragments import Fragments, merged_spans
 from apps.core.text import split_sentences
 
 MARKER = "[removed by the user]"
 """What stands in the place of a text that was purged."""
 
-_TEXT_KEYS = frozenset({"text", "content", "excerpt", "summary", "title", "tags", "category"})
-"""In an object that names the purged row, these hold words of it, quoted or not."""
-_NAMES = frozenset({"id", "name", "note_id", "role", "tool_use_id", "type"})
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-"""What something goes by in an object: a tool's name cannot be rewritten without breaking what refers to it."""
-_PIECES = '{"texts"'
-"""How a text begins that is kept in pieces, as it was streamed: a word may go from one into the next."""
+RUN = 3  # words in a row that are a quotation, two signs counting as a word in scripts without spaces
+MIN_WORD = 4  # signs of a word that tells a text by itself
+MAX_NEEDLES = 200
+
+_DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+)
+_SIGN = f"(?:(?![{_DENSE}_])\\w)"
+_WORD = re.compile(
+    f"[{_DENSE}]|{_SIGN}+(?:@{_SIGN}+(?:[.-]{_SIGN}+)*)?"
+)  # from the @ on an address is one word
+_JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+# In a call that was about the purged row these hold words of it, quoted or not, and in an object that names it.
+_CALL_KEYS = frozenset({"summary", "query", "question"})
+_ROW_KEYS = _CALL_KEYS | {"text", "content", "excerpt", "title", "tags", "category"}
+# What something goes by in an object: a tool's name cannot be rewritten without breaking what refers to it.
 _BARE_ID = re.compile(r"(?:note-)?[0-9a-f-]{32,36}", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_NAME_KEYS = {**dict.fromkeys(("id", "name", "role", "tool_use_id", "type"), _NAME), "note_id": _BARE_ID}
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """Runs of words, and single words that tell a text by themselves."""
+
+    runs: frozenset[tuple[str, ...]] = frozenset()
+    words: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, text: str, function_words: Collection[str], is_common: Callable[[str], bool]) -> "Fragments":
+        """The fragments of a text: a shorter one is a run as a whole, what has but one word beside function words ("in the
+        shed") is none, and neither they nor common words tell a text by themselves."""
+        words = _WORD.findall(_folded(text))
+        size = 2 * RUN if re.search(f"[{_DENSE}]", text) else RUN
+        runs = {run for run in _runs(words, size) if len(set(run).difference(function_words)) > 1}
+        return cls(
+            frozenset(runs if len(words) >= size else {tuple(words)} - {()}),
+            frozenset(
+                word
+                for word in words
+                if len(word) >= MIN_WORD
+                and (
+                    _is_code(word) or not (_YEAR.fullmatch(word) or word in function_words or is_common(word))
+                )
+            ),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.words)
+
+    def __or__(self, other: "Fragments") -> "Fragments":
+        return Fragments(self.runs | other.runs, self.words | other.words)
+
+    def without(self, shared: "Fragments") -> "Fragments":
+        """Those that no other text has, and codes whoever else has them."""
+        return Fragments(
+            self.runs - shared.runs, self.words - {word for word in shared.words if not _is_code(word)}
+        )
+
+    @cached_property
+    def _needles(self) -> set[str]:
+        """Words of which every text that holds a fragment has one; where there are many, what stands in any text."""
+        needles = {*self.words, *(max(run, key=len) for run in self.runs if self.words.isdisjoint(run))}
+        return needles if len(needles) <= MAX_NEEDLES else {""}
+
+    def may_match(self, text: str) -> bool:
+        """False only where a text, plain or JSON, holds none of them."""
+        folded = _folded(text)
+        return any(needle in folded for needle in self._needles)
+
+    def found_in(self, text: str) -> "Fragments":
+        """Those that a text holds."""
+        words = _WORD.findall(_folded(text))
+        runs = {run for size in {len(run) for run in self.runs} for run in _runs(words, size)}
+        return Fragments(self.runs & runs, self.words.intersection(words))
+
+    def match(self, text: str) -> bool:
+        """Whether a stored text, plain or JSON, holds any. In what was streamed a word may go from one piece into the next."""
+        return (text.startswith('{"texts"') or self.may_match(text)) and any(map(self.found_in, leaves(text)))
+
+
+def _folded(text: str) -> str:
+    """A text with JSON, HTML and URL escapes undone, case folded and in one form (NFKC)."""
+    for _ in range(3):  # JSON in JSON, and an address in it
+        text = html.unescape(
+            unquote(_JSON_ESCAPE.sub(lambda found: str(json.loads(f'"{found.group()}"')), text))
+        )
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
+def _runs(words: list[str], size: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[start : start + size]) for start in range(len(words) - size + 1))
+
+
+def _is_code(word: str) -> bool:
+    """Whether a word is a number, a code or an address, and no year: such a word tells a text whoever else has it."""
+    return "@" in word or (any(map(str.isdigit, word)) and not _YEAR.fullmatch(word))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """One purge of one user's row or rows.
-
-    `ids` are the rows themselves, `related` further ids that stand for them (a tool call that returned one). `own` are
-    the fragments of all texts they ever had, `exclusive` those of them that no other note, file or setting has.
-    `messages` are the messages to be redacted whole.
-    """
+    """One purge of one user's row or rows."""
 
     user_id: UUID
     source: str
     ids: frozenset[UUID]
-    own: Fragments
-    exclusive: Fragments
-    messages: frozenset[UUID] = frozenset()
-    related: frozenset[str] = frozenset()
-    _names: frozenset[str] = field(default=frozenset(), repr=False)
-
-    def __post_init__(self) -> None:
-        forms = {form for key in self.ids for form in (str(key), key.hex)}
-        object.__setattr__(self, "_names", frozenset(forms | self.related))
-
-    def with_related(self, related: Iterable[str]) -> "Trace":
-        return replace(self, related=self.related | frozenset(related), _names=frozenset())
-
-    def names(self, text: str) -> bool:
-        """Whether a text holds an id of what is purged, or one that stands for it."""
-        return any(name in text for name in self._names)
+    own: Fragments  # of all texts that the rows ever had
+    exclusive: Fragments  # those of them that no other note, file or setting has
+    recorded: frozenset[UUID] = frozenset()  # messages that the rows name as their source
+    messages: frozenset[UUID] = frozenset()  # to be redacted whole
+    related: frozenset[str] = (
+        frozenset()
+    )  # further ids that stand for the rows: a tool call that returned one
 
     def names_row(self, text: str) -> bool:
-        """Whether a text holds the id of a purged row itself."""
+        """Whether a text holds the id of a purged row."""
         return any(str(key) in text or key.hex in text for key in self.ids)
+
+    def names(self, text: str) -> bool:
+        """Whether a text holds the id of a purged row, or one that stands for it."""
+        return self.names_row(text) or any(name in text for name in self.related)
 
     def concerns(self, text: str) -> bool:
         """Whether a stored text has to be looked into: it quotes what is purged or names it."""
-        return self.names(text) or found_in(self.exclusive, text)
+        return self.names(text) or self.exclusive.match(text)
 
-    def says_same(self, text: str) -> bool:
-        """Whether a text of the user's own quotes what is purged: by a run of its words, or by a distinctive word that
-        no other note has."""
-        return found_in(Fragments(self.own.runs, self.exclusive.stems), text)
+    @cached_property
+    def same(self) -> Fragments:
+        """By what a text of the user's own says the same: also by runs that other notes have."""
+        return Fragments(self.own.runs, self.exclusive.words)
 
     def leaks(self, text: str) -> bool:
-        """Whether a stored text still quotes what is purged, or holds a row of it by its id together with its words."""
-        return found_in(self.exclusive, text) or (self.names_row(text) and found_in(self.own, text))
+        """Whether a stored text still quotes what is purged, or names a row of it together with its words."""
+        return self.exclusive.match(text) or (self.names_row(text) and self.own.match(text))
 
 
-def found_in(fragments: Fragments, text: str) -> bool:
-    """Whether a stored text, plain or JSON, holds any of the fragments."""
-    if not text.startswith(_PIECES) and not fragments.may_match(text):
-        return False
-    return any(fragments.holds(leaf) for leaf in leaves(text))
-
-
-def leaves(text: str) -> Iterable[str]:
-    """The strings in a text: those of its JSON where it is some, else the text itself."""
-    value = _json_of(text)
-    if value is None:
-        yield text
-        return
-    stack: list[Any] = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            yield from leaves(item) if _json_of(item) is not None else [item]
-        elif isinstance(item, dict):
-            stack.extend(item.values())
-            stack.extend(item.keys())
-        elif isinstance(item, list):
-            stack.extend(item)
-            if item and all(isinstance(part, str) for part in item):
-                yield "".join(item)
-
-
-def redact_text(text: str, trace: Trace, *, strict: bool = False) -> str:
-    """The text without what is purged. In JSON the strings are cleaned and the shape stays.
-
-    A quotation is replaced by MARKER, and so is a whole sentence with a distinctive word in it. `strict` takes all
-    fragments, also those that other texts share; so does an object or a line that names what is purged.
-    """
-    value = _json_of(text)
-    if value is not None:
-        cleaned = redact_value(value, trace, strict=strict)
-        return (
-            text
-            if cleaned == value
-            else json.dumps(cleaned, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        )
-    return "".join(_line(line, trace, strict) for line in text.splitlines(keepends=True))
-
-
-def redact_value(value: Any, trace: Trace, *, strict: bool = False) -> Any:
-    """A JSON value without what is purged; ids, numbers and the shape stay."""
+def leaves(value: Any) -> Iterator[str]:
+    """The strings in a text or a value of JSON, also in JSON within them; of a list of strings also all joined."""
+    value = _parsed(value)
     if isinstance(value, str):
-        return redact_text(value, trace, strict=strict)
+        yield value
+    elif isinstance(value, dict | list):
+        for part in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from leaves(part)
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            yield "".join(value)
+
+
+def redact(value: Any, trace: Trace, *, about: bool = False, whole: bool = False) -> Any:
+    """A text, or a value of JSON, without what is purged; ids, numbers and the shape stay.
+
+    A sentence goes that holds a fragment which nothing else has, in what is `about` a purged row any of its fragments. A
+    line that names the row goes, and so do the words of an object that does, whatever they say; `whole`: all go.
+    """
     if isinstance(value, list):
-        return [redact_value(item, trace, strict=strict) for item in value]
+        return [redact(item, trace, about=about, whole=whole) for item in value]
     if isinstance(value, dict):
-        return _object(value, trace, strict)
-    return value
+        return _object(value, trace, about)
+    parsed = _parsed(value)
+    if not isinstance(parsed, str):
+        cleaned = redact(parsed, trace, about=about, whole=whole) if parsed is not value else value
+        if cleaned == parsed:
+            return value
+        return json.dumps(cleaned, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return MARKER if whole and value else _without(value, trace, trace.own if about else trace.exclusive)
 
 
-def _object(value: dict[str, Any], trace: Trace, strict: bool) -> dict[str, Any]:
+def _object(value: dict[str, Any], trace: Trace, about: bool) -> dict[str, Any]:
     scalars = [item for item in value.values() if isinstance(item, str) and len(item) <= 80]
-    direct = any(trace.names_row(item) for item in scalars)
-    strict = strict or any(trace.names(item) for item in scalars)
-    cleaned = {}
-    for key, item in value.items():
-        if _is_name(key, item):
-            cleaned[key] = item
-            continue
-        told = (direct and key in _TEXT_KEYS) or (strict and key == "summary")
-        if told and item and not _is_json(item):
-            cleaned[key] = [] if isinstance(item, list) else MARKER
-        else:
-            cleaned[key] = redact_value(item, trace, strict=strict)
-    return cleaned
+    about = about or any(map(trace.names, scalars))
+    gone = _ROW_KEYS if any(map(trace.names_row, scalars)) else _CALL_KEYS if about else frozenset[str]()
+    return {
+        key: item
+        if key in _NAME_KEYS and isinstance(item, str) and _NAME_KEYS[key].fullmatch(item)
+        else redact(item, trace, about=about, whole=key in gone)
+        for key, item in value.items()
+    }
 
 
-def _is_name(key: str, value: Any) -> bool:
-    """Whether a value is what something goes by; a note's id is one only where it can be an id at all."""
-    shape = _BARE_ID if key == "note_id" else _NAME
-    return key in _NAMES and isinstance(value, str) and shape.fullmatch(value) is not None
+def _without(text: str, trace: Trace, fragments: Fragments) -> str:
+    if _BARE_ID.fullmatch(text.strip()) or not (trace.names_row(text) or fragments.may_match(text)):
+        return text
+    pieces = []
+    for line in text.splitlines(keepends=True):
+        for piece in [line] if trace.names_row(line) else split_sentences(line):
+            is_gone = trace.names_row(piece) or fragments.found_in(piece)
+            pieces.append(MARKER + piece[len(piece.rstrip()) :] if is_gone else piece)
+    cleaned = "".join(pieces)
+    return MARKER if fragments.found_in(cleaned) else cleaned  # a run went from one sentence into the next
 
 
-def _is_json(item: Any) -> bool:
-    return (
-        isinstance(item, dict)
-        or (isinstance(item, list) and any(not isinstance(part, str) for part in item))
-        or (isinstance(item, str) and _json_of(item) is not None)
-    )
-
-
-def _line(line: str, trace: Trace, strict: bool) -> str:
-    body = line.rstrip("\r\n")
-    end = line[len(body) :]
-    if trace.names_row(body):
-        return line if _BARE_ID.fullmatch(body.strip()) else f"{MARKER}{end}"
-    fragments = trace.own if strict or trace.names(body) else trace.exclusive
-    if not fragments.may_match(body):
-        return line
-    sentences = split_sentences(body)
-    spans = list(fragments.quoted(body))
-    start = 0
-    for sentence in sentences:
-        if fragments.named(sentence):
-            spans.append((start, start + len(sentence.rstrip())))
-        start += len(sentence)
-    return _replaced(body, list(merged_spans(spans))) + end
-
-
-def _replaced(text: str, spans: list[tuple[int, int]]) -> str:
-    pieces, place = [], 0
-    for start, end in spans:
-        pieces += [text[place:start], MARKER]
-        place = end
-    return "".join([*pieces, text[place:]])
-
-
-def _json_of(text: str) -> Any:
-    """The list or object that a text is the JSON of, else None."""
-    if not text or text[0] not in "[{" or text[-1] not in "]}":
-        return None
+def _parsed(value: Any) -> Any:
+    """The list or object that a text is the JSON of, else what was given."""
+    if not isinstance(value, str) or value[:1] not in {"[", "{"} or value[-1:] not in {"]", "}"}:
+        return value
     try:
-        value = json.loads(text)
+        parsed = json.loads(value)
     except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, list | dict) else None
+        return value
+    return parsed if isinstance(parsed, list | dict) else value
