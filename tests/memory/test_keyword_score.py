@@ -11,8 +11,7 @@ from apps.accounts.models import User
 from apps.core.errors import IzzyError
 from apps.memory.models import Memory
 from apps.memory.selectors import memory_matching, memory_recall, memory_relevant
-from apps.memory.selectors.relevant import RecallFilter
-from apps.memory.services import cycle_advance, memory_archive, memory_delete
+from apps.memory.services import cycle_advance, memory_archive, memory_delete, memory_undo, memory_update
 from tests.memory.conftest import MakeNote
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -140,6 +139,7 @@ def test_case_does_not_matter_in_any_language(
         ("1%2", "102", ["1x2"]),
         ("cafe", "Café", ["café"]),
         (",", "nothing", ["a", "b"]),
+        ("a\nb", "nothing", ["a", "b"]),
         ('", "', "nothing", ["a", "b"]),
         ("[", "nothing", ["a"]),
         ("u00e4", "ä", ["ä"]),
@@ -154,6 +154,24 @@ def test_nothing_matches_that_is_not_contained(
     note(alice, content, tags=tags)
     (found,) = memory_relevant(alice.pk, [keyword], now=NOW)
     assert (found.tag_hits, found.content_hits) == (0, 0)
+
+
+def test_what_a_note_says_now_is_compared_whoever_changed_it(alice: User, note: MakeNote) -> None:
+    made = note(alice, "Hauptstraße 5", tags=["Adresse"])
+
+    def hits(keyword: str) -> tuple[int, int]:
+        (found,) = memory_relevant(alice.pk, [keyword])
+        return found.tag_hits, found.content_hits
+
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="Gartenweg 7", tags=["Über"])
+    assert (hits("strasse"), hits("adresse"), hits("gartenweg"), hits("über")) == (
+        (0, 0),
+        (0, 0),
+        (0, 1),
+        (1, 0),
+    )
+    memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
+    assert (hits("strasse"), hits("adresse"), hits("gartenweg")) == ((0, 1), (1, 0), (0, 0))
 
 
 def test_only_ones_own_active_and_valid_notes_are_scored(alice: User, bob: User, note: MakeNote) -> None:
@@ -197,7 +215,7 @@ def test_recall_can_be_limited_to_a_tier_and_to_tags(alice: User, note: MakeNote
     note(alice, "food long", tags=["home"])
 
     def recalled(keywords: list[str], **only: Any) -> list[str]:
-        return [item.note.content for item in memory_recall(alice.pk, keywords, only=RecallFilter(**only))]
+        return [item.note.content for item in memory_recall(alice.pk, keywords, **only)]
 
     assert recalled(["food"], tier="short_term") == ["food short"]
     assert recalled(["food"], tags=["KÜCHE"]) == ["food short"]

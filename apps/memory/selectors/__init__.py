@@ -11,14 +11,13 @@ from .notes import (
     standing_notes,
     with_present_priority,
 )
-from .relevant import RecallFilter, RelevantNote, memory_matching, memory_recall, memory_relevant
+from .relevant import RelevantNote, memory_matching, memory_recall, memory_relevant
 from .stats import memory_stats
 
 __all__ = [
     "MAX_DEPTH",
     "ORDERINGS",
     "NoteFilter",
-    "RecallFilter",
     "RelatedNote",
     "RelevantNote",
     "current_cycle",

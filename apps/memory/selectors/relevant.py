@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import add, or_
+from typing import Any
 from uuid import UUID
 
-from django.db.models import DateTimeField, F, FloatField, Func, Q, Value
+from django.db.models import DateTimeField, F, FloatField, Func, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest, Least, StrIndex
 from django.utils import timezone
@@ -28,6 +29,8 @@ RECENCY_HOURS = 24
 MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARS = 100
 MAX_RELEVANT = 100
+NEWEST = ("-created_at", "-pk")
+MATCHED = Q(tag_hits__gt=0) | Q(content_hits__gt=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +41,6 @@ class RelevantNote:
     score: float
     tag_hits: int
     content_hits: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallFilter:
-    """Limits of a recall: the tier, and tags of which a note must have at least one. Empty values do not limit."""
-
-    tier: str = ""
-    tags: Collection[str] = ()
-
-
-ANY = RecallFilter()
 
 
 def memory_relevant(
@@ -65,40 +57,35 @@ def memory_relevant(
     One scan over the user's own notes, whatever others have: the cost grows with their number times the keywords.
     Raises InvalidInput for more than 20 keywords.
     """
-    return _ranked(user_id, _Wanted(_clean(keywords), limit, order=("-score",)), now)
+    scored = _scored(user_id, _clean(keywords), now)
+    return _first(scored.filter(priority_now__gte=PRIORITY_FLOOR).order_by("-score", *NEWEST), limit)
 
 
 def memory_matching(
     user_id: UUID, keywords: Sequence[str], *, limit: int = 5, now: datetime | None = None
 ) -> list[RelevantNote]:
     """As `memory_relevant`, faded notes included, without the notes that match no keyword."""
-    wanted = _Wanted(_clean(keywords), limit, order=("-score",), matching=True, floor=0.0)
-    return _ranked(user_id, wanted, now)
+    return _first(_scored(user_id, _clean(keywords), now).filter(MATCHED).order_by("-score", *NEWEST), limit)
 
 
 def memory_recall(
-    user_id: UUID, keywords: Sequence[str], *, only: RecallFilter = ANY, limit: int = 10
+    user_id: UUID, keywords: Sequence[str], *, tier: str = "", tags: Collection[str] = (), limit: int = 10
 ) -> list[RelevantNote]:
     """The notes that contain a keyword in a tag or the content, highest present priority first, then by score.
 
-    Without keywords all notes of the tier and tags asked for. The faded, below 0.05, are left out.
+    Only those of the tier and with at least one of the tags, where these are given; without keywords all of them. The
+    faded, below 0.05, are left out.
     """
     words = _clean(keywords)
-    return _ranked(
-        user_id,
-        _Wanted(words, limit, order=("-priority_now", "-score"), matching=bool(words), only=only),
-        timezone.now(),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    keywords: tuple[str, ...]
-    limit: int
-    order: tuple[str, ...]
-    matching: bool = False
-    floor: float = PRIORITY_FLOOR
-    only: RecallFilter = ANY
+    wanted = [
+        has_tag(clean_text(tag, field="tags", max_chars=MAX_TAG_CHARS, allow_empty=True)) for tag in tags
+    ]
+    notes = _scored(user_id, words).filter(reduce(or_, wanted, Q()), priority_now__gte=PRIORITY_FLOOR)
+    if tier:
+        notes = notes.filter(tier=tier)
+    if words:
+        notes = notes.filter(MATCHED)
+    return _first(notes.order_by("-priority_now", "-score", *NEWEST), limit)
 
 
 def _clean(keywords: Sequence[str]) -> tuple[str, ...]:
@@ -119,33 +106,32 @@ class _HoursBetween(Func):
     output_field = FloatField()
 
 
-def _ranked(user_id: UUID, wanted: _Wanted, now: datetime | None) -> list[RelevantNote]:
+def _scored(user_id: UUID, words: Sequence[str], now: datetime | None = None) -> QuerySet[Any]:
+    """The user's active notes that hold now, each with its keyword score and what it is made of."""
     at = Value(now or timezone.now(), output_field=DateTimeField())
     hours = _HoursBetween(at, Coalesce("last_accessed", "created_at"))
     recency = Greatest(Value(0.0), Least(Value(1.0), 1.0 - hours / RECENCY_HOURS))
-    notes = (
-        Memory.objects.for_user(user_id)
-        .annotate(priority_now=present_priority(current_cycle(user_id)))
-        .filter(Q(valid_from=None) | Q(valid_from__lte=at), Q(valid_to=None) | Q(valid_to__gt=at))
-        .filter(_tagged(wanted.only.tags), status=Status.ACTIVE, priority_now__gte=wanted.floor)
-        .annotate(
-            # No tag has a line break: it is what stands between them.
-            tag_hits=_hits("folded_tags", [word for word in wanted.keywords if "\n" not in word]),
-            content_hits=_hits("folded_content", wanted.keywords),
-            score=F("priority_now")
-            + TAG_WEIGHT * F("tag_hits")
-            + CONTENT_WEIGHT * F("content_hits")
-            + RECENCY_WEIGHT * recency,
-        )
+    notes = Memory.objects.for_user(user_id).filter(
+        Q(valid_from=None) | Q(valid_from__lte=at),
+        Q(valid_to=None) | Q(valid_to__gt=at),
+        status=Status.ACTIVE,
     )
-    if wanted.only.tier:
-        notes = notes.filter(tier=wanted.only.tier)
-    if wanted.matching:
-        notes = notes.filter(Q(tag_hits__gt=0) | Q(content_hits__gt=0))
-    best = notes.order_by(*wanted.order, "-created_at", "-pk")[: min(max(wanted.limit, 0), MAX_RELEVANT)]
+    return notes.annotate(
+        priority_now=present_priority(current_cycle(user_id)),
+        # No tag has a line break: it is what stands between them.
+        tag_hits=_hits("folded_tags", [word for word in words if "\n" not in word]),
+        content_hits=_hits("folded_content", words),
+        score=F("priority_now")
+        + TAG_WEIGHT * F("tag_hits")
+        + CONTENT_WEIGHT * F("content_hits")
+        + RECENCY_WEIGHT * recency,
+    )
+
+
+def _first(notes: QuerySet[Any], limit: int) -> list[RelevantNote]:
     return [
-        RelevantNote(note, vars(note)["score"], vars(note)["tag_hits"], vars(note)["content_hits"])
-        for note in best
+        RelevantNote(note, note.score, note.tag_hits, note.content_hits)
+        for note in notes[: min(max(limit, 0), MAX_RELEVANT)]
     ]
 
 
@@ -153,9 +139,3 @@ def _hits(column: str, words: Sequence[str]) -> Combinable:
     """In how many of the words' cases the column contains them."""
     found = (Least(StrIndex(column, Value(word)), Value(1)) for word in words)
     return reduce(add, found, Value(0))
-
-
-def _tagged(tags: Collection[str]) -> Q:
-    """Notes with at least one of the tags, where there are any."""
-    cleaned = (clean_text(tag, field="tags", max_chars=MAX_TAG_CHARS, allow_empty=True) for tag in tags)
-    return reduce(or_, map(has_tag, cleaned), Q())

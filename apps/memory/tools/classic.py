@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
 from apps.memory.fields import MAX_TAG_CHARS, MAX_TAGS, TIER_DEFAULTS
 from apps.memory.models import Tier as NoteTier
-from apps.memory.selectors import RecallFilter, memory_recall
+from apps.memory.selectors import memory_recall
 from apps.memory.selectors.relevant import MAX_KEYWORD_CHARS, MAX_KEYWORDS
 from apps.memory.services import access_record
 
@@ -81,7 +81,9 @@ def recall_memory(context: ToolContext, arguments: Recall) -> ToolOutput:
     """Recall memories by keywords: those of which a tag or the text contains at least one, in any case and also
     inside words, highest priority first, at most ten. Faded ones (priority below 0.05) are left out; memory_search
     finds them. Give several spellings and synonyms: it matches letters, not meaning. memory_search finds by meaning."""
-    only = RecallFilter(tier=arguments.tier or "", tags=arguments.tags or ())
-    notes = [found.note for found in memory_recall(context.user_id, arguments.keywords, only=only)]
+    recalled = memory_recall(
+        context.user_id, arguments.keywords, tier=arguments.tier or "", tags=arguments.tags or ()
+    )
+    notes = [found.note for found in recalled]
     access_record(user_id=context.user_id, memory_ids=[note.pk for note in notes])
     return fragments([fragment_json(note) for note in notes])
