@@ -215,9 +215,8 @@ def _is_page(operation: dict[str, Any]) -> bool:
 def add_events(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Post-processing hook: the events of a turn, as streams and the websocket carry them."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
-    names = [f"{event.__name__}Event" for event in EVENT_TYPES]
-    for name, event in zip(names, EVENT_TYPES, strict=True):
-        schemas[name] = _event_schema(event)
+    names = {f"{event.__name__}Event": event for event in EVENT_TYPES.values()}
+    schemas |= {name: _event_schema(event) for name, event in names.items()}
     references = [{"$ref": f"#/components/schemas/{name}"} for name in names]
     schemas["TurnEvent"] = {"oneOf": references, "discriminator": {"propertyName": "type"}}
     return result

@@ -1,23 +1,45 @@
 """What a turn tells the outside world while it runs.
 
-Each event is a frozen dataclass; `to_json` gives the JSON object that goes over the websocket and SSE. The chat
-app adds `conversation`, `turn` and `seq` when it stores one. A stream of events ends with exactly one of
+Each event is a frozen dataclass that extends `Event`, and is known by that; its `fields` go over the websocket and SSE.
+The chat app adds `conversation`, `turn` and `seq` when it stores one. A stream of events ends with exactly one of
 `Response`, `TurnStopped` and `TurnFailed`; a turn that waits for the user ends its stream with a `Response` that
 says what it waits for, and `TurnResumed` opens the next stream.
 """
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from typing import Any, ClassVar
 
 WHERE_SET = {"where_set": True}
 """Marks a field that is left out of the JSON where it is None."""
 
 
+EVENT_TYPES: "dict[str, type[Event]]" = {}
+"""Every event by the name of its type, which only one class gives itself."""
+
+
 @dataclass(frozen=True, slots=True)
-class TurnQueued:
+class Event:
+    """Something that happens in a turn. `last`: the stream of events ends with it."""
+
+    type: ClassVar[str]
+    last: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        if name := cls.__dict__.get("type"):
+            EVENT_TYPES[name] = cls
+
+    def fields(self) -> dict[str, Any]:
+        """The event's fields as JSON values, without those that are only there where they are set."""
+        values = ((item, getattr(self, item.name)) for item in fields(self))
+        return {
+            item.name: value
+            for item, value in values
+            if value is not None or not item.metadata.get("where_set")
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TurnQueued(Event):
     """The user's message is stored and waits for its place. `client_id` is what the page called it."""
 
     type: ClassVar[str] = "turn_queued"
@@ -25,14 +47,14 @@ class TurnQueued:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnStarted:
+class TurnStarted(Event):
     """The turn runs now."""
 
     type: ClassVar[str] = "turn_started"
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryContext:
+class MemoryContext(Event):
     """The memories that were put beside the user's message, and their size in tokens."""
 
     type: ClassVar[str] = "memory_context"
@@ -41,7 +63,7 @@ class MemoryContext:
 
 
 @dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Event):
     """The next piece of the assistant's text."""
 
     type: ClassVar[str] = "text_delta"
@@ -49,7 +71,7 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolStart:
+class ToolStart(Event):
     """A tool call begins. `id` is the `ToolCall` row's id; `input` is scrubbed of secrets; `covered` says which lasting yes
     (`conversation`, `always`) it runs under."""
 
@@ -68,7 +90,7 @@ class ServerToolStart(ToolStart):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolProgress:
+class ToolProgress(Event):
     """What a running tool reports about itself; the shape of `data` is the tool's own."""
 
     type: ClassVar[str] = "tool_progress"
@@ -78,7 +100,7 @@ class ToolProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Event):
     """A tool call ended. `result` is the text that the model gets."""
 
     type: ClassVar[str] = "tool_result"
@@ -90,7 +112,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRequested:
+class ApprovalRequested(Event):
     """A tool call waits for the user's yes or no. `permission` is what a yes allows beyond this call, if anything:
     `{capability, version, hosts, secrets, …}`; `reason` a sentence that says why it is asked for, where that is not what
     the user has set; `always` (true) that a yes may hold for every later call of the tool; `reach` `{tool, hosts, secrets,
@@ -107,7 +129,7 @@ class ApprovalRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Question(Event):
     """The assistant asks the user something; the answer goes to the tool call with this `id`. `reason` is a sentence that says
     so where others' words may be behind the question."""
 
@@ -118,7 +140,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRetry:
+class ModelRetry(Event):
     """The model's endpoint failed in passing and is asked again. `message` says why, `at` when (ISO 8601, UTC), `seconds`
     how long that was from the event."""
 
@@ -130,14 +152,14 @@ class ModelRetry:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnResumed:
+class TurnResumed(Event):
     """A waiting or interrupted turn goes on."""
 
     type: ClassVar[str] = "turn_resumed"
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class Build(Event):
     """A message of a build that this turn asked for: `{id, number, direction, type, payload, read, created_at}`."""
 
     type: ClassVar[str] = "build"
@@ -146,7 +168,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class Html:
+class Html(Event):
     """The newest block of the answer, rendered and sanitised on the server. For the page only."""
 
     type: ClassVar[str] = "html"
@@ -155,7 +177,7 @@ class Html:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class Response(Event):
     """The turn is over, or waits for the user when `pending_question` or `pending_approval` is set.
 
     `pending_question` is `{id, text, reason?}`, `pending_approval` is `{id, name, input, permission?, reason?}`; where several
@@ -165,6 +187,7 @@ class Response:
     """
 
     type: ClassVar[str] = "response"
+    last: ClassVar[bool] = True
     text: str
     build_id: str | None = None
     pending_question: dict[str, Any] | None = None
@@ -180,69 +203,29 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnStopped:
+class TurnStopped(Event):
     """The user stopped the turn."""
 
     type: ClassVar[str] = "turn_stopped"
+    last: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFailed:
+class TurnFailed(Event):
     """The turn ended in an error; `message` is a sentence for the user, `code` is stable."""
 
     type: ClassVar[str] = "error"
+    last: ClassVar[bool] = True
     code: str
     message: str
 
 
-Event: TypeAlias = (
-    TurnQueued
-    | TurnStarted
-    | MemoryContext
-    | TextDelta
-    | ToolStart
-    | ToolProgress
-    | ToolResult
-    | ApprovalRequested
-    | Question
-    | ModelRetry
-    | TurnResumed
-    | Build
-    | Html
-    | Response
-    | TurnStopped
-    | TurnFailed
-)
+@dataclass(frozen=True, slots=True)
+class TitleMade(Event):
+    """The conversation has got a title; may follow the end of the turn's stream."""
 
-EVENT_TYPES: tuple[type[Event], ...] = (
-    TurnQueued,
-    TurnStarted,
-    MemoryContext,
-    TextDelta,
-    ToolStart,
-    ToolProgress,
-    ToolResult,
-    ApprovalRequested,
-    Question,
-    ModelRetry,
-    TurnResumed,
-    Build,
-    Html,
-    Response,
-    TurnStopped,
-    TurnFailed,
-)
-LAST_EVENTS = (Response, TurnStopped, TurnFailed)
+    type: ClassVar[str] = "title"
+    title: str
 
 
-def to_json(event: Event) -> dict[str, Any]:
-    """The event as the JSON object `{"type": …, …fields}`."""
-    return {"type": event.type, **event_fields(event)}
-
-
-def event_fields(event: "DataclassInstance") -> dict[str, Any]:
-    """The event's fields alone, for events of other apps too."""
-    values = ((item, getattr(event, item.name)) for item in fields(event))
-    return {
-        item.name: value for item, value in values if value is not None or not item.metadata.get("where_set")
-    }
+LAST_EVENTS = {name for name, event in EVENT_TYPES.items() if event.last}

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from apps.agent.client import Usage
-from apps.agent.events import ApprovalRequested, Question, Response, event_fields
+from apps.agent.events import ApprovalRequested, Question, Response
 from apps.agent.server_blocks import readable_text
 from apps.agent.tools.base import Tool
 
@@ -64,8 +64,8 @@ def waiting_response(state: TurnState, waiting: Sequence[Question | ApprovalRequ
     approval = next((item for item in waiting if not isinstance(item, Question)), None)
     return response_of(
         state,
-        pending_question=event_fields(question) if question else None,
-        pending_approval=event_fields(approval) if approval else None,
+        pending_question=question.fields() if question else None,
+        pending_approval=approval.fields() if approval else None,
     )
 
 

@@ -13,7 +13,7 @@ from apps.builder.shapes import BuilderMessageOutput
 from apps.capabilities.execution import asked_by
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.selectors import secrets_missing
-from apps.chat.log import Told, told
+from apps.chat.log import LoggedEvent
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.chat.services.messages import position_next
 
@@ -38,7 +38,7 @@ BECAME = {
 NO_NEED = "The build of cap_{name} has ended. What follows has been told to the user."
 
 
-def builds_told(conversation_id: UUID) -> list[Told]:
+def build_events(conversation_id: UUID) -> list[LoggedEvent]:
     """The `build` events that are due in the conversation's log. Call it inside the transaction that writes it.
 
     They belong to the turns that asked for the build; one that is gone is told nothing.
@@ -51,14 +51,16 @@ def builds_told(conversation_id: UUID) -> list[Told]:
             replaced = {row["build_id"]: row["replaces"] for row in listed if row["replaces"]}
             extra = {"replaces": replaced[build_id]} if build_id in replaced else {}
             lines += [
-                told(follower.turn_id, BuildEvent(build_id, BuilderMessageOutput.dump(message)), **extra)
+                LoggedEvent.of(
+                    follower.turn_id, BuildEvent(build_id, BuilderMessageOutput.dump(message)), **extra
+                )
                 for message in messages
             ]
     return lines
 
 
 def conversations_to_tell() -> list[UUID]:
-    """Conversations whose log lacks messages of builds; for one that was deleted they count as told."""
+    """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
     wanted = conversations_with_news()
     if not wanted:
         return []

@@ -1,43 +1,32 @@
-"""The event log: what a turn told, numbered per conversation, as rows and as the frames that clients get."""
+"""The event log: what happened in a turn, numbered per conversation, as rows and as the frames that clients get."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from apps.agent.canonical import canonical_json
-from apps.agent.events import Event, event_fields
-from apps.chat.events import TitleMade
+from apps.agent.events import Event, TextDelta, TurnQueued
 from apps.chat.models import TurnEvent
 
-TEXT = "text_delta"
-QUEUED = "turn_queued"
+TEXT = TextDelta.type
 MAX_TEXTS_PER_ROW = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An event of a turn before it has its number. `payload` is its JSON without the four common keys."""
-
-    turn_id: UUID
-    type: str
-    payload: dict[str, Any]
-
-
-def told(turn_id: UUID, event: Event | TitleMade, **extra: Any) -> Told:
-    """The event as the log keeps it; `extra` are fields that the chat adds."""
-    return Told(turn_id, event.type, event_fields(event) | extra)
-
-
-@dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event with its place in a conversation's log."""
+    """An event with its place in a conversation's log, 0 before it has one; `payload` is its JSON without the common keys."""
 
     seq: int
     turn_id: UUID
     type: str
     payload: dict[str, Any]
+
+    @classmethod
+    def of(cls, turn_id: UUID, event: Event, **extra: Any) -> Self:
+        """An event that is going to be logged; `extra` are fields that the chat adds."""
+        return cls(0, turn_id, event.type, event.fields() | extra)
 
     def frame(self, conversation_id: UUID) -> dict[str, Any]:
         """The JSON object that goes over websocket and SSE."""
@@ -82,7 +71,7 @@ def _payload(run: Sequence[LoggedEvent]) -> dict[str, Any]:
 
 
 def events_of(rows: Iterable[TurnEvent], after: int = 0) -> list[LoggedEvent]:
-    """The events in these rows whose number is above `after`, each as it was told."""
+    """The events in these rows whose number is above `after`, each as it was emitted."""
     events: list[LoggedEvent] = []
     for row in rows:
         payload = json.loads(row.payload)
@@ -104,7 +93,7 @@ def events_after(conversation_id: UUID, seq: int, *, limit: int) -> list[LoggedE
 
 def queued_event(turn_id: UUID) -> LoggedEvent | None:
     """The stored `turn_queued` of the turn."""
-    events = events_of(TurnEvent.objects.filter(turn_id=turn_id, type=QUEUED)[:1])
+    events = events_of(TurnEvent.objects.filter(turn_id=turn_id, type=TurnQueued.type)[:1])
     return events[0] if events else None
 
 

@@ -375,7 +375,7 @@ async def test_a_tool_can_start_a_build(alice: User, peer: AnthropicServer) -> N
     peer.add(reply(tool("request", {})), reply("I am building it."))
     turn = Turn(alice, [a_tool("request", answering(output))])
     events = await turn.run()
-    assert events[-1].build_id == "b-1"  # type: ignore[union-attr]
+    assert events[-1].build_id == "b-1"  # type: ignore[attr-defined]
     assert turn.store.results[0]["content"] == '{"status": "building"}'
 
 

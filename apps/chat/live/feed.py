@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
+from apps.agent.events import Html
 from apps.chat.links import links_now, through
 from apps.chat.live.html import LiveHtml
 from apps.chat.log import TEXT, LoggedEvent
@@ -28,7 +29,7 @@ QUEUE_FRAMES = 5000
 """A watcher that lags further behind loses its place and gets a snapshot instead."""
 COALESCE_FRAMES = 20
 """So far behind a watcher lags, from where on what it has not read yet is put together."""
-HTML = "html"
+HTML = Html.type
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ class Subscription:
     def put(self, event: LoggedEvent) -> None:
         if self._after is None:
             self._early.append(event)
-        elif event.type == "html" or event.seq > self._after:
+        elif event.type == HTML or event.seq > self._after:
             self.put_frame(event.frame(self.conversation_id))
 
     def put_frame(self, frame: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
+from apps.agent.events import LAST_EVENTS
 from apps.chat.live.feed import Subscription
 from apps.chat.live.hub import Start
 from apps.chat.log import events_of
@@ -15,7 +16,6 @@ from apps.chat.runner.registry import registry
 from apps.core.database import in_db
 from apps.core.server_sent import server_sent
 
-LAST = frozenset({"response", "turn_stopped", "error"})
 KEEP_ALIVE_SECONDS = 15.0
 
 
@@ -45,7 +45,7 @@ async def turn_frames(
                 continue
             after = max(after, frame.get("seq", 0))
             yield frame
-            if frame["type"] in LAST:
+            if frame["type"] in LAST_EVENTS:
                 return
     finally:
         if watcher is not None:
@@ -61,7 +61,7 @@ async def _begun(watcher: Subscription, turn_id: UUID, after: int) -> bool:
         return False
     start, ended = found
     runner.hub.begin(watcher, start)
-    if any(frame["type"] in LAST for frame in start.frames):
+    if any(frame["type"] in LAST_EVENTS for frame in start.frames):
         return True
     await runner.schedule(watcher.conversation_id)
     return not ended
@@ -91,6 +91,6 @@ async def turn_end(conversation_id: UUID, turn_id: UUID, after: int = 0) -> dict
     """The event that ends the turn's stream; None when the turn ended long ago and its events are gone."""
     async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
         async for frame in frames:
-            if frame is not None and frame["type"] in LAST:
+            if frame is not None and frame["type"] in LAST_EVENTS:
                 return frame
     return None

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
-from apps.agent.events import Html
-from apps.chat.log import TEXT, LoggedEvent, told
+from apps.agent.events import LAST_EVENTS, ApprovalRequested, Html, Question, ToolStart, TurnStarted
+from apps.chat.log import TEXT, LoggedEvent
 from apps.chat.markdown import LiveRenderer
 from apps.chat.markdown_links import Leads, directly
 from apps.chat.selectors.snapshot import BLOCKS_PER_SEGMENT, LiveText
@@ -13,10 +14,7 @@ from apps.chat.selectors.snapshot import BLOCKS_PER_SEGMENT, LiveText
 PAUSE = 0.05
 """Seconds between two renderings of a block; ten times what one takes where that is more."""
 
-STARTS = frozenset({"turn_started"})
-ENDS_SEGMENT = frozenset(
-    {"tool_start", "question", "approval_requested", "response", "turn_stopped", "error"}
-)
+ENDS_SEGMENT = {ToolStart.type, Question.type, ApprovalRequested.type, *LAST_EVENTS}
 
 
 class LiveHtml:
@@ -50,7 +48,7 @@ class LiveHtml:
 
         Where nobody is `shown` them, nothing is rendered.
         """
-        if event.type in STARTS:
+        if event.type == TurnStarted.type:
             self.prime(LiveText(event.turn_id, 0, ""), event.seq)
         if event.type == TEXT:
             self._turn_id, self._seq = event.turn_id, event.seq
@@ -75,10 +73,10 @@ class LiveHtml:
             return []
         newest = dict(changed)
         lines = [
-            told(turn_id, Html(self._segment * BLOCKS_PER_SEGMENT + index, html))
+            LoggedEvent.of(turn_id, Html(self._segment * BLOCKS_PER_SEGMENT + index, html))
             for index, html in newest.items()
         ]
-        return [LoggedEvent(self._seq, line.turn_id, line.type, line.payload) for line in lines]
+        return [replace(line, seq=self._seq) for line in lines]
 
 
 def with_html(events: Sequence[LoggedEvent], after: int, leads: Leads = directly) -> list[LoggedEvent]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.agent.loop import TurnTaken
 from apps.chat.capturing import turn_capture
-from apps.chat.log import told
+from apps.chat.log import LoggedEvent
 from apps.chat.models import Conversation, MessageKind, Role
 from apps.chat.runner.afterwards import conversation_title_make, turn_index
 from apps.chat.runner.event_log import EventLog
@@ -84,9 +84,9 @@ class Actor:
     async def _work(self, running: UUID | None) -> Work:
         async with self.log.lock:
             work = await settled(in_db(work_next, self.conversation_id, running))
-            for line in work.told:
-                self.log.tell(line)
-            if work.told:
+            for line in work.events:
+                self.log.emit(line)
+            if work.events:
                 await self.log.write()
         return work
 
@@ -94,7 +94,7 @@ class Actor:
         turn = RunningTurn(
             turn_id=turn_id,
             resumed=resumed,
-            tell=lambda event: self.log.tell(told(turn_id, event)),
+            emit=lambda event: self.log.emit(LoggedEvent.of(turn_id, event)),
             store=MessageStore(self.log, turn_id),
         )
         task = asyncio.ensure_future(turn.run())
@@ -157,7 +157,7 @@ class Actor:
         line = await conversation_title_make(turn_id)
         if line is not None:
             async with self.log.lock:
-                self.log.tell(line)
+                self.log.emit(line)
 
 
 class MessageStore:

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from apps.agent.client import ModelError, ModelRequest, complete
 from apps.agent.endpoint import current_endpoint, model_for
+from apps.agent.events import TitleMade
 from apps.agent.sdk import default_client
-from apps.chat.events import TitleMade
 from apps.chat.indexing import document_of
-from apps.chat.log import Told, told
+from apps.chat.log import LoggedEvent
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Turn, TurnState
 from apps.chat.titles import clean_title
 from apps.core.beforehand import beforehand
@@ -90,7 +90,7 @@ def _indexed(messages: list[Message]) -> bool:
     return True
 
 
-async def conversation_title_make(turn_id: UUID) -> Told | None:
+async def conversation_title_make(turn_id: UUID) -> LoggedEvent | None:
     """Has the fast model name the conversation after its first turn. None where there is no model, or no need."""
     request = await in_db(_title_request, turn_id)
     if request is None:
@@ -127,8 +127,8 @@ def _title_request(turn_id: UUID) -> ModelRequest | None:
 
 
 @transaction.atomic
-def _title_store(turn_id: UUID, title: str) -> Told | None:
+def _title_store(turn_id: UUID, title: str) -> LoggedEvent | None:
     unnamed = Conversation.objects.unscoped().filter(turns__id=turn_id, title_by_user=False)
     if not title or not unnamed.update(title=title):
         return None
-    return told(turn_id, TitleMade(title))
+    return LoggedEvent.of(turn_id, TitleMade(title))

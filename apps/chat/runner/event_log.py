@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
-from apps.chat.log import LoggedEvent, Told
+from apps.chat.log import LoggedEvent
 from apps.chat.runner.rows import LogWrite, log_write, logs_write
 from apps.chat.runner.work import RESERVE, Numbers
 from apps.core.database import in_db, settled
@@ -16,8 +17,8 @@ Publish = Callable[[UUID, int, Sequence[LoggedEvent]], None]
 
 
 class EventLog:
-    """What a conversation's runner tells. `publish` gets every event at once, before it is stored; what must not be lost
-    (the end of a turn) is told by `commit`, which stores it first. Whoever writes holds `lock`."""
+    """The events that a conversation's runner emits. `publish` gets every event at once, before it is stored; what must not be lost
+    (the end of a turn) goes through `commit`, which stores it first. Whoever writes holds `lock`."""
 
     def __init__(self, conversation_id: UUID, numbers: Numbers, publish: Publish) -> None:
         self.conversation_id = conversation_id
@@ -38,15 +39,15 @@ class EventLog:
         waits = self._pending or now - self._written_at > EXTEND_SECONDS
         return bool(waits) and not self.given_back and not self.lock.locked()
 
-    def tell(self, line: Told) -> None:
+    def emit(self, line: LoggedEvent) -> None:
         """Numbers an event, sends it on, and has it stored with the next batch."""
-        event = LoggedEvent(self._next, line.turn_id, line.type, line.payload)
+        event = replace(line, seq=self._next)
         self._next += 1
         self._pending.append(event)
         self._send_on([event])
 
-    async def commit(self, change: Callable[[], list[Told]]) -> None:
-        """Makes a change of rows together with everything told so far, then sends on what the change tells."""
+    async def commit(self, change: Callable[[], list[LoggedEvent]]) -> None:
+        """Makes a change of rows together with everything emitted so far, then sends on the events of the change."""
 
         async def locked() -> None:
             async with self.lock:
@@ -55,13 +56,13 @@ class EventLog:
         await settled(locked())
 
     async def flush(self) -> None:
-        """Stores what was told so far, so that rows show all of it."""
+        """Stores what was emitted so far, so that rows show all of it."""
         async with self.lock:
             if self._pending and not self.given_back:
                 with suppress(LeaseLost):
                     await self.write()
 
-    async def write(self, change: Callable[[], list[Told]] | None = None) -> None:
+    async def write(self, change: Callable[[], list[LoggedEvent]] | None = None) -> None:
         """Stores what waits, and makes a change with it. Hold the lock. Raises LeaseLost."""
         write = self.batch()
         more = await in_db(log_write, write, change)

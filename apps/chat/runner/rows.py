@@ -1,7 +1,7 @@
 """What a runner writes while a turn runs and when it ends; each function is one transaction."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apps.agent.events import Event, TurnFailed, TurnStopped
 from apps.agent.services import Reason
-from apps.chat.log import LoggedEvent, Told, events_store, told
+from apps.chat.log import LoggedEvent, events_store
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.runner.work import message_ids
 from apps.chat.services.messages import Draft, message_append, turn_close
@@ -44,15 +44,14 @@ class Outcome:
 
 
 @transaction.atomic
-def log_write(write: LogWrite, change: Callable[[], list[Told]] | None = None) -> list[LoggedEvent]:
+def log_write(write: LogWrite, change: Callable[[], list[LoggedEvent]] | None = None) -> list[LoggedEvent]:
     """Stores events, makes `change` and stores the events it tells of, all or nothing. Returns those last ones.
 
     Raises LeaseLost when the conversation is not ours any more.
     """
     Conversation.lease_extend(write.conversation_id)
     more = [
-        LoggedEvent(write.next_seq + index, line.turn_id, line.type, line.payload)
-        for index, line in enumerate(change() if change else [])
+        replace(line, seq=write.next_seq + index) for index, line in enumerate(change() if change else [])
     ]
     _store(write, [*write.events, *more])
     return more
@@ -80,19 +79,19 @@ def _store(write: LogWrite, events: Sequence[LoggedEvent]) -> None:
     events_store(write.conversation_id, events)
 
 
-def message_save(turn_id: UUID, draft: Draft) -> list[Told]:
+def message_save(turn_id: UUID, draft: Draft) -> list[LoggedEvent]:
     """Adds a message to the turn."""
     message_append(Turn.objects.unscoped().get(id=turn_id), draft)
     return []
 
 
-def turn_finish(outcome: Outcome, seq: int) -> list[Told]:
+def turn_finish(outcome: Outcome, seq: int) -> list[LoggedEvent]:
     """Writes how the turn ended or what it waits for, and tells of it."""
     turn = Turn.objects.unscoped().get(id=outcome.turn_id)
-    lines: list[Told] = []
+    lines: list[LoggedEvent] = []
     if outcome.reason:
         closed = turn_close(turn, reason=outcome.reason, partial=outcome.partial, seq=seq)
-        lines = [told(turn.id, event) for event in closed]
+        lines = [LoggedEvent.of(turn.id, event) for event in closed]
     turn.state = outcome.state
     turn.waiting_for = list(outcome.waiting_for)
     turn.usage = outcome.usage or turn.usage
@@ -101,7 +100,7 @@ def turn_finish(outcome: Outcome, seq: int) -> list[Told]:
         turn.error_code, turn.error_message = outcome.event.code, outcome.event.message
     turn.save(update_fields=["state", "waiting_for", "usage", "ended_at", "error_code", "error_message"])
     Conversation.objects.unscoped().filter(id=turn.conversation_id).update(updated_at=timezone.now())
-    return [*lines, told(turn.id, outcome.event, messages=message_ids(turn))]
+    return [*lines, LoggedEvent.of(turn.id, outcome.event, messages=message_ids(turn))]
 
 
 def stopped(

@@ -18,7 +18,6 @@ from apps.agent.events import (
     TurnFailed,
     TurnResumed,
     TurnStarted,
-    to_json,
 )
 from apps.agent.executor import ToolExecutor, executor_for
 from apps.agent.loop import TurnState as LoopState
@@ -46,7 +45,7 @@ class RunningTurn:
 
     turn_id: UUID
     resumed: bool
-    tell: Callable[[Event], None]
+    emit: Callable[[Event], None]
     store: TurnStore
     loop: LoopState | None = None
     waiting_for: list[dict[str, Any]] = field(default_factory=list)
@@ -60,13 +59,13 @@ class RunningTurn:
     async def run(self) -> Outcome:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
         if not self.resumed:
-            self.tell(TurnStarted())
+            self.emit(TurnStarted())
         prepared = await in_db(turn_prepare, self.turn_id)
         self.loop = prepared.state
         if prepared.said:
             return await self._say(prepared.said)
         if prepared.memories:
-            self.tell(MemoryContext(prepared.memories, prepared.memory_tokens))
+            self.emit(MemoryContext(prepared.memories, prepared.memory_tokens))
         if prepared.too_long:
             self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
         last: Event = INTERNAL_ERROR
@@ -75,13 +74,13 @@ class RunningTurn:
                 last = event
                 continue
             if isinstance(event, Question | ApprovalRequested):
-                self.waiting_for.append(to_json(event))
-            self.tell(event)
+                self.waiting_for.append({"type": event.type, **event.fields()})
+            self.emit(event)
         return self._outcome(last)
 
     async def _say(self, text: str) -> Outcome:
         """An answer that no model has to give."""
-        self.tell(TextDelta(text))
+        self.emit(TextDelta(text))
         await self.store.save_assistant([{"type": "text", "text": text}], "end_turn", 1)
         return self._outcome(Response(text=text, usage=asdict(Usage())))
 

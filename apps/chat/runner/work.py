@@ -13,8 +13,8 @@ from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
 from apps.builder.selectors import has_news
-from apps.chat.builds import builds_told
-from apps.chat.log import Told, text_after, told
+from apps.chat.builds import build_events
+from apps.chat.log import LoggedEvent, text_after
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
 from apps.chat.selectors.messages import message_json
 from apps.chat.services.messages import INTERRUPTED, STOPPED, SUPERSEDED, position_next, turn_close
@@ -37,9 +37,9 @@ class Numbers(NamedTuple):
 
 @dataclass(kw_only=True)
 class Work:
-    """`told` are events to log now, `turn_id` a turn that is ours to run, `stop` the wish to stop the running one."""
+    """`events` are those to log now, `turn_id` a turn that is ours to run, `stop` the wish to stop the running one."""
 
-    told: list[Told] = field(default_factory=list)
+    events: list[LoggedEvent] = field(default_factory=list)
     turn_id: UUID | None = None
     resumed: bool = False
     stop: bool = False
@@ -74,15 +74,15 @@ def _is_quiet(conversation_id: UUID, running: UUID | None) -> bool:
 def _work_take(conversation_id: UUID, running: UUID | None) -> Work:
     Conversation.lease_extend(conversation_id)
     turns = list(_turns_with_news(conversation_id))
-    work = Work(told=[line for turn in turns if not turn.announced for line in _announcement(turn)])
-    work.told += builds_told(conversation_id)
+    work = Work(events=[line for turn in turns if not turn.announced for line in _announcement(turn)])
+    work.events += build_events(conversation_id)
     Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
     by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
     if running is not None:
         work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
         return work
     for turn in by_state[TurnState.RUNNING]:
-        work.told += turn_interrupt(turn)
+        work.events += turn_interrupt(turn)
     _claim(work, by_state[TurnState.WAITING], by_state[TurnState.QUEUED])
     return work
 
@@ -107,7 +107,7 @@ def conversation_release(conversation_id: UUID, last_seq: int, *, at_once: bool 
     return True
 
 
-def turn_interrupt(turn: Turn) -> list[Told]:
+def turn_interrupt(turn: Turn) -> list[LoggedEvent]:
     """Ends a turn that a crash left running: keeps what was produced and closes open tool calls."""
     newest = turn.messages.order_by("position").last()
     seen = newest.seq if newest else 0
@@ -117,7 +117,10 @@ def turn_interrupt(turn: Turn) -> list[Told]:
     error = TurnFailed(INTERRUPTED, INTERRUPTED_MESSAGE)
     turn.error_code, turn.error_message = error.code, error.message
     _end(turn, TurnState.INTERRUPTED)
-    return [*(told(turn.id, event) for event in closed), told(turn.id, error, messages=message_ids(turn))]
+    return [
+        *(LoggedEvent.of(turn.id, event) for event in closed),
+        LoggedEvent.of(turn.id, error, messages=message_ids(turn)),
+    ]
 
 
 def message_ids(turn: Turn) -> list[str]:
@@ -132,17 +135,17 @@ def _turns_with_news(conversation_id: UUID) -> QuerySet[Turn]:
     return rows.filter(news).select_related("conversation").order_by("position")
 
 
-def _announcement(turn: Turn) -> list[Told]:
+def _announcement(turn: Turn) -> list[LoggedEvent]:
     if turn.state == TurnState.QUEUED:
         return [queued_line(turn)]
-    return [told(turn.id, TurnStopped(), messages=message_ids(turn))]
+    return [LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))]
 
 
-def queued_line(turn: Turn) -> Told:
+def queued_line(turn: Turn) -> LoggedEvent:
     """The `turn_queued` event: the client's name for the message, the message itself, and what it replaced."""
     message = opening_message(turn)
     replaced = Message.objects.unscoped().filter(superseded_by=turn).values_list("id", flat=True)
-    return told(
+    return LoggedEvent.of(
         turn.id,
         TurnQueued(turn.client_id),
         message=None if turn.by_izzy else message_json(message, turn),
@@ -165,16 +168,16 @@ def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
         queued = []
     for turn in waiting:
         if turn.stop_requested:
-            work.told += _end_early(turn, STOPPED)
+            work.events += _end_early(turn, STOPPED)
         elif queued:
-            work.told += _end_early(turn, SUPERSEDED)
+            work.events += _end_early(turn, SUPERSEDED)
         elif _is_decided(turn) and _take(turn):
             work.turn_id, work.resumed = turn.id, True
             return
     for turn in queued:
         _place(turn)
         if turn.stop_requested:
-            work.told += _end_early(turn, STOPPED)
+            work.events += _end_early(turn, STOPPED)
         elif _take(turn):
             work.turn_id = turn.id
             return
@@ -211,12 +214,12 @@ def _place(turn: Turn) -> None:
         message.save(update_fields=["position"])
 
 
-def _end_early(turn: Turn, reason: Reason) -> list[Told]:
+def _end_early(turn: Turn, reason: Reason) -> list[LoggedEvent]:
     """Ends a waiting or queued turn: stopped by the user, or done because they went on with something else."""
     closed = turn_close(turn, reason=reason)
-    lines = [told(turn.id, event) for event in closed]
+    lines = [LoggedEvent.of(turn.id, event) for event in closed]
     if reason == STOPPED:
-        lines.append(told(turn.id, TurnStopped(), messages=message_ids(turn)))
+        lines.append(LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn)))
     _end(turn, TurnState.STOPPED if reason == STOPPED else TurnState.DONE)
     return lines
 
