@@ -14,6 +14,11 @@ from apps.core.shapes import Moment, Shape
 class MessageToolCallOutput(ToolCallOutput):
     state: ToolCall.State
     waits_for: str = Field(description="approval or answer while it waits for the user, else empty.")
+    covered: str = Field(
+        "",
+        exclude_if=lambda value: not value,
+        description="The lasting yes under which it ran, conversation or always; else missing.",
+    )
 
 
 class TurnOutput(Shape):
