@@ -66,8 +66,14 @@ class Caller:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
+    def get(self, path: str) -> bytes:
+        return self._ask("GET", path, None)
+
     def post(self, path: str, body: dict[str, object]) -> bytes:
-        self._connection.request("POST", path, json.dumps(body), self._headers)
+        return self._ask("POST", path, json.dumps(body))
+
+    def _ask(self, method: str, path: str, body: str | None) -> bytes:
+        self._connection.request(method, path, body, self._headers)
         answer = self._connection.getresponse()
         content = answer.read()
         if answer.status != 200:

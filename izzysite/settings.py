@@ -214,7 +214,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.api_auth.ScopePermission"],
     "DEFAULT_PARSER_CLASSES": ["apps.core.parsers.StrictJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["apps.core.parsers.ShapeRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.core.parsers.AlwaysJSON",
     "DEFAULT_PAGINATION_CLASS": "apps.core.pagination.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

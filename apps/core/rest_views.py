@@ -77,9 +77,7 @@ def operation(
             value, code = result if isinstance(result, Answer) else (result, statuses[0])
             if answer is None:
                 return Response(status=code)
-            return Response(
-                answer.dump(_page(view, value) if issubclass(answer, Page) else value), status=code
-            )
+            return Response(answer.of(_page(view, value) if issubclass(answer, Page) else value), status=code)
 
         answered.operation = Operation(query, body, answer)  # type: ignore[attr-defined]
         shown = Described(body) if body else None
