@@ -109,8 +109,8 @@ class UserView(APIView):
         return shape.read(None if isinstance(data, QueryDict) else data)
 
     def query(self, shape: type[Parameters]) -> Parameters:
-        """The query parameters that were given; an empty one is none, and others are let pass."""
-        return shape.read({name: value for name, value in self.request.query_params.items() if value})
+        """The query parameters that were given; others are let pass."""
+        return shape.read(self.request.query_params.dict())
 
 
 def _page(view: APIView, rows: Any) -> dict[str, Any]:
