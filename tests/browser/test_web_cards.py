@@ -85,6 +85,40 @@ def test_a_page_that_was_read_is_named_and_shown(
     expect(chat.tool("Read a page").locator("pre")).to_contain_text("Tomatoes want sun")
 
 
+def test_a_yes_for_the_conversation_is_a_chip_that_can_be_taken_back(
+    chat: Chat,
+    model: Model,  # noqa: F811
+    web: SearchServer,
+) -> None:
+    article, other = f"http://garden.test:{web.port}/article", f"http://garden.test:{web.port}/article?x=1"
+    model.add(
+        reply(tool("open_page", {"url": article})), reply(tool("open_page", {"url": other})), reply("Sun.")
+    )
+    turn = chat.send("How do I grow tomatoes?")
+    chat.wait_for(turn, "waiting")
+    card = chat.page.get_by_role("region", name="Izzy asks for permission")
+    expect(card).to_contain_text(f"garden.test:{web.port} and nothing else")
+    card.get_by_role("button", name="In this conversation").click()
+    chat.wait_for(turn, "done")
+    chip = chat.page.locator("#grants form")
+    expect(chip).to_contain_text("open page")
+    expect(chip).to_contain_text("allowed in this conversation until")
+
+    model.add(reply(tool("open_page", {"url": f"{other}&y=2"})), reply("Sun."))
+    expect(chat.say("Sure?")).to_contain_text("Allowed in this conversation, with this:")
+    chat.page.reload()
+    expect(chip).to_have_count(1)
+    expect(chat.last).to_contain_text("Allowed in this conversation, with this:")
+
+    chip.get_by_role("button", name="Take back").click()
+    expect(chip).to_have_count(0)
+    model.add(reply(tool("open_page", {"url": f"{other}&y=3"})), reply("Sun."))
+    turn = chat.send("Really?")
+    chat.wait_for(turn, "waiting")
+    chat.page.get_by_role("button", name="No", exact=True).click()
+    chat.wait_for(turn, "done")
+
+
 def test_a_private_address_is_refused_in_words(chat: Chat, model: Model, web: SearchServer) -> None:  # noqa: F811
     url = f"http://127.0.0.1:{web.port}/article"
     model.add(reply(tool("open_page", {"url": url})), reply("I cannot read that."))
