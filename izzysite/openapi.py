@@ -121,12 +121,7 @@ def _schema(hint: Any, component: Any, marks: Iterable[Any] = ()) -> dict[str, A
         (kind,) = [part for part in parts if part is not NoneType]
         return append_meta(_schema(kind, component, marks), {"nullable": True})
     if own := [mark.schema for mark in marks if isinstance(mark, Checked)]:
-        if not isinstance(own[0], Mapping):
-            return _schema(own[0], component)
-        return {
-            name: _schema(part, component) if isinstance(part, type) else part
-            for name, part in own[0].items()
-        }
+        return dict(_written(own[0], component))
     schema = _plain_schema(hint, origin, parts, component)
     sizes = "Items" if origin is list else "Length"
     names = {"ge": "minimum", "le": "maximum", "min_length": f"min{sizes}", "max_length": f"max{sizes}"}
@@ -135,6 +130,15 @@ def _schema(hint: Any, component: Any, marks: Iterable[Any] = ()) -> dict[str, A
             name: value for key, name in names.items() if (value := getattr(mark, key, None)) is not None
         }
     return schema
+
+
+def _written(part: Any, component: Any) -> Any:
+    """A description written out, in which types may stand for theirs."""
+    if isinstance(part, Mapping):
+        return {name: _written(value, component) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_written(value, component) for value in part]
+    return part if isinstance(part, str | int | float | None) else _schema(part, component)
 
 
 def _plain_schema(hint: Any, origin: Any, parts: tuple[Any, ...], component: Any) -> dict[str, Any]:

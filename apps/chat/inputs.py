@@ -12,6 +12,7 @@ from apps.chat.services.ingest_input import (
     MAX_MESSAGES,
     MAX_SESSION_CHARS,
     IngestMessageInput,
+    SkippedMessage,
     channel_checked,
     messages_listed,
     session_checked,
@@ -27,7 +28,12 @@ ANSWER = text(MAX_ANSWER_CHARS)
 CLIENT_ID = text(MAX_CLIENT_ID, allow_empty=True)
 SESSION = {"type": "string", "minLength": 1, "maxLength": MAX_SESSION_CHARS, "pattern": r"\S"}
 CHANNEL = {"type": "string", "maxLength": MAX_CHANNEL_CHARS, "nullable": True}
-MESSAGES = {"type": "array", "items": IngestMessageInput, "minItems": 1, "maxItems": MAX_MESSAGES}
+MESSAGES = {
+    "type": "array",
+    "items": {"anyOf": [IngestMessageInput, SkippedMessage]},
+    "minItems": 1,
+    "maxItems": MAX_MESSAGES,
+}
 
 
 def _decision(value: object, *, field: str) -> object:

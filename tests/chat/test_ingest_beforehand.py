@@ -12,8 +12,8 @@ from apps.core import text
 from apps.memory.capture import said
 from apps.memory.models import CaptureWindow
 from apps.memory.services import memory_bulk_create
-from apps.search import services
 from apps.search.embedders.static import StaticEmbedder
+from apps.search.language import analysis
 from apps.search.language.analysis import document_terms
 from apps.search.models import Passage
 from apps.search.selectors import search
@@ -34,8 +34,8 @@ def inside(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return call
 
-    monkeypatch.setattr(services, "chunk_text", watched("chunks", text.chunk_text))
-    monkeypatch.setattr(services, "document_terms", watched("terms", document_terms))
+    monkeypatch.setattr(analysis, "chunk_text", watched("chunks", text.chunk_text))
+    monkeypatch.setattr(analysis, "document_terms", watched("terms", document_terms))
     monkeypatch.setattr(said, "chunk_text", watched("pieces", text.chunk_text))
     embed = watched("vectors", StaticEmbedder.embed_documents)
     monkeypatch.setattr(StaticEmbedder, "embed_documents", embed)

@@ -36,16 +36,18 @@ def _time(value: object, *, field: str) -> datetime:
     return moment
 
 
+class SkippedMessage(OpenInput):
+    """A message that nobody said: it is counted as skipped and not kept, whatever it holds beside its role."""
+
+    role: Literal[*sorted(SKIPPED_ROLES)]  # type: ignore[valid-type]
+
+
 class IngestMessageInput(OpenInput):
-    """What somebody said; a message that nobody said may hold anything beside its role."""
+    """What somebody said."""
 
     openapi = {"anyOf": [{"required": ["role"]}, {"required": ["speaker"]}]}
     content: Annotated[str, text(MAX_CONTENT_CHARS)]
-    role: Literal[*Role.values, *sorted(SKIPPED_ROLES)] | None = Field(  # type: ignore[valid-type]
-        None,
-        description="This, or a speaker. Messages with the role system, developer, tool or function "
-        "are counted as skipped and not kept.",
-    )
+    role: Literal[*Role.values] | None = Field(None, description="This, or a speaker.")  # type: ignore[valid-type]
     speaker: Annotated[str, text(MAX_SPEAKER_CHARS, allow_empty=True)] | None = None
     external_id: Annotated[str, text(MAX_EXTERNAL_ID_CHARS, allow_empty=True)] | None = None
     created_at: Annotated[datetime, Checked(_time, DATE_TIME)] | None = None
