@@ -11,7 +11,7 @@ from django.conf import settings
 from apps.agent import failures
 from apps.agent.events import EVENT_TYPES, Event, Response, TextDelta
 
-DOCUMENT = Path(settings.BASE_DIR, "docs", "architecture.md").read_text(encoding="utf-8")
+DOCUMENT = Path(settings.BASE_DIR, "docs", "turns.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("event", EVENT_TYPES.values())

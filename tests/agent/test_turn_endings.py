@@ -1,4 +1,4 @@
-"""How a turn ends, for every way a model's answer can end: the table in docs/architecture.md."""
+"""How a turn ends, for every way a model's answer can end: the table in docs/turns.md."""
 
 import asyncio
 import threading

@@ -1,5 +1,5 @@
 """Every way a turn can end, over the websocket, against a model server on the loopback: the state, the event and the rows
-that the table in docs/architecture.md gives for it."""
+that the table in docs/turns.md gives for it."""
 
 import asyncio
 import itertools

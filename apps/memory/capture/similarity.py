@@ -1,5 +1,5 @@
 """Whether two notes say the same. Vectors alone cannot tell: "50 mg" and "100 mg", "likes" and "does not like" are as
-near to one another as two ways of saying one thing (measured: see docs/architecture.md). So what vectors find alike
+near to one another as two ways of saying one thing (measured: see docs/memory.md). So what vectors find alike
 must also agree in names, numbers, dates and in whether it affirms or denies."""
 
 import re
