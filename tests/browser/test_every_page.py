@@ -69,6 +69,7 @@ def parameters(ids: dict[str, str]) -> dict[str, str]:
         "secret": SECRET,
         "signed": ids["signed_link"],
         "pk": ids["token"],
+        "grant_id": ids["grant"],
         "name": "model",
     }
     return own | more | rest
