@@ -39,7 +39,7 @@ RESPONSES = {
 
 
 class TurnView(UserView):
-    """What the views have in common that follow a turn to its end, or to where it waits for the user."""
+    """Base of the views that follow a turn to its end, or to where it waits for the user."""
 
     throttle_scope = "chat"
 
@@ -147,7 +147,7 @@ class AnswerView(TurnView):
     def _still_waiting(
         self, turn_id: UUID, left: set[str], seq: int, *, stream: bool
     ) -> HttpResponseBase | dict[str, Any]:
-        """What the turn still asks, where it asked for more than was decided: as a `response` says it."""
+        """Answers with what the turn still asks after this decision, as a `response` says it."""
         rows = Turn.objects.for_user(self.user_id).filter(id=turn_id).values_list("waiting_for", flat=True)
         asked = [event for waiting_for in rows for event in waiting_for if event["id"] in left]
         pending: dict[str, Any] = {}

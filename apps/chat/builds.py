@@ -1,4 +1,4 @@
-"""What builds mean for their conversation: their messages stand in its log, and their end is told in it."""
+"""Builds in their conversation: their messages stand in its log, and it tells how they end."""
 
 from uuid import UUID
 
@@ -130,13 +130,13 @@ def _version(build: Build) -> CapabilityVersion | None:
 
 
 def turn_words(user_id: UUID, turn_id: UUID) -> str:
-    """What the user said in the turn."""
+    """The user's words in the turn."""
     said = Message.objects.for_user(user_id).filter(turn_id=turn_id, role=Role.USER, kind=MessageKind.TEXT)
     return said.values_list("text", flat=True).first() or ""
 
 
 def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
-    """What the user is told, and whether the tool can be used now."""
+    """The text for the user, and whether the tool can be used now."""
     if version is None:
         return FAILED.format(name=build.name, reason=build.reason.partition("\n")[0]), False
     named = f" in version {version.number}" if version.number > 1 else ""

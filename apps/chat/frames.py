@@ -1,4 +1,4 @@
-"""What clients may send over the websocket: JSON text to checked values."""
+"""Client frames of the websocket: JSON text to checked values."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the REST interface of chats takes."""
+"""Inputs of the chats' REST interface."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""What rendering a text would cost, estimated in one pass over its lines.
+"""The cost of rendering a text, estimated in one pass over its lines.
 
 Links without marks are looked for by patterns that begin anew at every place where one might stand and read on to the end of
 the line; a table's row of one sign becomes as many cells as the table has columns. A text of ten thousand characters

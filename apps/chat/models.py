@@ -13,7 +13,7 @@ from apps.core.models import OwnedManager, UserOwned, choices_checked
 
 
 class ConversationManager(OwnedManager["Conversation"]):
-    """What a user has are the conversations that are not being deleted; `unscoped` has those too."""
+    """Leaves out a user's conversations that are being deleted; `unscoped` has those too."""
 
     def for_user(self, user: models.Model | UUID) -> "QuerySet[Conversation]":
         return super().for_user(user).filter(deleted_at=None)

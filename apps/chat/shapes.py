@@ -1,4 +1,4 @@
-"""What the REST interface of chats gives; events, snapshots and pages show messages by the same classes."""
+"""Outputs of the chats' REST interface; events, snapshots and pages show messages by the same classes."""
 
 from typing import Any
 from uuid import UUID

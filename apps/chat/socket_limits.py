@@ -1,4 +1,4 @@
-"""What sockets may ask of a server process, judged before a frame is parsed. IZZY_THROTTLE=off lifts it."""
+"""Limits of sockets in a server process, judged before a frame is parsed. IZZY_THROTTLE=off lifts them."""
 
 import asyncio
 import json
@@ -14,8 +14,7 @@ from apps.core.errors import Throttled
 
 FRAMES_PER_SECOND = 10.0
 FRAMES_BURST = 60
-FRAMES_REFUSED = 600
-"""So many frames beyond the allowance, none in between within it, end the socket."""
+FRAMES_REFUSED = 600  # frames in a row beyond the allowance that end the socket
 CHARS_WAITING = 2_000_000
 """Of frames that wait for their turn."""
 SOCKETS_PER_USER = 30

@@ -1,4 +1,4 @@
-"""What the worker does for the chat now and then, whoever crashed."""
+"""The worker's sweeps for the chat, whichever process crashed."""
 
 import logging
 from datetime import timedelta

@@ -24,8 +24,7 @@ LIST_LIMIT = 50
 READ_LIMIT = 100
 SUMMARY_CHARS = 300
 QUOTED_CHARS = 1500
-READ_CHARS = 16_000
-"""So many characters of messages are read at once; a longer message is shortened."""
+READ_CHARS = 16_000  # of messages at once; a longer message is shortened
 MAX_QUERY_CHARS = 10_000
 
 ConversationId = Annotated[str, {"maxLength": 64}, "The id that conversation_list gave."]

@@ -127,8 +127,8 @@ def conversation_restore(request: HttpRequest, conversation_id: str) -> HttpResp
 @never_cache
 @require_GET
 def news(request: HttpRequest) -> JsonResponse:
-    """What any page keeps an eye on: whether the sidebar's list has changed (`stamp` is another then), and the questions for
-    whose answer a build waits, with the seconds left."""
+    """News for any page: whether the sidebar's list has changed (`stamp` is another then), and the questions for whose answer
+    a build waits, with the seconds left."""
     rows, _ = conversations_page(_user_id(request))
     groups = conversation_groups(rows, timezone.get_current_timezone_name())
     listed = [
@@ -176,7 +176,7 @@ def _listing(request: HttpRequest) -> dict[str, Any]:
 
 
 def _query(request: HttpRequest) -> str:
-    """What is searched for; "" for nothing and for what cannot be searched for."""
+    """The text to search for; "" if there is none or it is not searchable."""
     try:
         return clean_text(request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS)
     except InvalidInput:

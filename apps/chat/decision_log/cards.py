@@ -9,7 +9,7 @@ from apps.chat.decision_log.words import TARGETS, command_of, file_name
 MAX_LISTED = 50
 PREVIEW_CHARS = 8_000
 _HEADING = re.compile(r"^Here're the files and directories.*\n?|^Here's the content of .*\n?")
-"""What the file tool says to the model above a listing or a text."""
+"""The file tool's line to the model above a listing or a text."""
 _PATHS = {"path", "old_path", "new_path", "command"}
 _OLD, _NEW = ("old_str", "old_string"), ("new_str", "new_string")
 _TEXTS = ("file_text", "content", "insert_text", "text", *_NEW)
@@ -92,7 +92,7 @@ def _text(entry: Any) -> str:
 
 
 def _answer(result: Any, text: str) -> str:
-    """What a result says: its message or answer, else the text as it is."""
+    """The message or answer of a result, else the text as it is."""
     if isinstance(result, dict):
         said = result.get("answer") or result.get("message")
         if isinstance(said, str) and said:

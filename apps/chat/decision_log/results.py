@@ -1,4 +1,4 @@
-"""What came of a turn, as a few sentences for the user."""
+"""A turn's results, as a few sentences for the user."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -64,7 +64,7 @@ def _notes(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _last_found(entry: dict[str, Any]) -> str:
-    """What the last call that went well says, where the turn changed nothing."""
+    """The outcome of the last successful call, for a turn without changes."""
     done = [step for step in entry["steps"] if step["state"] == "ok"]
     if not done:
         return ""

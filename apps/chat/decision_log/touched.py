@@ -12,7 +12,7 @@ from apps.core.ids import note_id
 from apps.memory.models import Memory, MemoryFile
 
 ACTIONS = ("surfaced", "read", "linked", "written", "changed", "deleted")
-"""What may happen to a note or a file, in order of weight: of several in one turn the last of these is named."""
+"""Actions on a note or a file, in order of weight: of several in one turn the last of these is named."""
 
 FILE_ACTIONS = {
     "view": "read",
@@ -34,7 +34,7 @@ class Touch:
 
 
 def touches_of(call: ToolCall) -> list[Touch]:
-    """What this call touched; nothing where it failed."""
+    """The notes and files it touched; [] if it failed."""
     if call.is_error or call.state != ToolCall.State.DONE:
         return []
     if call.name == "memory":

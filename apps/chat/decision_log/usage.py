@@ -12,7 +12,7 @@ FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tok
 
 
 def usage_of_turns(user_id: UUID, turn_ids: Collection[UUID]) -> dict[UUID, Usage]:
-    """What each of these turns used, all purposes together (the answer, its title, searches of deep memory)."""
+    """The usage of each turn, all purposes together (the answer, its title, searches of deep memory)."""
     calls = ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id__in=turn_ids).order_by()
     totals: dict[str, Any] = {name: TOTALS[name] for name in FIELDS}
     rows: Iterable[Any] = calls.values("turn_id").annotate(**totals)

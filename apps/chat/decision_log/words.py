@@ -1,4 +1,4 @@
-"""What a tool call did, in words for the user: its title, what it was about, and what came of it."""
+"""A tool call in words for the user: its title, its target and its outcome."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ NOT_RUN = {
 
 
 def title(call: ToolCall) -> str:
-    """What the call is, such as `View`, `Update` or `Search memories`."""
+    """The call's name, such as `View`, `Update` or `Search memories`."""
     command = command_of(call.input)
     if call.name == "memory" and command == "view" and is_directory(path_of(call)):
         return "View the memory directory" if path_of(call) == ROOT else "View the directory"
@@ -37,7 +37,7 @@ def title(call: ToolCall) -> str:
 
 
 def target(call: ToolCall) -> str:
-    """What the call is about: a file's name, a query, a note's text; "" where the title says it all."""
+    """The call's target: a file's name, a query, a note's text; "" where the title says it all."""
     if call.name == "memory":
         path = path_of(call)
         if path == ROOT:
@@ -52,7 +52,7 @@ def target(call: ToolCall) -> str:
 
 
 def outcome(call: ToolCall) -> str:
-    """What came of the call, in one line."""
+    """The call's result, in one line."""
     if call.state != ToolCall.State.DONE:
         return "Waits for you." if call.state == ToolCall.State.WAITING else "Not finished."
     if call.is_error:
@@ -63,7 +63,7 @@ def outcome(call: ToolCall) -> str:
 
 
 def _problem(result: str) -> str:
-    """What went wrong, without what the model was told to do about it."""
+    """The error without the advice to the model."""
     said = _UNKNOWN_NOTE.sub("There is no such memory.", result.removeprefix("Error: ").strip())
     return said.split(". Call ")[0].split(". Use ")[0].split("\n")[0].rstrip(".") + "."
 
@@ -125,7 +125,7 @@ WRITING = ("written", "changed")
 
 
 def notes_action(call: ToolCall) -> NoteAction:
-    """What the call does with notes."""
+    """The call's action on notes."""
     tool = find_tool(call.name)
     return tool.notes if tool else ""
 

@@ -188,8 +188,8 @@ class Feed:
         return through(self.conversation_id, url)
 
     def _look_for_links(self) -> None:
-        """What was read or said may name links, or be the first words of others: until that is looked up, every link leads through
-        our page."""
+        """Looks up which links may open directly, as what was read or said may change that; until then every link leads
+        through our page."""
         behind = self._links_known != self._links_wanted and self._is_page_watching
         if behind and (self._links is None or self._links.done()):
             self._links = asyncio.ensure_future(self._know_links())

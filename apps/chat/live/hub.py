@@ -158,7 +158,7 @@ def _live(conversation: Conversation) -> LiveText | None:
 
 
 class Start:
-    """What a watcher gets first, as of `seq`, and the answer under way at that point."""
+    """The first frames for a watcher, as of `seq`, and the answer then under way."""
 
     def __init__(self, frames: list[dict[str, Any]], seq: int, live: LiveText | None) -> None:
         self.frames = frames
@@ -168,7 +168,7 @@ class Start:
 
 @one_view()
 def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bool) -> Start:
-    """What the user's client that knows everything up to `seq` needs: the events since, or a snapshot.
+    """Start for a client of the user that knows all up to `seq`: the events since, or a snapshot.
 
     Without `seq` it is a snapshot. Synchronous. NotFound for another user's conversation.
     """

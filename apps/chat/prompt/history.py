@@ -48,6 +48,6 @@ def history(conversation: Conversation) -> list[dict[str, Any]]:
 
 
 def recent_texts(conversation_id: UUID, limit: int = 3) -> list[str]:
-    """What was said last, oldest first: the words of the newest `limit` messages that have any."""
+    """Returns the texts of the newest `limit` messages that have any, oldest first."""
     said = messages_in_force(conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
     return list(said.order_by("-position").values_list("text", flat=True)[:limit])[::-1]

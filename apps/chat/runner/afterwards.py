@@ -1,4 +1,4 @@
-"""What follows a turn: its messages become searchable, the conversation gets its title."""
+"""Work after a turn: its messages become searchable, the conversation gets its title."""
 
 import logging
 from datetime import timedelta

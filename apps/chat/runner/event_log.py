@@ -76,7 +76,7 @@ class EventLog:
         self._published = events[-1].seq
 
     def batch(self) -> LogWrite:
-        """What is to be stored now. Hold the lock, and call `stored` when it is."""
+        """The events to store now. Hold the lock; call `stored` once they are."""
         if self._reserved - self._next < RESERVE // 2:
             self._reserved = self._next + RESERVE
         return LogWrite(

@@ -1,4 +1,4 @@
-"""What a runner writes while a turn runs and when it ends; each function is one transaction."""
+"""Writes of a runner while a turn runs and when it ends; each function is one transaction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -85,7 +85,7 @@ class RunningTurn:
         return self._outcome(Response(text=text, usage=asdict(Usage())))
 
     async def _events(self, executor: ToolExecutor) -> AsyncGenerator[Event, None]:
-        """What the loop tells. Where the model finds the conversation too long, it is summed up and asked once more."""
+        """Yields the loop's events; once, a conversation too long for the model is summed up and asked again."""
         shortened = False
         while self.loop is not None:
             events = run_turn(self.loop, client=default_client(), executor=executor, store=self.store)

@@ -1,4 +1,4 @@
-"""What a conversation's runner has to do next, decided and claimed in one transaction."""
+"""The next work of a conversation's runner, decided and claimed in one transaction."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

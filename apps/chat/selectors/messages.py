@@ -21,7 +21,7 @@ FAILED_STATES = (TurnState.FAILED, TurnState.INTERRUPTED)
 
 
 def readable_messages(conversation: Conversation) -> QuerySet[Message]:
-    """What a reader sees, in order: not replaced, not queued, and with text or tool calls."""
+    """Messages a reader sees, in order: not replaced, not queued, with text or tool calls."""
     rows = Message.objects.owned_by(conversation.user_id).filter(
         conversation=conversation, superseded_by=None, kind=MessageKind.TEXT
     )

@@ -73,7 +73,7 @@ def turn_under_way(conversation: Conversation) -> Turn | None:
 
 
 def live_text(turn: Turn) -> LiveText:
-    """What the turn has said since its last stored message."""
+    """The turn's text since its last stored message."""
     answers = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT)
     newest = turn.messages.order_by("-seq").values_list("seq", flat=True).first() or 0
     return LiveText(turn.id, answers.exclude(text="").count(), text_after(turn.id, newest))

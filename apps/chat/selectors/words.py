@@ -1,4 +1,4 @@
-"""What lies before the model in a conversation, as far as it decides how what it writes is trusted."""
+"""The words that the model reads in a conversation, as far as trust in its writes depends on them."""
 
 from functools import partial
 from uuid import UUID
@@ -19,7 +19,7 @@ def taint_of(user_id: UUID, conversation_id: UUID) -> ConversationTaint:
 
 
 def user_messages(user_id: UUID, conversation_id: UUID) -> list[str]:
-    """What the user typed in the conversation, answers to questions included, but for what an edit or a retry replaced."""
+    """The user's texts in the conversation, answers to questions included, without those an edit or a retry replaced."""
     messages = Message.objects.owned_by(user_id).filter(
         conversation_id=conversation_id, role=Role.USER, kind=MessageKind.TEXT, superseded_by=None
     )

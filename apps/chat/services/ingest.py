@@ -27,13 +27,12 @@ from apps.search.services import documents_index, documents_prepare
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingestion:
-    """What came of it: `added` are the ids of the new messages, in order; `repeated` had come before; `skipped` were
-    said by nobody (roles system, developer, tool, function)."""
+    """The result of an ingestion."""
 
     conversation_id: UUID
-    added: list[UUID]
-    repeated: int
-    skipped: int = 0
+    added: list[UUID]  # ids of the new messages, in order
+    repeated: int  # had come before
+    skipped: int = 0  # roles system, developer, tool, function
 
 
 def messages_ingest(

@@ -1,4 +1,4 @@
-"""What programs hand over to be taken in, checked: JSON values to messages."""
+"""Input of an ingestion by programs, checked: JSON values to messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class SkippedMessage(OpenInput):
 
 
 class IngestMessageInput(OpenInput):
-    """What somebody said."""
+    """A message to add."""
 
     openapi = {"anyOf": [{"required": ["role"]}, {"required": ["speaker"]}]}
     content: Annotated[str, text(MAX_CONTENT_CHARS)]

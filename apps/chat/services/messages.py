@@ -26,7 +26,7 @@ CLOSING_WORDS: dict[Reason, str] = {
     FAILED: "(No answer: the turn failed.)",
     SUPERSEDED: "(The user went on instead of answering.)",
 }
-"""What stands in the model's history where a turn ended without an answer: roles keep alternating."""
+"""Stands in the model's history for a turn that ended unanswered: roles keep alternating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """What people read of it."""
+        """The readable text."""
         if self.kind != MessageKind.TEXT:
             return ""
         return readable_text(self.blocks)

@@ -1,4 +1,4 @@
-"""What a user can do to a turn: start one, stop it, answer it. The runner does the rest.
+"""A user's actions on a turn: start one, stop it, answer it. The runner does the rest.
 
 Every function commits before it returns; the caller then calls `Registry.schedule` so that the change
 is taken up at once (a sweep finds it otherwise).
@@ -47,17 +47,13 @@ MAX_QUEUED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """What a client sends, not yet checked.
-
-    `conversation` None makes a new one, with `use_memory` (None: as preferred). `client_id` is the client's own
-    name for the message. `replaces` is the id of a user's message that this one takes the place of.
-    """
+    """A message as a client sends it, not yet checked."""
 
     text: object
-    conversation: object = None
-    client_id: object = ""
-    replaces: object = None
-    use_memory: bool | None = None
+    conversation: object = None  # None makes a new one, with `use_memory`
+    client_id: object = ""  # the client's own name for the message
+    replaces: object = None  # id of a user's message that this one takes the place of
+    use_memory: bool | None = None  # None: as preferred
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +169,7 @@ def _locked(user_id: UUID, conversation_id: object) -> Conversation:
 
 
 def _once(user_id: UUID, client_id: str, store: Callable[[], Sent]) -> Sent:
-    """What was sent by that name before, also where another process is storing it at this moment; else what `store` makes."""
+    """Returns what was sent under `client_id` before, even by a process storing it right now; else what `store` makes."""
     if (sent := _sent_before(user_id, client_id)) is not None:
         return sent
     try:

@@ -13,8 +13,7 @@ from apps.core.text import estimate_tokens, split_sentences
 LEVELS = ((200, 160), (70, 0), (40, 0))
 """Characters of the question and the answer; where the lines of one level do not fit, the next one is tried."""
 DATED = 70
-EARLIER_SHARE = 0.4
-"""What came before these turns may take so much of the budget."""
+EARLIER_SHARE = 0.4  # the earlier summary's greatest share of the budget
 
 _MARKUP = re.compile(r"[*_`#>|]+")
 

@@ -1,4 +1,4 @@
-"""What is to be summed up, and what a summary rests on."""
+"""The turns to sum up, and the basis of a summary."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class FoldJob:
 
     @property
     def basis(self) -> tuple[Any, ...]:
-        """What the summary rests on; when it reads otherwise by the time it is stored, the summary is thrown away."""
+        """The summary's basis; if it reads otherwise at the time of storing, the summary is thrown away."""
         return self.earlier, self.since, self.until, self.texts, self.untrusted
 
 
@@ -91,7 +91,7 @@ def _size(turns: Iterable[SentTurn]) -> int:
 
 
 def fold_job(conversation_id: UUID, need: Need, budget: Budget, *, rewrite: bool = False) -> FoldJob | None:
-    """What to sum up of the conversation now; None where there is no need, or nothing that could be.
+    """The part of the conversation to sum up now; None if there is no need, or nothing to.
 
     The newest turn and those that are not over stay as they are, and of the others as many as fit into the part that
     is kept. With `rewrite` a summary that no model wrote is made anew from the messages.

@@ -6,8 +6,7 @@ from uuid import UUID
 from apps.chat.models import Message
 from apps.core.text import estimate_tokens
 
-KEPT = 100_000
-"""So many sizes are remembered in a process, some ten megabytes; then it begins anew."""
+KEPT = 100_000  # sizes remembered in a process, some ten megabytes; then it begins anew
 
 _known: dict[tuple[UUID, int], int] = {}
 """Tokens by message and the length of its blocks: a message whose blocks were changed is mostly of another length, and

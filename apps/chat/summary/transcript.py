@@ -32,7 +32,7 @@ class FoldedTurn:
     calls: list[ToolCall] = field(default_factory=list)
 
     def said(self, role: Role) -> str:
-        """What one side said in it."""
+        """The text of one role."""
         return "\n\n".join(message.text for message in self.messages if message.role == role and message.text)
 
 
