@@ -36,8 +36,7 @@ from apps.search.spaces import query_vector
 
 Floats = NDArray[np.float32]
 
-CANDIDATES = 100
-"""So many of the nearest are looked at."""
+CANDIDATES = 100  # nearest documents that are looked at
 PRIOR = 20
 """The embedder's calibration counts like so many documents."""
 SPREAD_SHARE = 0.1
@@ -50,8 +49,7 @@ MARGIN = 8
 OWN_BONUS = 1.0
 VAGUE_LOSS = 3.0
 """Standard deviations: gained by "my" and "we", lost by a message that tells of nothing."""
-HALF = 0.6
-"""So many standard deviations above chance make a relevance of one half."""
+HALF = 0.6  # standard deviations above chance that make a relevance of one half
 SLOPE = 3.0
 ALL_WORDS = 0.8
 """A document that shares so much of what a message tells is about it, by that share."""
@@ -61,7 +59,7 @@ GAP_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """What cosines `number` documents have with a message by chance: a bell around `mean`."""
+    """Cosines that `number` documents have with a message by chance: a bell around `mean`."""
 
     mean: float
     deviation: float
@@ -133,7 +131,7 @@ def _vector(head: Head, gist: Gist) -> Vector | None:
 def _found(
     user_id: UUID, question: _Question, scope: Scope, languages: Sequence[str]
 ) -> tuple[Chance, list[Found]]:
-    """What chance gives among the documents of the scope, and the best that are not excluded, one passage of each."""
+    """Returns chance among the scope's documents, and the best that are not excluded, one passage of each."""
     nothing = Chance(0.0, 1.0, 0), list[Found]()
     with index_open(user_id) as opened:
         if opened is None or opened[0].space_id != question.head.space_id:
@@ -197,7 +195,7 @@ def _without_accidents(hits: list[Hit], question: _Question, chance: Chance) -> 
 
 
 def _by_words(hits: Sequence[Hit], gist: Gist) -> list[Hit]:
-    """What search finds by keywords, while no embedder answers."""
+    """Hits by keywords alone, while no embedder answers."""
     share = min(gist.substance, 1.0)
     return [_weighed(hit, 0.0, hit.score * share) for hit in hits]
 

@@ -1,4 +1,4 @@
-"""What other apps hand to search and what they get back: plain values, no rows."""
+"""Inputs and results of search for other apps: plain values, no rows."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Source(StrEnum):
 
 
 class Facet(StrEnum):
-    """What a passage says of its document; all facets of a document are one result."""
+    """Kind of text in a passage; all facets of a document are one result."""
 
     TEXT = "text"
     OCCASIONS = "occasions"
@@ -90,7 +90,7 @@ REASONS = {
     "time": "says when",
     "date": "from the time asked about",
 }
-"""What the parts of a score stand for."""
+"""Meanings of the parts of a score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What ranking knows of a passage beside its words and its vector, packed into 66 bytes.
+"""Features for ranking a passage beside its words and its vector, packed into 66 bytes.
 
 Packed, so that loading a user's whole index is one pass over a few columns without making Python objects.
 """

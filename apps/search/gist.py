@@ -1,4 +1,4 @@
-"""What a message is about, in its talk: its telling words, how much they say, and what it takes from the talk before.
+"""The gist of a message in its talk: its telling words, how much they say, and what it takes from the talk before.
 
 How telling a word is everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
 of common words short and those of words that tell of a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
@@ -30,7 +30,7 @@ TIME_SHARE = 0.2
 """A word for a time ("on Friday", "this morning") says so much of what it would otherwise: all kinds of things happen
 then."""
 REPLY_SHARE = 0.5
-"""What was said right before, mostly the assistant's, counts so much at most of what the user said before that."""
+"""Maximum weight of what came right before, mostly the assistant's, as a share of what the user said earlier."""
 VAGUE = 0.5
 """A question whose telling words come to less than this leans on the talk, unless it names numbers or asks the
 assistant about itself."""
@@ -40,7 +40,7 @@ STATED = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """What is looked for in the talk's stead.
+    """Text searched for in the talk's stead.
 
     `words` says how much each word of `text` counts each time it stands there, 0..1, and `told` how telling it is beside; `substance` is the sum
     of that (1: one word that tells of a subject); `own`: the one who speaks speaks of their own affairs.

@@ -1,4 +1,4 @@
-"""What `doctor`, `/readyz` and the pages' banner say about search."""
+"""Health of search for `doctor`, `/readyz` and the pages' banner."""
 
 from django.conf import settings
 

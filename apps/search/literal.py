@@ -12,7 +12,7 @@ from apps.search.language.words import STOP_WORDS
 from apps.search.models import IndexOwner
 
 CANDIDATES = 500
-"""So many of the newest passages with all of the words are read; one that says them in this order is among them, unless
+"""Passages that are read, the newest with all of the words; one that says them in this order is among them, unless
 the words are very common ones."""
 MAX_WORDS = 12
 MIN_STEM = 3

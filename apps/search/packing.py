@@ -8,8 +8,7 @@ from apps.core.text import estimate_tokens, split_sentences
 from apps.search.documents import Hit, Packed, Source
 from apps.search.language.analysis import document_terms
 
-FULL_HITS = 3
-"""So many of the best hits are given whole, if they are no longer than FULL_TOKENS."""
+FULL_HITS = 3  # best hits that are given whole, if they are no longer than FULL_TOKENS
 FULL_TOKENS = 80
 SHORT_TOKENS = 28
 """Longer ones are cut to the sentences that say most about the question, about this many tokens of them."""

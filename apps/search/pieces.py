@@ -1,4 +1,4 @@
-"""What the bundled vectors make of words: which they cannot read, and which look alike only by their pieces.
+"""Words that the bundled vectors cannot read, and words that look alike only by their pieces.
 
 The vocabulary knows 32,000 pieces: "joke" is read as "jo" and "ke", so that it seems near to a friend called Jo, and "cup"
 is the beginning of "cupboard". In a ranking that is lost among better reasons; to decide whether to show anything at

@@ -1,4 +1,4 @@
-"""What the search index keeps of a text: passages, postings, and rows in this process' memory."""
+"""Counts what search keeps of a text: passages, postings, and rows in this process' memory."""
 
 from apps.core.purging.places import PurgePart
 from apps.core.purging.trace import Trace

@@ -23,8 +23,7 @@ Rows = NDArray[np.int64]
 
 WORTH_SHOWING = 0.45
 """From this score on about half of the hits are right."""
-RIVALS = 10
-"""So many of the best documents are looked at for rivals of the best one."""
+RIVALS = 10  # best documents that are looked at for rivals of the best one
 RIVAL_FALL = 2.0
 LEAST_EVIDENCE = 0.05
 
@@ -45,7 +44,7 @@ CALIBRATION = Calibration()
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """What is known of the hits of one question: the total of the best, and how far each is behind it.
+    """Strength of the hits of one question: the total of the best, and how far each is behind it.
 
     `evidence` is the logarithm of the absolute evidence of the best hit, `rivals` of how many messages come close to it:
     of a talk one message answers and those around it only sound alike, while notes that are alike may all be meant.
@@ -78,7 +77,7 @@ def strength_of(places: Rows, rows: UserRows, query: Query, scores: Scores, scal
 
 
 def _shared(best: int, query: Query, scores: Scores, scale: "Scale") -> float:
-    """What the best hit has of all that the question could find, 0..1: in words, those unknown here among them, and in
+    """The best hit's share of all that the question could find, 0..1: in words, those unknown here among them, and in
     meaning; in words alone where there are no vectors."""
     words = float(scores.words[best]) / scores.most_words if scores.words is not None else 0.0
     if scores.cosine is None:
@@ -87,7 +86,7 @@ def _shared(best: int, query: Query, scores: Scores, scale: "Scale") -> float:
 
 
 class Scale(Protocol):
-    """What calibrates cosines: the cosine of unrelated texts and that of texts that say the same."""
+    """Scale of cosines: the cosine of unrelated texts and that of texts that say the same."""
 
     @property
     def noise(self) -> float: ...

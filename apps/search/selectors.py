@@ -51,7 +51,7 @@ def context(
     threshold: float = 0.0,
     remarks: Callable[[Sequence[Hit]], Mapping[UUID, str]] | None = None,
 ) -> Packed:
-    """What a model should read about the query, within the budget; empty when nothing fits.
+    """Text for a model to read about the query, within the budget; empty when nothing fits.
 
     `remarks` gives, for the hits that come into question, what a reader has to know of a document (by source id).
     """

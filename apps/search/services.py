@@ -76,7 +76,7 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
 
 
 def _name(document: Document) -> tuple[Source, UUID, datetime | None, Facet]:
-    """What tells documents apart: facets of one, and its former texts by when they began to hold."""
+    """Key of a document: facets of one differ, and its former texts by when they began to hold."""
     began = document.valid_from if document.past else None
     return document.source, document.source_id, began, document.facet
 

@@ -1,4 +1,4 @@
-"""What the first search would otherwise wait for."""
+"""Loads what the first search would wait for."""
 
 from django.conf import settings
 

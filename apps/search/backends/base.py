@@ -1,4 +1,4 @@
-"""What search asks of a database: UUIDs and aware times go in and come out, whatever the columns hold."""
+"""Database interface of search: UUIDs and aware times go in and come out, whatever the columns hold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

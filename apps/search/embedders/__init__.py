@@ -1,4 +1,4 @@
-"""What turns text into vectors: the bundled static vectors, or an engine named by IZZY_EMBEDDER."""
+"""Turns text into vectors with the bundled static vectors or an engine named by IZZY_EMBEDDER."""
 
 from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderMissing, QueryWeights
 from apps.search.embedders.registry import embedder_for

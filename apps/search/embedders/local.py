@@ -10,7 +10,7 @@ from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix, Qu
 
 
 class _Local:
-    """What they share; `kind` names the extra too."""
+    """Base of both; `kind` names the extra too."""
 
     kind: str
     inline = False

@@ -24,7 +24,7 @@ WORD_START = "\u2581"
 MAX_TOKENS = 4096
 """Tokens of one text that count."""
 SIGN_WEIGHT = 0.05
-"""What a token that belongs to no word weighs in a query, beside words of 0..1."""
+"""Weight in a query of a token that belongs to no word, beside words of 0..1."""
 
 
 class StaticEmbedder:

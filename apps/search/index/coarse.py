@@ -15,8 +15,7 @@ Floats = NDArray[np.float32]
 
 COARSE_FROM = 20_000
 """Passages from which the copy pays."""
-EXACT = 200
-"""So many of the best rows are measured exactly."""
+EXACT = 200  # best rows that are measured exactly
 _STEP = 8192
 
 

@@ -1,4 +1,4 @@
-"""Who stands beside whom: the passages of one sitting in their order. A long silence ends a sitting.
+"""Neighbours: the passages of one sitting in their order. A long silence ends a sitting.
 
 A turn is often understood only with those around it ("Which one?" - "The red one."), so ranking spreads what a passage
 says over its neighbours. Sittings with a single passage (most notes) have none and cost nothing here.
@@ -13,7 +13,7 @@ Floats = NDArray[np.float32]
 
 OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
 TERM_KERNEL = (0.5, 0.5, 1.0, 1.5, 1.0, 1.0, 0.5, 0.5)
-"""What a term in the passage at each offset counts, beside TERM_SELF for the passage's own."""
+"""Weight of a term in the passage at each offset, beside TERM_SELF for the passage's own."""
 TERM_SELF = 3.0
 MEANING_KERNEL = (0.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0, 0.0)
 """The same for similarity of meaning, beside MEANING_SELF; the sum is divided by the weights of those present."""
@@ -105,7 +105,7 @@ class Neighbours:
         return np.asarray(groups)
 
     def _collect(self, rows: NDArray[np.void]) -> None:
-        """What every query would otherwise look up row by row. Who has neighbours has one right before or after."""
+        """Spares queries a look-up row by row. A row with neighbours has one right before or after."""
         before, after = self.table[BEFORE, : len(rows)], self.table[BEFORE + 1, : len(rows)]
         self.linked = np.flatnonzero((before >= 0) | (after >= 0))
         self.linked_sittings = self.sitting[self.linked]

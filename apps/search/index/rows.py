@@ -203,7 +203,7 @@ class UserRows:
 
 
 def _prior(rows: NDArray[np.void]) -> Floats:
-    """What speaks for a passage whatever the question: saying much, not asking. The same for all notes."""
+    """Scores passages whatever the question: for saying much, not asking. The same for all notes."""
     spoken = rows["source"] == features.SOURCE_CODES[Source.CONVERSATION]
     terms = np.where(spoken, rows["length"], NOTE_TERMS)
     asks = spoken & ((rows["flags"] & Flag.QUESTION) > 0)

@@ -112,7 +112,7 @@ def named_dates(
 
 
 def _numeric(match: re.Match[str], day_first: bool | None) -> list[_Named]:
-    """What 19.01.2024, 1/19/24, 2024-01-19 or 2024-01 may stand for; nothing where it is no date."""
+    """Readings of 19.01.2024, 1/19/24, 2024-01-19 or 2024-01; none where it is no date."""
     one, sign, two, three = match.groups()
     if len(one) == 4:
         orders = [(one, two, three)]
