@@ -1,4 +1,4 @@
-"""Who calls the REST interface or a websocket: a bearer token, or the browser's session."""
+"""Authentication of REST calls and websockets: a bearer token, or the browser's session."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the forms offer."""
+"""Choices of the forms."""
 
 from zoneinfo import available_timezones
 
@@ -34,5 +34,5 @@ def time_zones() -> list[tuple[str, str]]:
 
 
 def offered(name: str) -> list[tuple[str, str]]:
-    """What higher apps registered under `name` (`toolsets`, `tools`, `models`)."""
+    """Choices higher apps registered as `name` (`toolsets`, `tools`, `models`)."""
     return choices[name]() if name in choices else []

@@ -1,4 +1,4 @@
-"""What the frame of every page shows."""
+"""Context of every page's frame."""
 
 from typing import Any
 

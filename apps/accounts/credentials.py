@@ -1,4 +1,4 @@
-"""What a connection that stays open was let in by, and its end as soon as that does not hold any more."""
+"""The credentials of connections that stay open, and their end as soon as those no longer hold."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ class Credentials:
 
     @classmethod
     def of(cls, user: Any, token: APIToken | None, session: Any) -> "Credentials":
-        """What a request or websocket came with."""
+        """Credentials of a request or websocket."""
         if token is not None:
             return cls(user.pk, "", token_id=token.pk)
         return cls(user.pk, user.password, session_key=getattr(session, "session_key", None))

@@ -19,7 +19,7 @@ from apps.core.models import UserOwned, choices_checked
 
 
 class Scope(StrEnum):
-    """What an API token may do; each includes those before it."""
+    """Rights of an API token; each includes those before it."""
 
     READ = "read"
     WRITE = "write"

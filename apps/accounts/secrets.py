@@ -68,7 +68,7 @@ def secret_values(user_id: UUID) -> list[str]:
 
 @register(IZZY)
 def malformed_key(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """What is no key would fail where the first secret is stored or read."""
+    """Reports a malformed key before a secret is stored or read."""
     try:
         _fernet()
     except ValueError:

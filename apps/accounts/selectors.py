@@ -39,7 +39,7 @@ def tokens_kept(user_id: UUID) -> QuerySet[APIToken]:
 
 
 def token_digest(secret: str) -> str:
-    """What is stored of a token: it is random enough that a plain hash cannot be reversed."""
+    """The stored hash of a token: it is so random that a plain hash cannot be reversed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -39,7 +39,7 @@ def setup_complete(*, token: str, username: str, password: str, time_zone: str =
 
 
 def setup_note(address: str) -> str:
-    """What `serve` prints while no user exists. The token is a fragment: it reaches no log on the way."""
+    """Text that `serve` prints while no user exists. The token is a fragment: it reaches no log."""
     if any_user_exists():
         return ""
     return f"Set it up here (the link works once):\n\n    {address}/setup/#{setup_token_renew()}"

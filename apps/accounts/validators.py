@@ -1,4 +1,4 @@
-"""What preferences may hold."""
+"""Checks of preferences."""
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 

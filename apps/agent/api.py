@@ -19,7 +19,7 @@ class UsageView(UserView):
 
     @operation("usage", query=UsageQuery, answer=UsageOutput)
     def get(self, request: Request) -> dict[str, Any]:
-        """What the models were used for between two times (a time without zone is UTC), and the tools beside."""
+        """Usage of models and tools between two times (a time without zone is UTC)."""
         given = self.query(UsageQuery)
         until = given.until or timezone.now()
         since = given.since or _before(until)

@@ -1,4 +1,4 @@
-"""What the rest of Izzy knows of a language model: a request, a stream of text, one response, one kind of error.
+"""Izzy's view of a language model: a request, a stream of text, one response, one kind of error.
 
 `apps.agent.sdk` is the only module that imports the `anthropic` package and implements `ModelClient`.
 """
@@ -56,11 +56,11 @@ class ServerCall:
 
 @dataclass(frozen=True, slots=True)
 class ServerResult:
-    """What came of it: the whole result block. `name` is the tool's."""
+    """Result of a `ServerCall`."""
 
     tool_use_id: str
-    name: str
-    block: dict[str, Any]
+    name: str  # of the tool
+    block: dict[str, Any]  # the whole result
 
 
 @dataclass(frozen=True, slots=True)

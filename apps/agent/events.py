@@ -1,4 +1,4 @@
-"""What a turn tells the outside world while it runs.
+"""Events that a turn emits while it runs.
 
 Each event is a frozen dataclass that extends `Event`, and is known by that; its `fields` go over the websocket and SSE.
 The chat app adds `conversation`, `turn` and `seq` when it stores one. A stream of events ends with exactly one of
@@ -91,7 +91,7 @@ class ServerToolStart(ToolStart):
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress(Event):
-    """What a running tool reports about itself; the shape of `data` is the tool's own."""
+    """A running tool reports on itself; the shape of `data` is the tool's own."""
 
     type: ClassVar[str] = "tool_progress"
     id: str

@@ -91,7 +91,7 @@ class ToolExecutor:
         return self.tools.get(name) or find_tool(name)
 
     def approval(self, tool: Tool) -> Approval:
-        """What the user's preferences, or else the tool itself, say about running it."""
+        """The approval it needs by the user's preferences, else by the tool itself."""
         set_to = self.approvals.get(tool.name) or self.approvals.get(tool.set_with, "")
         return APPROVALS.get(set_to, tool.approval)
 
@@ -140,7 +140,7 @@ class ToolExecutor:
         return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
 
     def context(self, **call: Any) -> ToolContext:
-        """What a call of this turn gets; `call` are the fields that differ from call to call."""
+        """Context for a call of this turn; `call` holds the fields that differ by call."""
         return ToolContext(
             user_id=self.user_id,
             conversation_id=self.conversation_id,
@@ -178,14 +178,14 @@ class ToolExecutor:
         return ApprovalNeeded(reason=self._shown(reach.reason), reach=reach.to_json(), covered=covered)
 
     def question_mark(self) -> str:
-        """What the card of a question says where others' words may be behind it, else "". Synchronous."""
+        """Warning on a question's card where others' words may be behind it, else "". Synchronous."""
         return ASKED_AFTER if self.taint.is_tainted else ""
 
     def _shown(self, reason: str) -> str:
         return self.scrubber.text(reason)[:REASON_CHARS]
 
     async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-        """What the user must allow before this call may run, beyond the tool itself; {} for nothing."""
+        """Permission that the call needs from the user beyond the tool itself; {} for none."""
         if tool.permission is None:
             return {}
         return await in_db(tool.permission, self.user_id, arguments) or {}

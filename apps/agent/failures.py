@@ -1,4 +1,4 @@
-"""What went wrong with a model call, as a code and a sentence for the user."""
+"""Errors of a model call, as a code and a sentence for the user."""
 
 import time
 from collections.abc import Mapping

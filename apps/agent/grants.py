@@ -1,4 +1,4 @@
-"""What the user allowed for more than one call: the yes to a card that holds in a conversation, or always for a tool."""
+"""A user's lasting grants: the yes to a card that holds in a conversation, or always for a tool."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,8 +12,7 @@ from apps.agent.tools.base import Reach
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
-LASTS = timedelta(days=1)
-"""What is allowed in a conversation ends after so long."""
+LASTS = timedelta(days=1)  # for a grant in a conversation
 
 
 def grant_add(*, user_id: UUID, reach: dict[str, Any], conversation_id: UUID | None) -> ToolGrant:
@@ -38,7 +37,7 @@ def grants_end(*, user_id: UUID, capability_id: UUID, version: int | None = None
 
 
 def grants_for(user_id: UUID, conversation_id: UUID | None = None) -> QuerySet[ToolGrant]:
-    """What is allowed now: in the conversation and in all, or whatever the user has allowed where none is named."""
+    """Grants that hold now: in the conversation and in all; all of the user's without `conversation_id`."""
     rows = ToolGrant.objects.for_user(user_id).filter(Q(ends_at=None) | Q(ends_at__gt=timezone.now()))
     if conversation_id is None:
         return rows

@@ -12,7 +12,7 @@ MICRO = Decimal("0.000001")
 
 @dataclass
 class CallRecord:
-    """What is known of a call; filled as it goes on. Times are in milliseconds."""
+    """A call's figures, filled as it goes on. Times are in milliseconds."""
 
     request: ModelRequest
     endpoint: Endpoint

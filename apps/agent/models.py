@@ -1,4 +1,4 @@
-"""What the agent did: every call of a model and every call of a tool."""
+"""Records of every call of a model and of a tool."""
 
 from django.db import models
 
@@ -160,7 +160,7 @@ class ToolGrant(UserOwned):
 
     @property
     def label(self) -> str:
-        """What it is for, in words: the tool with its version, hosts and secrets."""
+        """Its reach in words: the tool with its version, hosts and secrets."""
         name = str(self.reach["tool"]).removeprefix("cap_").replace("_", " ")
         version = f" {self.reach['version']}" if self.reach["version"] else ""
         return f"{name}{version} ({', '.join([*self.reach['hosts'], *self.reach['secrets']])})"

@@ -37,7 +37,7 @@ class PatternRefused(Exception):
 
 
 def pattern_problem(pattern: str) -> str:
-    """What is wrong with a pattern, as the end of "which …"; "" where it may be used."""
+    """The error in a pattern, as the end of "which …"; "" where it may be used."""
     try:
         matcher(pattern)
     except PatternRefused as refusal:
@@ -150,7 +150,7 @@ class _Translation:
         return f"(?{flags.replace('u', '').removesuffix('-')}{found[2]}" if found[2] else "(?:"
 
     def _escape(self) -> str:
-        """What stands behind a backslash outside a class."""
+        """Translates an escape outside a class."""
         kind = self._next()
         if kind.lower() in MARKS:
             return f"(?:[{_marks(kind)}](?s:.)\\C)"

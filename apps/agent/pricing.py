@@ -1,4 +1,4 @@
-"""What a call costs, by the price table of the settings."""
+"""Cost of a call, by the price table of the settings."""
 
 from django.conf import settings
 

@@ -46,7 +46,7 @@ def schema_problem(schema: dict[str, Any]) -> str:
 
 
 def schema_error(schema: dict[str, Any], value: Any) -> str:
-    """What is wrong with `value` in one sentence, or "" where it fits."""
+    """The error in `value` as one sentence, or "" where it fits."""
     _ends.set(time.thread_time() + CHECK_SECONDS)
     try:
         error = best_match(_validator(canonical_json(schema)).iter_errors(value))

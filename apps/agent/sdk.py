@@ -124,7 +124,7 @@ class _Call:
         yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, self.usage(), self.answer.model)
 
     def usage(self) -> Usage:
-        """What the endpoint has counted so far; nothing offline, where no model is called."""
+        """The endpoint's count so far; zero offline, where no model is called."""
         if self.endpoint.is_offline:
             return Usage()
         return priced(self.answer.usage, self.answer.model or self.request.model)

@@ -75,7 +75,7 @@ def response_of(
     pending_question: dict[str, Any] | None = None,
     pending_approval: dict[str, Any] | None = None,
 ) -> Response:
-    """What a turn that has come to its end, or waits, tells last."""
+    """The last event of a turn that ended or waits."""
     usage = asdict(state.usage) | {"cost_usd": round(state.usage.cost_usd, 6)}
     text = NOTICES.get(state.stop_reason)
     return Response(

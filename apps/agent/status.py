@@ -1,4 +1,4 @@
-"""What the instance says about its model: health check, banner, connection test, choices of forms."""
+"""The instance's model status: health check, banner, connection test, choices of forms."""
 
 import asyncio
 

@@ -10,7 +10,7 @@ from apps.core.quotes import own_words, quotes_others
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationTaint:
-    """What lies before the model in one conversation. Synchronous; ask at the moment of deciding, since tools add to it."""
+    """The words that the model reads in a conversation. Synchronous; ask when deciding, since tools add to it."""
 
     user_id: UUID
     conversation_id: UUID | None = None

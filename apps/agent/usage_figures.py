@@ -24,13 +24,13 @@ BAR_WIDTH, CHART_HEIGHT, LEAST_HEIGHT = 10, 100, 1.5
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one purpose, model or day used. `read` counts cached tokens too; `cost` is in US dollars."""
+    """Usage of one purpose, model or day."""
 
     label: str
     calls: int
-    read: int
+    read: int  # tokens, cached ones too
     written: int
-    cost: float
+    cost: float  # US dollars
     failed: int = 0
 
 

@@ -1,4 +1,4 @@
-"""What every server of the Messages API takes: names and ids of tool calls, text that is not blank, a result for each call."""
+"""Input any Messages API server takes: names and ids of tool calls, text that is not blank, a result for each call."""
 
 import hashlib
 import re

@@ -14,7 +14,7 @@ from apps.core.errors import Throttled
 
 
 class CurrentPasswordForm(PlainForm):
-    """What only somebody who knows the password may do."""
+    """Form that asks for the current password."""
 
     current = password_field("Your password, to confirm")
 
@@ -73,7 +73,7 @@ class TokenForm(PlainForm):
         field.initial = str(Scope.WRITE)
 
     def values(self) -> dict[str, Any]:
-        """What `token_create` takes besides the user."""
+        """Arguments of `token_create` but the user."""
         days = self.cleaned_data["lifetime"]
         expires_at = timezone.now() + timedelta(days=int(days)) if days else None
         return {

@@ -28,7 +28,7 @@ class SignInForm(AuthenticationForm):
             self._expect_password()
 
     def _expect_password(self) -> None:
-        """What was refused is most likely the password: the cursor waits there, and the error belongs to it."""
+        """Puts the cursor and the error on the password, which most likely was refused."""
         self.fields["username"].widget.attrs.pop("autofocus", None)
         self.fields["password"].widget.attrs |= {"autofocus": True, "aria-describedby": "form-errors"}
 

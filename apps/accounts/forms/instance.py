@@ -1,4 +1,4 @@
-"""What the superuser decides: users and the instance."""
+"""The superuser's forms: users and the instance."""
 
 from django import forms
 from django.core.validators import RegexValidator, URLValidator

@@ -1,4 +1,4 @@
-"""What all forms share."""
+"""Base of all forms."""
 
 from typing import Any, ClassVar
 

@@ -98,7 +98,7 @@ class PreferencesForm(PlainForm):
             )
 
     def changes(self) -> dict[str, Any]:
-        """What `preferences_update` takes."""
+        """Input of `preferences_update`."""
         values = {field.name: self.cleaned_data[field.name] for field in self.general_fields()}
         values["review"] = values["review"] or str(Review.SENSITIVE)
         chosen = {name: self.cleaned_data[f"approval_{name}"] for name, _ in self.tools}

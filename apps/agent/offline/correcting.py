@@ -1,4 +1,4 @@
-"""What a note becomes by a correction: only the part that it names changes, and where that is not sure, the user chooses."""
+"""Correction of a note: only the part that it names changes, and where that is not sure, the user chooses."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the offline model sees of a request: the user's newest words and what its own tool calls have brought."""
+"""The offline model's view of a request: the user's newest words and the results of its own tool calls."""
 
 import re
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Dialogue:
         return []
 
     def answer(self, question: str) -> str:
-        """What the user answered in this turn to the question that begins so, or ""."""
+        """The user's answer in this turn to the question that begins so, or ""."""
         asked = (call for call in self.done if call.name == "ask_user" and not call.is_error)
         return next(
             (call.result for call in asked if str(call.input.get("question")).startswith(question)), ""

@@ -1,4 +1,4 @@
-"""What the user wants, by patterns. The first that fits counts."""
+"""The user's intent, by patterns. The first that fits counts."""
 
 import re
 from dataclasses import dataclass

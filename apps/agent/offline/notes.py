@@ -27,7 +27,7 @@ def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
 
 
 def _not_written(dialogue: Dialogue) -> Blocks | None:
-    """What is said of a note that has to be reviewed first, or was known already; None where it was written."""
+    """Reply about a note that must be reviewed first, or was known already; None where it was written."""
     saved = dialogue.latest.json() if dialogue.latest else None
     if not isinstance(saved, dict):
         return None

@@ -1,4 +1,4 @@
-"""What the offline model says."""
+"""Texts of the offline model."""
 
 HELP = """I am in **offline mode**: no language model is connected, so I follow simple rules. I understand, in English:
 

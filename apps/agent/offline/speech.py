@@ -1,4 +1,4 @@
-"""What every rule of the offline model needs: saying something, calling a tool, quoting notes."""
+"""Helpers of the offline model's rules: saying something, calling a tool, quoting notes."""
 
 from typing import Any, TypeAlias
 from uuid import uuid4

@@ -32,7 +32,7 @@ class Tier(StrEnum):
 
 
 class WaitsFor(StrEnum):
-    """What a call waits for before it can end."""
+    """A call awaits this before it can end."""
 
     NOTHING = ""
     APPROVAL = "approval"

@@ -41,7 +41,7 @@ def find_tool(name: str) -> Tool | None:
 
 
 def tool_title(name: str, command: str = "") -> str:
-    """What a tool, or one of its commands, does, in words for people; one that is gone has its name alone."""
+    """Title of a tool, or of one of its commands, for people; a tool that is gone has its name alone."""
     tool = find_tool(name)
     if tool is None or not tool.title:
         return name.replace("_", " ").capitalize()

@@ -13,7 +13,7 @@ HOW_TO = "Set SEARXNG_URL to a SearXNG server of your own, or BRAVE_API_KEY; wit
 
 
 class Engine(StrEnum):
-    """Who searches. `ANTHROPIC` does so inside its answer; the others are asked by Izzy."""
+    """The search engine. `ANTHROPIC` searches inside its answer; Izzy asks the others."""
 
     ANTHROPIC = "anthropic"
     SEARXNG = "searxng"

@@ -26,11 +26,11 @@ FRESHNESS = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is looked for; `recency` is day, week, month, year or "" for any time."""
+    """A web search."""
 
     words: str
     count: int
-    recency: str = ""
+    recency: str = ""  # day, week, month, year or "" for any time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

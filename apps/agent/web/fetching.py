@@ -103,7 +103,7 @@ async def _body(response: httpx.Response, limit: int, progress: Progress) -> tup
 
 
 async def _counted(raw: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
-    """What arrives, as far as a little beyond `limit`: also what decompresses to nothing comes to an end."""
+    """Yields the body to a little beyond `limit`: even one that decompresses to nothing ends."""
     left = limit + 1
     async for piece in raw:
         yield piece[:left]

@@ -1,4 +1,4 @@
-"""What kinds of document are read, how large each may be, and how they are told apart."""
+"""Kinds of document that are read, their largest sizes, and how they are told apart."""
 
 import re
 from enum import StrEnum
@@ -25,7 +25,7 @@ _UNKNOWN = {"", "application/octet-stream", "binary/octet-stream", "application/
 
 
 def declared_kind(content_type: str) -> Kind | None:
-    """What the Content-Type says, None where that is nothing."""
+    """Kind by the Content-Type, None if it tells none."""
     mime = content_type.partition(";")[0].strip().lower()
     if mime in _UNKNOWN:
         return None
@@ -51,7 +51,7 @@ def require_readable(kind: Kind, length: str) -> None:
 
 
 def kind_of(body: bytes) -> Kind:
-    """What a document of no declared kind looks like."""
+    """Guesses the kind of an undeclared document."""
     head = body[:1024].lstrip()
     if head.startswith(b"%PDF-"):
         return Kind.PDF

@@ -16,10 +16,8 @@ from apps.agent.web.limits import MAX_URL_CHARS
 from apps.agent.web.urls import checked_url
 from apps.core.addresses import AddressRefused
 
-MAX_OPENED = 8
-"""So many pages of others' choosing are opened without asking in a turn."""
-MAX_EDGES = 4
-"""So many signs behind an address in a text may belong to it or not."""
+MAX_OPENED = 8  # pages of others' choosing opened without asking in a turn
+MAX_EDGES = 4  # signs behind an address in a text that may belong to it or not
 
 _SCHEME = re.compile(r"^https?://", re.IGNORECASE)
 _HOST = re.compile(r"[^/?#]*")
@@ -55,7 +53,7 @@ def unnamed_host(query: ApprovalQuery) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebRead:
-    """What was read from the web in a conversation."""
+    """A conversation's reads from the web."""
 
     found: set[str] = field(default_factory=set)  # addresses that a search returned
     opened: set[str] = field(default_factory=set)  # addresses that were opened
@@ -87,7 +85,7 @@ def is_named_in(address: str, named: set[str]) -> bool:
 
 
 def addresses_in(texts: Iterable[str]) -> set[str]:
-    """What may be an address in these texts, each in one spelling."""
+    """Possible addresses in these texts, each in one spelling."""
     found = set()
     words = (word for text in texts for word in _WORDS.findall(text))
     for word in (word for word in words if "." in word.strip(".") or "://" in word):

@@ -34,7 +34,7 @@ def try_search() -> CheckResult:
 
 
 def _for_the_operator(failure: str) -> CheckResult:
-    """What is said to the model, without what the model should do about it."""
+    """The error without its advice to the model, which becomes the hint."""
     said, _, asked = failure.partition(" Tell the user that the operator must ")
     if asked:
         return CheckResult(False, said, asked[:1].upper() + asked[1:])

@@ -30,7 +30,7 @@ GO_ON = "The tool is ready. Say for example *{usage}*."
 
 
 def wish(words: str) -> str:
-    """What the words ask to be built; "" where they ask for nothing of the kind."""
+    """The tool that the words ask to have built; "" where they ask for none."""
     match = BUILD.fullmatch(plain(words).rstrip(".!?"))
     what = match["what"] if match else ""
     is_tool = re.search(

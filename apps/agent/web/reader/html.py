@@ -57,7 +57,7 @@ def _title(source: str) -> str:
 
 
 def _article(source: str, url: str) -> str:
-    """What is the page's own text; "" where there is none, or it is not found within `ARTICLE_SECONDS`."""
+    """The page's own text; "" where there is none, or it is not found within `ARTICLE_SECONDS`."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

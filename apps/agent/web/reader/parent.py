@@ -1,4 +1,4 @@
-"""What the server has of the reading process: hands it a document, gathers what comes back, never waits for ever."""
+"""The server's side of the reading process: hands it a document, gathers its answer, never waits for ever."""
 
 import asyncio
 import json
@@ -23,9 +23,8 @@ ANSWER_SECONDS = 40.0
 """Longer than a copy of the process lives, for the wait until one is free."""
 LINE_BYTES = 16_000_000
 UNREADABLE = "The document could not be read: it is damaged, or too large or entangled. Try another page on the subject."
-CPU_SECONDS = 20
-MEMORY_BYTES = 1_000_000_000
-"""What one document may take, enforced by the kernel."""
+CPU_SECONDS = 20  # for one document, enforced by the kernel
+MEMORY_BYTES = 1_000_000_000  # likewise
 START = (
     "import sys; sys.path.insert(0, sys.argv[1]); from apps.agent.web.reader.child import serve; "
     "serve(*map(int, sys.argv[2:]))"
