@@ -119,7 +119,7 @@ def env_redis_url(name: str) -> str:
 
 
 def env_prices(name: str, default: Mapping[str, Prices]) -> dict[str, Prices]:
-    """What models cost, by the beginning of their names: dollars per million tokens of input, output, input read from the
+    """Prices of models by the beginning of their names: dollars per million tokens of input, output, input read from the
     cache and input written to it. JSON such as `{"my-model": [0.5, 1.5]}`, with two numbers (then cached input costs as
     much as other input) or all four; what it does not name costs as in `default`."""
     text = env_str(name)
@@ -193,7 +193,7 @@ def fernet_key() -> str:
 
 
 def _new_secret(file: Path, value: str) -> str:
-    """What the file holds afterwards: another process may have been first. It never shows half a key."""
+    """Returns what the file then holds: another process may be first. It never shows half a key."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     part.touch(mode=0o600)

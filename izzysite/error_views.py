@@ -1,4 +1,4 @@
-"""What Django itself refuses: JSON in the shape of `apps.core.errors` under /api/, a page elsewhere."""
+"""Renders Django's refusals: JSON in the shape of `apps.core.errors` under /api/, a page elsewhere."""
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent

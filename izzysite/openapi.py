@@ -1,4 +1,4 @@
-"""What the OpenAPI description says beyond the views: how to sign in, and the one shape of errors."""
+"""Adds to the views' OpenAPI description how to sign in, and the one shape of errors."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields

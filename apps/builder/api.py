@@ -132,5 +132,5 @@ def _answer(status: str, capability_id: UUID, build: Build | None) -> Answer:
 
 
 def _number(text: str) -> int:
-    """What a browser sends back of the last event's id; anything else begins from the start."""
+    """Reads the last event's id as a browser sends it; anything else begins from the start."""
     return min(int(text), MAX_NUMBER) if text.isascii() and text.isdigit() and len(text) < 20 else 0

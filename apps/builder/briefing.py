@@ -1,4 +1,4 @@
-"""What the builder is told first: what to build, and what there is already."""
+"""The builder's first message: what to build, and what there is already."""
 
 import json
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def brief_for(build: Build) -> Brief:
 
 
 def _schema(build: Build) -> str:
-    """What was asked for on the builds page has none."""
+    """Builds asked for on the builds page have none."""
     given = build.kind != Kind.NEW or bool(build.input_schema.get("properties"))
     return json.dumps(build.input_schema, ensure_ascii=False) if given else NO_SCHEMA
 

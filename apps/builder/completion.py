@@ -1,4 +1,4 @@
-"""What is said of a build that has succeeded: its version is ready, or waits for something, or fails its examples."""
+"""Describes a build that has succeeded: its version is ready, or waits for something, or fails its examples."""
 
 from typing import Any, Literal, TypeAlias
 

@@ -53,7 +53,7 @@ def messages_after(build: Build, number: int = 0) -> list[BuilderMessage]:
 
 
 def open_questions(build: Build) -> list[BuilderMessage]:
-    """What the user may still answer."""
+    """Questions still to be answered."""
     if not build.is_open:
         return []
     rows = BuilderMessage.objects.for_user(build.user_id).filter(

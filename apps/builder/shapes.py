@@ -1,4 +1,4 @@
-"""What the REST interface of builds takes and gives."""
+"""The shapes of the REST interface of builds."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Literal

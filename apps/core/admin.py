@@ -1,4 +1,4 @@
-"""What the admin pages of all apps share, and those of core."""
+"""The base of all apps' admin pages, and those of core."""
 
 from typing import Any, ClassVar
 

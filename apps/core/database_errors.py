@@ -1,4 +1,4 @@
-"""What a database's error means to the person who runs Izzy. Imports nothing that needs settings."""
+"""Explains database errors to the person who runs Izzy. Imports nothing that needs settings."""
 
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ KNOWN = {
         "Another program holds the database.", "End what else has the file open, and try again.", True
     ),
 }
-"""What SQLite says (a part of it, in small letters) -> what is meant."""
+"""A part of SQLite's message, in lower case -> its trouble."""
 
 
 def explain(error: Exception) -> Trouble | None:

@@ -60,8 +60,7 @@ class TooLarge(IzzyError):
     status = 413
 
 
-REFUSALS = (InvalidInput, Conflict, TooLarge)
-"""What a page can answer beside the form or row that it was about."""
+REFUSALS = (InvalidInput, Conflict, TooLarge)  # pages show these beside the form or row concerned
 
 
 class Throttled(IzzyError):

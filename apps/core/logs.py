@@ -1,4 +1,4 @@
-"""What becomes of log records before they are written."""
+"""Filters log records before they are written."""
 
 import logging
 from typing import Any

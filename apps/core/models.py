@@ -1,4 +1,4 @@
-"""What rows that belong to a user share."""
+"""The base of rows that users own."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast

@@ -81,7 +81,7 @@ background_services: Registry[Callable[[], "BackgroundService"]] = Registry()
 """name (`builds`) -> fn() -> what runs in the worker beside its sweeps, for as long as the worker does."""
 
 purge_parts: Registry[PurgePart] = Registry()
-"""name of an app -> what it does in a purge beyond `apps.core.purging.columns`."""
+"""name of an app -> what it does in a purge beyond `apps.core.purging.places`."""
 
 disk_cleaners: Registry[Callable[[], None]] = Registry()
 """name -> fn(): run before the disk is cleaned of purged text, in short transactions (for example: full text merges its

@@ -1,4 +1,4 @@
-"""What the REST views of a user's things share."""
+"""The base of the REST views of users' rows."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ class Described:
 
 
 class Answer(NamedTuple):
-    """What a method returns where its status is not the first of the operation's."""
+    """A method's result with a status that is not the operation's first."""
 
     value: Any
     status: int
 
 
 class Listed(NamedTuple):
-    """What a method returns where the rows of a page are made from those of the database."""
+    """A method's result where a page's rows are made from the database's."""
 
     rows: Any
     to_rows: Callable[[list[Any]], Iterable[Any]]

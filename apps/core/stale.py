@@ -49,7 +49,7 @@ def unknown_migrations() -> list[str]:
 
 
 def stale_message() -> str:
-    """What `serve` and `doctor` say about such a database, or ""."""
+    """The fault that `serve` and `doctor` report, "" for none."""
     found = [*unknown_migrations(), *stale_tables()]
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""What a web process does in the background once it answers, so that the first message does not wait for it."""
+"""Warms a web process up in the background once it answers, so that the first message does not wait for it."""
 
 import logging
 import time

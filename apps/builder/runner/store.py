@@ -60,7 +60,7 @@ class DialogueStore:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """What was said before, in the shape of the Messages API, and what a new sandbox needs of it."""
+    """The dialogue so far in the shape of the Messages API, and what a new sandbox needs of it."""
 
     messages: list[dict[str, Any]]
     rounds: int

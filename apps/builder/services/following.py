@@ -1,4 +1,4 @@
-"""Who is told of a build: the turns that asked for it."""
+"""Followers of a build: the turns that asked for it."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -38,6 +38,6 @@ def build_follow(*, build: Build, origin: Origin) -> None:
 
 
 def followers_move(*, before: Build, to: Build) -> None:
-    """Who was told of one attempt is told of the next. Call it as `build_follow`."""
+    """Has one attempt's followers follow the next. Call it as `build_follow`."""
     for row in Follower.objects.owned_by(before.user_id).filter(build=before).order_by("pk"):
         build_follow(build=to, origin=Origin(conversation_id=row.conversation_id, turn_id=row.turn_id))

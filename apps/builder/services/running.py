@@ -1,4 +1,4 @@
-"""What the process that runs builds writes: which are its own, that it lives, and what model and tools said."""
+"""Writes for the process that runs builds: its claims, its heartbeat, and what model and tools said."""
 
 from collections.abc import Collection
 from typing import Any
@@ -61,7 +61,7 @@ def _take(build: Build, runner: str) -> bool:
 
 
 def _answers_again(build: Build) -> None:
-    """What the user said since the last stored results was fetched by the process before, if at all, and told to nobody."""
+    """Unreads what the user said since the last stored results: a process before may have fetched it, but told nobody."""
     stored = DialogueMessage.objects.owned_by(build.user_id).filter(build_id=build.pk, role="user")
     newest = stored.order_by("position").last()
     said = BuilderMessage.objects.owned_by(build.user_id).filter(

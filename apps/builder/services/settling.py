@@ -1,4 +1,4 @@
-"""What becomes of a built version after its build: told where the build was told."""
+"""Reports how a built version stands after its build, where that was reported."""
 
 from django.db import transaction
 

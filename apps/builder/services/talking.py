@@ -1,4 +1,4 @@
-"""What the user says to a build."""
+"""The user's words to a build."""
 
 from typing import Any
 from uuid import UUID

@@ -1,1 +1,1 @@
-"""What one build works with: its sandbox, its tools, and the user at the other end of the queue."""
+"""The workshop of one build: its sandbox, its tools, and the user at the other end of the queue."""

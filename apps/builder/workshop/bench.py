@@ -104,7 +104,7 @@ class Bench:
             await self._drop()
 
     def note(self) -> str:
-        """What the model has to be told of its sandbox, once."""
+        """A note for the model on its sandbox, given once."""
         restarted, self.restarted = self.restarted, False
         return RESTARTED if restarted else ""
 

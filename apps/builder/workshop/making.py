@@ -9,8 +9,7 @@ from apps.builder.workshop.showing import code_text, command_text
 from apps.builder.workshop.workshop import Workshop
 
 MAX_CODE_SECONDS, MAX_COMMAND_SECONDS = 180, 300
-GRACE_SECONDS = 90
-"""What making a sandbox and its queue may add to a call before the pipeline gives it up."""
+GRACE_SECONDS = 90  # making a sandbox and its queue may add these to a call before the pipeline gives it up
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a draft asks for and what of it is allowed by now; its secrets are asked for here. The builder's model gets to know
+"""Finds what a draft asks for and what of it is allowed by now, and asks for its secrets. The builder's model learns
 whether the user said yes, never a value."""
 
 from collections.abc import Mapping

@@ -51,7 +51,7 @@ class Post:
         return self._answers.pop(str(asked))
 
     def late_answers(self) -> list[dict[str, Any]]:
-        """What was answered after the builder had gone on; each once."""
+        """Answers that came after the builder had gone on; each once."""
         late, self._answers = list(self._answers.values()), {}
         return late
 

@@ -68,7 +68,7 @@ def _scrubbed(user_id: UUID, outcome: Outcome, environment: Mapping[str, str]) -
 
 
 def example_problem(example: dict[str, Any] | Any, outcome: Outcome) -> str:
-    """What is wrong with the outcome of an example; "" where it is as expected."""
+    """The problem with an example's outcome; "" where it is as expected."""
     if not outcome.ok or outcome.result is None:
         error = outcome.error
         return f"{error.code}: {ends(error.message, ERROR_CHARS)}" if error else "It gave no result."

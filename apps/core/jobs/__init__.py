@@ -1,1 +1,1 @@
-"""What runs beside requests: sweeps, the worker, leases, word between processes, and the parent of them all."""
+"""Work beside requests: sweeps, the worker, leases, the bus between processes, and the parent of them all."""

@@ -13,8 +13,7 @@ from django.conf import settings
 
 from apps.core.errors import Unavailable
 
-SECONDS = 60
-"""What takes longer is given up."""
+SECONDS = 60  # a longer call is given up
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""What a sweep finds to do and must not wait for: a thread that lives as long as there is something to do."""
+"""Runs what a sweep must not wait for, in a thread that lives as long as there is something to do."""
 
 import logging
 import threading

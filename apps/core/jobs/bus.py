@@ -57,7 +57,7 @@ class Bus:
         return partial(self._unlisten, topic, listener)
 
     def topics(self) -> set[str]:
-        """What is listened to in this process."""
+        """Topics this process listens to."""
         with self._lock:
             return set(self._listeners)
 
@@ -223,7 +223,7 @@ def call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None
 
 @cache
 def redis_errors() -> tuple[type[Exception], ...]:
-    """What says that Redis is away."""
+    """Errors when Redis is away."""
     # Here and not above: the client takes a quarter of a second to import, and most run without it.
     from redis.exceptions import RedisError
 

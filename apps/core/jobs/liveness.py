@@ -56,7 +56,7 @@ class Patience:
 
 @dataclass
 class Liveness:
-    """What is known of one process."""
+    """The state of one process."""
 
     probe: Probe
     patience: Patience

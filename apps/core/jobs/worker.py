@@ -25,8 +25,7 @@ HEARTBEAT = "worker"
 HEARTBEAT_EVERY = timedelta(seconds=10)
 HEARTBEAT_MISSED = timedelta(seconds=60)
 TICK_SECONDS = 0.5
-NICENESS = 10
-"""Who waits for an answer in the chat goes before everything that is done in the background, sandboxes of builds included."""
+NICENESS = 10  # replies in the chat go before all background work, sandboxes of builds included
 
 
 class SweepThread(threading.Thread):

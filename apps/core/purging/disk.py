@@ -1,4 +1,4 @@
-"""What is left on the disk of rows that are gone, and how it is taken away: SQLite's file and its write-ahead log.
+"""Clears what is left of deleted rows on the disk: in SQLite's file and its write-ahead log.
 
 Every connection of Izzy's runs with `secure_delete`: what is deleted is overwritten with zeros in its page at once. Two
 kinds of remains are left: pages as they were before, in the write-ahead log until it is written back and cut to nothing

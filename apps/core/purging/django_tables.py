@@ -28,7 +28,7 @@ def clear(trace: Trace, hits: Hits) -> None:
 
 
 def _entries(trace: Trace) -> QuerySet[LogEntry]:
-    """What superusers did to the purged rows; the log's own user is the superuser, not the owner."""
+    """Admin log entries on the purged rows; their user is the superuser, not the owner."""
     return LogEntry.objects.filter(object_id__in=[str(key) for key in trace.ids | trace.messages])
 
 

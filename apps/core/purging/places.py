@@ -24,7 +24,7 @@ _OWNERS = {
 
 
 class Rule(Enum):
-    """What a purge does in a place."""
+    """A purge's action in a place."""
 
     CLEAN = "words are taken out of each string"
     APP = "its app cleans it, or it goes with its row; a name that something goes by stays, and is reported"
@@ -45,7 +45,7 @@ class Place:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return self.label or capfirst(str(model_of(self.columns[0])._meta.verbose_name_plural))
 
 
@@ -280,7 +280,7 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePart:
-    """What one app does in a purge."""
+    """One app's part in a purge."""
 
     related: Callable[[Trace], set[str]] = lambda trace: set()  # ids that stand for what is purged
     busy: Callable[[Trace, Hits], bool] = lambda trace, hits: False  # whether somebody would write it again

@@ -1,4 +1,4 @@
-"""What a purge looks for, how a text is recognised again, and how what is found is taken out of it."""
+"""Holds what a purge looks for, recognises it again in texts, and takes it out of them."""
 
 import html
 import json
@@ -13,8 +13,7 @@ from uuid import UUID
 
 from apps.core.text import split_sentences
 
-MARKER = "[removed by the user]"
-"""What stands in the place of a text that was purged."""
+MARKER = "[removed by the user]"  # stands in the place of a purged text
 
 RUN = 3  # words in a row that are a quotation, two signs counting as a word in scripts without spaces
 MIN_WORD = 4  # signs of a word that tells a text by itself

@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
 
 def check_address() -> CheckResult:
-    """Who listens where Izzy would: Izzy, nobody, or somebody else."""
+    """Checks if Izzy's address is free, in use by it, or taken."""
     host, port = settings.IZZY_HOST, settings.IZZY_PORT
     connection = http.client.HTTPConnection(shown_host(host).strip("[]"), port, timeout=ANSWER_SECONDS)
     try:
