@@ -23,7 +23,7 @@ CLAUSE_CHARS = 12
 _NOUNS = _words(
     "account data experience group guide guides id input interface list manual manuals name names profile settings story"
 )
-"""What makes "the user" a part of a name: the user manual of the boiler is nobody's."""
+"""Nouns that make "the user" a name: the user manual of the boiler is nobody's."""
 _AFTER_YOU = _words(
     "a about after again an and as at because before by during every for from if in into like of on or out over since so "
     "than that the then this to under until up when where which while who with without your"

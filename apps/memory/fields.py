@@ -1,4 +1,4 @@
-"""What a note's fields may hold: one set of checks for tools, API, pages and imports."""
+"""Limits of a note's fields: one set of checks for tools, API, pages and imports."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -56,7 +56,7 @@ CATEGORY = Checked(clean_category, {"type": "string", "nullable": True, "maxLeng
 
 
 class SupersedeInput(ClosedInput):
-    """What a note is made from that takes the place of another."""
+    """Fields of a note that takes the place of another."""
 
     content: Annotated[str, text(MAX_CONTENT_CHARS)]
     tier: Annotated[Tier, Lax] = Tier.LONG_TERM
@@ -73,7 +73,7 @@ class SupersedeInput(ClosedInput):
 
 
 class MemoryInput(SupersedeInput):
-    """What a note is made from."""
+    """Fields of a new note."""
 
     status: Literal["active", "pending", "archived"] = "active"
 
@@ -97,7 +97,7 @@ class MemoryFields(TypedDict, total=False):
 
 
 class MemoryChanges(MemoryFields, total=False):
-    """What `memory_update` may change."""
+    """Fields for `memory_update`."""
 
     content: str
 

@@ -62,7 +62,7 @@ class NoteForm(forms.Form):
         return form
 
     def changes(self) -> MemoryChanges:
-        """What was entered; a field left out of the request changes nothing."""
+        """Entered values; a field left out of the request changes nothing."""
         given: dict[str, Any] = {
             name: value for name, value in self.cleaned_data.items() if self.add_prefix(name) in self.data
         }
@@ -80,7 +80,7 @@ class NoteForm(forms.Form):
 
 
 class FilterForm(forms.Form):
-    """What the list shows."""
+    """The list's filters."""
 
     q = forms.CharField(required=False, max_length=1000)
     status = forms.ChoiceField(
@@ -143,7 +143,7 @@ class FileForm(forms.Form):
         return f"{ROOT}/{path.removeprefix(ROOT[1:] + '/')}"
 
     def changes(self) -> dict[str, Any]:
-        """What was entered, with the line breaks of files rather than those of browsers."""
+        """Path and text, with the line breaks of files rather than those of browsers."""
         text = self.cleaned_data["content"].replace("\r\n", "\n")
         return {"path": self.cleaned_data["path"], "text": text}
 

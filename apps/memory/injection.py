@@ -32,8 +32,7 @@ LINE_TOKENS = 20
 THRESHOLD = 0.45
 RECENT_TEXTS = 3
 CANDIDATES = 40
-LEAST_RELEVANCE = THRESHOLD * 3 / 5
-"""What even a note of importance 5 needs."""
+LEAST_RELEVANCE = THRESHOLD * 3 / 5  # needed even by a note of importance 5
 SAME = 0.8
 """Share of common words from which on two notes say the same."""
 
@@ -65,7 +64,7 @@ class SurfacedNote:
 
     @property
     def label(self) -> str:
-        """What the block says of it, in brackets before its text."""
+        """Label in the block, in brackets before its text."""
         mark = ", for every conversation" if self.note.category == STANDING else ""
         mark = ", from an untrusted source" if self.note.trust == Trust.UNTRUSTED else mark
         return f"{self.note.note_id}, {self.note.updated_at:%Y-%m-%d}{mark}"

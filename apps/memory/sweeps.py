@@ -1,4 +1,4 @@
-"""What the worker looks after in everybody's memory; each sweep by itself, so that none holds up another."""
+"""The worker's sweeps over everybody's memory; each runs by itself, so that none holds up another."""
 
 from datetime import timedelta
 

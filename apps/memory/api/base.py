@@ -1,4 +1,4 @@
-"""What all REST views of the memory share."""
+"""The base of the memory's REST views."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -12,7 +12,7 @@ from apps.memory.services import Change
 
 
 class NotesView(UserView):
-    """What the views of notes share: whose notes, and who changes them."""
+    """Base of the views of notes: whose notes, and who changes them."""
 
     scopes: Mapping[str, str] = {}
     """By method, the scope a token needs where it is not `read` for GET and `write` for all else."""

@@ -99,7 +99,7 @@ class FilesView(NotesView):
 
 
 class FileHistoryView(NotesView):
-    """What a file was before."""
+    """A file's versions."""
 
     @operation("memory_files_history", answer=page_of("FileVersionPage", FileVersionOutput))
     def get(self, request: Request, file_id: str) -> Any:

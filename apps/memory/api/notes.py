@@ -97,7 +97,7 @@ class MemoryView(NotesView):
 
 
 class HistoryView(NotesView):
-    """What a note was before."""
+    """A note's versions."""
 
     @operation("memories_history", answer=page_of("VersionPage", VersionOutput))
     def get(self, request: Request, memory_id: str) -> Listed:

@@ -91,7 +91,7 @@ class DiskOutput(Shape):
 
 
 class ReceiptOutput(Shape):
-    """What a purge found, removed and left. Holds no word of what was purged."""
+    """A purge's receipt: what it found, removed and left; no purged text."""
 
     id: UUID
     source: Purged
@@ -130,7 +130,7 @@ class RelatedNoteOutput(Shape):
 
 
 class PreviewOutput(Shape):
-    """What a purge would touch beside the note itself."""
+    """All that a purge would touch beside the note."""
 
     source: Purged
     id: UUID
@@ -143,7 +143,7 @@ class PurgeView(NotesView):
 
     @operation("memories_purge_preview", answer=PreviewOutput)
     def get(self, request: Request, memory_id: str) -> Preview:
-        """What a purge would touch: messages that say the same, other notes that do."""
+        """Preview a purge: the messages and other notes that say the same."""
         return memory_purge_preview(self.user_id, parse_id(memory_id))
 
     @operation("memories_purge", body=PurgeInput, answer=ReceiptOutput)
@@ -163,7 +163,7 @@ class FilePurgeView(NotesView):
 
     @operation("memory_files_purge_preview", answer=PreviewOutput)
     def get(self, request: Request, file_id: str) -> Preview:
-        """What a purge would touch."""
+        """Preview a file's purge."""
         return file_purge_preview(self.user_id, parse_id(file_id))
 
     @operation("memory_files_purge", body=FilePurgeInput, answer=ReceiptOutput)

@@ -93,7 +93,7 @@ class ContradictionKeep(ClosedInput):
 
 
 class ReviewView(NotesView):
-    """What waits for review."""
+    """Notes awaiting review."""
 
     @operation("review_list", answer=page_of("ReviewPage", WaitingOutput))
     def get(self, request: Request) -> Listed:
@@ -155,7 +155,7 @@ class ReviewMergeView(NotesView):
 
 
 class ContradictionsView(NotesView):
-    """What cannot both be true."""
+    """Open contradictions."""
 
     @operation("contradictions_list", answer=page_of("ContradictionPage", ContradictionOutput))
     def get(self, request: Request) -> Listed:

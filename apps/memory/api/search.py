@@ -48,7 +48,7 @@ class ContextView(NotesView):
 
     @operation("context", body=ContextInput, answer=ContextOutput)
     def post(self, request: Request) -> dict[str, Any]:
-        """What a model should read before it answers, within a token budget; empty when nothing fits."""
+        """Text for a model to read before it answers, within a token budget; empty when nothing fits."""
         body = self.body(ContextInput)
         packed, untrusted = context_for(
             self.user_id,
@@ -75,7 +75,7 @@ def _marked(hits: Iterable[Hit], untrusted: Collection[UUID]) -> list[Beside]:
 
 
 def _scope(user_id: UUID, body: Limits) -> Scope:
-    """What a search is limited to. NotFound for a conversation that is not the user's."""
+    """Scope of a search. Raises NotFound for a conversation that is not the user's."""
     if (
         body.conversation
         and "conversation" in owners

@@ -1,4 +1,4 @@
-"""What the REST interface of notes takes and gives; those of files, purges and reviews stand beside their views."""
+"""REST inputs and outputs of notes; those of files, purges and reviews stand beside their views."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -216,7 +216,7 @@ SOURCES = {"type": "array", "items": Source}
 
 
 class Limits(ClosedInput):
-    """What limits a search."""
+    """Limits of a search."""
 
     sources: Annotated[frozenset[Source] | None, Checked(_sources, SOURCES)] = Field(
         None, description="Default: all."
@@ -235,7 +235,7 @@ class Limits(ClosedInput):
 
 
 class SearchInput(Limits):
-    """What to look for."""
+    """A search request."""
 
     query: Annotated[str, text(MAX_SEARCHED_CHARS)]
     top_k: Annotated[int, OrDefault] = Field(10, ge=1, le=100)
@@ -344,7 +344,7 @@ class ContextOutput(Shape):
 
 
 def _drafts(value: object, *, field: str) -> list[Any]:
-    """What each of them holds is checked when they are saved, so that an error names its place."""
+    """Checks for a list; its items are checked when saved, so that an error names its place."""
     if not isinstance(value, list):
         raise InvalidInput("memories must be a list of notes.", code="wrong_type", field=field)
     return value

@@ -67,7 +67,7 @@ def _store(window: CaptureWindow, outcome: Outcome, usage: Usage) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Applying:
-    """What the items of one window are applied with."""
+    """Applies the items of one window."""
 
     claimed: Claimed
     known: Known

@@ -1,4 +1,4 @@
-"""What reading by itself may cost a user per day, and what it has cost today."""
+"""A user's daily budget for reading by itself, and what it has cost today."""
 
 from datetime import datetime, timedelta
 from typing import Any

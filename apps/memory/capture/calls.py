@@ -76,7 +76,7 @@ _YES_NO = re.compile(r"^\W*(yes|no|true|false|ja|nein)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """What both calls are about, and to whom they are booked."""
+    """Input of both calls, and to whom they are booked."""
 
     user_id: UUID
     conversation_id: UUID
@@ -112,7 +112,7 @@ def _told(reason: object) -> str:
 
 
 async def extracted(asked: Passage, notes: Sequence[Memory]) -> tuple[Any, Usage]:
-    """What the model hands over as items, unchecked (None: nothing usable), and what it took. Raises ModelError."""
+    """Returns the model's items, unchecked (None: nothing usable), and the usage. Raises ModelError."""
     content = f"{known_notes(notes)}\n\n{asked.text}"
     response = await _ask(asked, EXTRACTION, content, SAVE, EXTRACTION_TOKENS, EXTRACTION_SECONDS)
     given = _input(response, SAVE["name"])

@@ -28,7 +28,7 @@ PAST_DAYS = timedelta(days=365)
 
 @dataclass(slots=True)
 class Nearby:
-    """What an item is compared with: active notes with their calibrated similarity, and the items before it."""
+    """Candidates for an item: active notes with their calibrated similarity, and the items before it."""
 
     notes: list[tuple[UUID, float]] = field(default_factory=list)
     items: list[float] = field(default_factory=list)
@@ -107,7 +107,7 @@ def past_notes(user_id: UUID) -> list[Past]:
 
 
 def shown_texts(user_id: UUID, shown: Sequence[tuple[str | None, str]]) -> list[Content]:
-    """What Izzy put beside the conversation, as it read then and as those notes read now, deleted ones too."""
+    """Texts Izzy put beside the conversation, as shown and as those notes read now, deleted ones too."""
     ids = [key for key, _ in shown if key]
     notes = Memory.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", flat=True)
     return [content_of(text) for text in dict.fromkeys([*(text for _, text in shown), *notes])]

@@ -1,4 +1,4 @@
-"""Who reads whose windows, which comes next, and how a failed one is put back."""
+"""Claims windows for one reader, picks the next, and puts a failed one back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from .services import NO_WORDS, user_withdraw
 
 MAX_ATTEMPTS = 5
 RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25), timedelta(hours=2))
-"""What is waited after each failure of a window's own; after MAX_ATTEMPTS it is given up."""
+"""Delays after each failure of a window's own; after MAX_ATTEMPTS it is given up."""
 SERVER_DELAY, SERVER_DELAY_MOST = timedelta(seconds=30), timedelta(hours=1)
-"""What is waited, doubled each time, where the model's server is at fault: such a window is never given up."""
+"""Delay, doubled each time, where the model's server is at fault: such a window is never given up."""
 
 NO_USAGE = Usage()
 

@@ -1,4 +1,4 @@
-"""What is known already: shown by Izzy itself, said by a note, or settled by one that is not active (any more)."""
+"""Items known already: shown by Izzy itself, said by a note, or settled by one that is not active (any more)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ from .similarity import Content, adds_to, content_of, same_content, same_words, 
 
 @dataclass(slots=True)
 class Known:
-    """What the items of one window are compared with. `written` are the notes that items before gave rise to, by place."""
+    """Compares the items of one window with what is known already."""
 
     user_id: UUID
     past: Sequence[Past]
     shown: Sequence[Content]
-    written: dict[int, Memory] = field(default_factory=dict)
+    written: dict[int, Memory] = field(default_factory=dict)  # notes that items before gave rise to, by place
 
     def was_shown(self, item: Item) -> bool:
         """Whether Izzy itself put these words beside the conversation: hearing them again is no news."""

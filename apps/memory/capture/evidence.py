@@ -1,4 +1,4 @@
-"""What an item rests on: who said it when, how far that is to be trusted, and whether it is new."""
+"""Evidence for an item: who said it when, how far that is trusted, and whether it is new."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

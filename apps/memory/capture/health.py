@@ -1,4 +1,4 @@
-"""What `doctor` says about reading conversations."""
+"""The `doctor` check of reading conversations."""
 
 from django.utils import timezone
 

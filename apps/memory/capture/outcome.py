@@ -1,4 +1,4 @@
-"""What came of windows."""
+"""Outcomes of windows."""
 
 from dataclasses import dataclass, field, fields
 from uuid import UUID
@@ -28,7 +28,7 @@ COUNTS = tuple(column.name for column in fields(Counts))
 
 @dataclass(slots=True)
 class Outcome(Counts):
-    """What came of one window, or of one of its items."""
+    """Outcome of one window, or of one of its items."""
 
     dropped: list[Dropped] = field(default_factory=list)
     memory_ids: list[UUID] = field(default_factory=list)

@@ -40,7 +40,7 @@ SERVER_FAULTS = frozenset(
 
 @dataclass(slots=True)
 class Tally(Counts):
-    """What came of the windows that were read."""
+    """Counts over the windows that were read."""
 
     windows: int = 0
     passed: int = 0

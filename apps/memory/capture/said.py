@@ -1,4 +1,4 @@
-"""What was said, as chat hands it over, and the numbered pieces of it that a window holds."""
+"""Messages as chat hands them over, and the numbered pieces that a window holds."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -38,7 +38,7 @@ class CaptureStatus:
 
     @property
     def sentence(self) -> str:
-        """What the memories page says; "" when there is nothing the user would want to know."""
+        """Text for the memories page; "" when there is nothing the user would want to know."""
         return " ".join(part for part in (self.waiting_sentence, self.given_up_sentence) if part)
 
     @property
@@ -121,7 +121,7 @@ def _reason(user_id: UUID, counts: dict[str, int], spent: int) -> str:
 
 
 def capture_figures(user_id: UUID) -> dict[str, Any]:
-    """What reading has brought and cost this user so far; the sums over all windows and model calls."""
+    """Sums of what reading has brought and cost this user, over all windows and model calls."""
     rows = CaptureWindow.objects.for_user(user_id)
     judged = Q(gate__in=[GateVerdict.PASSED, GateVerdict.IDLE])
     figures = rows.aggregate(

@@ -24,9 +24,9 @@ FINGERPRINT_TOKENS = 60
 BATCH = 200
 
 NO_WORDS = {"segments": [], "shown": [], "error": ""}
-"""What a window is left with once its words are not needed."""
+"""Values of a window once its words are not needed."""
 NOTHING_TOLD = {**NO_WORDS, "gate_reason": "", "dropped": []}
-"""What a window is left with that nobody may read any more: neither its words nor what was thought of them."""
+"""Values of a window that nobody may read any more: neither its words nor what was thought of them."""
 
 
 @transaction.atomic

@@ -63,7 +63,7 @@ class Content:
 
 
 def content_of(text: str) -> Content:
-    """What a text says, in the words by which it is compared."""
+    """Returns the words by which a text is compared."""
     addresses: set[str] = set()
 
     def taken(match: re.Match[str]) -> str:

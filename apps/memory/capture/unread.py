@@ -1,4 +1,4 @@
-"""What the user said in other conversations and nobody has read for notes yet: until then it is found as it was said."""
+"""The user's messages in other conversations, not yet read for notes: until then they are found as they were said."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

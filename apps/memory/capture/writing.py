@@ -1,4 +1,4 @@
-"""What statements do to notes. Each adds what it did to an outcome; call them inside a transaction."""
+"""Applies statements to notes. Each call adds what it did to an outcome and needs a transaction."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def say_again(note: Memory, statement: Statement, outcome: Outcome) -> Memory | 
 
 
 def give_way(old: Memory, same: Memory, statement: Statement, outcome: Outcome) -> None:
-    """What a statement supersedes gives way to the note that says it already, unless the user has to see that first."""
+    """A superseded note gives way to the note that says it already, unless the user has to see that first."""
     status, _ = status_for(user_id=old.user_id, trust=statement.trust, sensitive=statement.item.sensitive)
     if {same.status, status} != {Status.ACTIVE} or is_older(statement, old):
         return

@@ -22,7 +22,7 @@ SHOWN_CHARS = 200
 
 
 async def deep_memory(asked: Asked, progress: Emit) -> ToolOutput:
-    """What the user's notes hold about a question, looked at from several angles.
+    """Finds what the user's notes hold about a question, from several angles.
 
     `{query, searches, summary?, count, memories}`: at most ten memories, highest priority plus relevance first; one
     that a link led to names it as `via`. With a model there is a `summary` made of them. Sends `expanding{query}`,

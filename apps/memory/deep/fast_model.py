@@ -1,4 +1,4 @@
-"""What the fast model does for deep memory: think of keyword sets, and sum up what was found.
+"""The fast model's part in deep memory: it thinks of keyword sets and sums up what was found.
 
 Both answer None where there is no model, and where it fails, dawdles or answers nonsense: deep memory then goes on
 without it.
@@ -125,7 +125,7 @@ async def _answer(request: ModelRequest, seconds: float) -> ModelResponse | None
 
 
 def _searches(response: ModelResponse) -> Any:
-    """What the forced tool call holds; small models write the list as text instead."""
+    """The list in the forced tool call; small models write it as text instead."""
     for block in response.tool_uses:
         if block["name"] == SEARCH_TOOL["name"]:
             return block["input"].get("searches")

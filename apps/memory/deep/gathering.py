@@ -19,7 +19,7 @@ MAX_FOUND = 10
 LEAST_RELEVANCE = 0.015
 """The one score of a note that shares nothing with the words looked for is about 0.005, that of a distant relative 0.02 and more."""
 LEAST_LINKED = 0.05
-"""What a link hands on is no measure of the words: it needs more."""
+"""Linked notes need more: their score does not measure the words."""
 TAG_DOUBT = 0.5
 CONTENT_DOUBT = 0.6
 """How likely a note is beside the point although a tag, or its text, contains one keyword."""
@@ -41,7 +41,7 @@ class Found:
 
     @property
     def rank(self) -> float:
-        """What the results are ordered by: present priority plus relevance."""
+        """Order of the results: present priority plus relevance."""
         return self.note.present + self.relevance
 
 

@@ -1,4 +1,4 @@
-"""What people's notes are about: for each topic the words that ask for it, and the sets of words it is noted under."""
+"""Topics of people's notes: for each the words that ask for it, and the sets of words it is noted under."""
 
 from dataclasses import dataclass
 

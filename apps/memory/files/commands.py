@@ -38,7 +38,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who gives a command, with which fields."""
+    """A command's fields and who gives it."""
 
     user_id: UUID
     change: Change

@@ -39,7 +39,7 @@ def parents(path: str) -> list[str]:
 
 
 def inside(directory: str) -> str:
-    """What the path of everything in a directory begins with."""
+    """Prefix of all paths in a directory."""
     return f"{directory}/"
 
 
@@ -48,7 +48,7 @@ def _names(path: str) -> list[str]:
 
 
 def _wrong(path: str) -> str:
-    """What is wrong with a path, or ""."""
+    """The error in a path, or ""."""
     shown = _shown(path)
     if any(unicodedata.category(sign) in {"Cc", "Cs", "Zl", "Zp"} for sign in path):
         return f"The path {shown} contains control characters or characters that cannot be stored."

@@ -1,4 +1,4 @@
-"""What file commands answer with, built from plain values: listings, numbered lines, snippets, edits of a text."""
+"""Answers of file commands, built from plain values: listings, numbered lines, snippets, edits of a text."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a link between two notes is called, from either end."""
+"""Names of a link between two notes, from either end."""
 
 from dataclasses import dataclass
 
@@ -30,4 +30,4 @@ KNOWN: dict[str, Words] = {
 }
 SETTLED = Words("contradicted", "contradicted", "replaced")
 CHOICES = [(str(relation), KNOWN[relation].forth) for relation in (Relation.RELATED, Relation.ELABORATES)]
-"""What a reader may link notes by; the others come from replacing and from contradictions."""
+"""Links a reader may make; the others come from replacing and from contradictions."""

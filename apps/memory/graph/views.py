@@ -110,7 +110,7 @@ def _drawn(user_id: UUID, chosen: Memory | None) -> dict[str, Any]:
 
 
 def _around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
-    """What the page says of the chosen note: its card, its links, and notes like it that it is not linked to."""
+    """Context of the chosen note: its card, its links, and notes like it that it is not linked to."""
     links = [_neighbour(edge, chosen.pk) for edge in selectors.links_of(user_id, chosen.pk)[:MAX_LISTED]]
     (row,) = rows_of(user_id, [(chosen, None)])
     linked = {chosen.pk, *(near.note.pk for near in links)}

@@ -1,4 +1,4 @@
-"""What differs between two texts, by words, ready to be shown."""
+"""Differences of two texts, by words, ready to be shown."""
 
 import re
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def _shared(one: str, two: str) -> int:
 
 
 def _tokens(old: str, new: str) -> tuple[list[str], list[str]]:
-    """What is compared: words, else lines, else the texts as a whole."""
+    """Splits texts into words, else lines, else leaves them whole."""
     for split in (_WORD, _LINE):
         before, after = (list(filter(None, split.findall(text))) for text in (old, new))
         if max(len(before), len(after)) <= MAX_COMPARED:

@@ -1,4 +1,4 @@
-"""What notes said before they were changed, and when: what a search as of another time looks at."""
+"""Former texts of notes and their times, for a search as of another time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

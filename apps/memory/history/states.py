@@ -1,4 +1,4 @@
-"""What a revision keeps of a note, beside its content."""
+"""State of a note in a revision, beside its content."""
 
 from typing import Any
 

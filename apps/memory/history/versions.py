@@ -42,7 +42,7 @@ class Version:
 
     @property
     def action_label(self) -> str:
-        """What made it, in a word: Saved, Changed, Merged …"""
+        """The action in a word: Saved, Changed, Merged …"""
         return self.labels[self.action]
 
 
@@ -93,7 +93,7 @@ def file_versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> 
 def _told(
     row: Memory | MemoryFile, revisions: Sequence[MemoryRevision | MemoryFileRevision]
 ) -> Iterator[dict[str, Any]]:
-    """What is told of each version, the present one of `row` last: its number, and the change that made it."""
+    """Yields for each version, the present one of `row` last, its number and the change that made it."""
     first = revisions[0].version if revisions else 1
     last = first + len(revisions)
     action = CREATED if first == 1 else KEPT

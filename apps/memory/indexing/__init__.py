@@ -1,1 +1,1 @@
-"""What of a note or file is searchable: the one place that turns rows into documents of the search index."""
+"""Searchable parts of notes and files: the one place that turns rows into documents of the search index."""

@@ -1,4 +1,4 @@
-"""What of a file is searchable: its path, the words of which count as text, and its content."""
+"""Searchable parts of a file: its path, the words of which count as text, and its content."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID

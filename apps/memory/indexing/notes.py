@@ -1,4 +1,4 @@
-"""What of a note is searchable: the one place that turns notes into documents of the search index."""
+"""Searchable parts of a note: the one place that turns notes into documents of the search index."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -70,7 +70,7 @@ def _catch_up(user_id: UUID, memory_ids: Sequence[UUID]) -> int:
 
 
 def labels_for(tags: Sequence[str], category: str) -> tuple[Label, ...]:
-    """What a note is found by beside its text."""
+    """Search labels of a note beside its text."""
     labels = [Label("tag", tag) for tag in tags]
     return (*labels, Label("category", category)) if category else tuple(labels)
 

@@ -1,4 +1,4 @@
-"""What the rows of a user's memory share."""
+"""Base models of a user's memory."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What columns of notes and files may hold, and what people call it."""
+"""Choices for columns of notes and files, with their labels."""
 
 from django.db import models
 
@@ -56,7 +56,7 @@ class Relation(models.TextChoices):
 
 
 class Action(models.TextChoices):
-    """What a change did to a note."""
+    """A change made to a note."""
 
     UPDATED = "updated", "Changed"
     DELETED = "deleted", "Deleted"
@@ -69,7 +69,7 @@ class Action(models.TextChoices):
 
 
 class FileAction(models.TextChoices):
-    """What a change did to a file."""
+    """A change made to a file."""
 
     EDITED = "edited", "Edited"
     RENAMED = "renamed", "Renamed"
@@ -79,7 +79,7 @@ class FileAction(models.TextChoices):
 
 
 class Proposal(models.TextChoices):
-    """What accepting a note that waits for review does."""
+    """Effect of accepting a note that waits for review."""
 
     ADD = "add", "New note"
     UPDATE = "update", "Change of a note"

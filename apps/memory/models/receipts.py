@@ -9,7 +9,7 @@ from .base import Owned
 
 
 class Purged(models.TextChoices):
-    """What a purge was of."""
+    """Kind of purged row."""
 
     NOTE = "memory", "Memory"
     FILE = "file", "File"

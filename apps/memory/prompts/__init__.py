@@ -1,4 +1,4 @@
-"""What memory tells models to do: a Markdown file for each purpose."""
+"""Memory's prompts for models: a Markdown file for each purpose."""
 
 from functools import cache
 from pathlib import Path

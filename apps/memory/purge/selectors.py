@@ -35,7 +35,7 @@ MAX_SOURCES = 200
 def trace_of(
     user_id: UUID, source: Purged, ids: Collection[UUID], messages: Sequence[SourceText] = ()
 ) -> Trace:
-    """What to look for when these notes or files go, and with them `messages`; what of it others have is not known yet."""
+    """Returns what to look for when these notes or files go, with `messages`; what others have of it is not known yet."""
     notes = Memory.objects.with_deleted(user_id).filter(pk__in=ids)
     texts, names = _note_texts(user_id, ids) if source == Purged.NOTE else _file_texts(user_id, ids)
     own = Fragments(words=_fragments(names).words)
@@ -120,7 +120,7 @@ def off_disk_at(receipt: PurgeReceipt) -> datetime | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a purge would touch beside the row itself."""
+    """All that a purge would touch beside the row."""
 
     source: Purged
     id: UUID

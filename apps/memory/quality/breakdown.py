@@ -1,4 +1,4 @@
-"""What a user's notes are made of: how many of each kind, term and source, and the most used."""
+"""Breakdown of a user's notes: how many of each kind, term and source, and the most used."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

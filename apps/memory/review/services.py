@@ -25,7 +25,7 @@ _FIELDS = ("content", "tier", "kind", "importance", "tags", "category", "valid_f
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a decision on several notes did: how many, and by id why others were left as they were."""
+    """Result of a decision on several notes: the count, and by id why others were left alone."""
 
     count: int = 0
     failed: dict[UUID, IzzyError] = field(default_factory=dict)

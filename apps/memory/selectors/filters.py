@@ -40,7 +40,7 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteFilter:
-    """What a list shows. An empty value does not limit; without a status all but deleted notes are shown.
+    """Filter of a list. An empty value does not limit; without a status all but deleted notes are shown.
 
     `q` are words that all must occur in the text or the tags; `source` is an `Origin`. `status` `deleted`
     shows what can still be restored. `as_of` shows the notes that held at that time instead, whatever has become of

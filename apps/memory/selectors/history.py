@@ -1,4 +1,4 @@
-"""What a note was before."""
+"""A note's history."""
 
 from collections.abc import Sequence
 from datetime import datetime

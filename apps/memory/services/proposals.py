@@ -15,7 +15,7 @@ from .creation import memory_create
 from .provenance import Change, Provenance
 
 INHERITED = ("tier", "kind", "importance", "tags", "category")
-"""What a proposed text takes from the note it concerns, where nothing else is said."""
+"""Fields a proposed text takes from its note, where nothing else is said."""
 
 
 @transaction.atomic

@@ -1,4 +1,4 @@
-"""Who writes: where a note comes from, and who changes it why."""
+"""Origins of notes, and the actor and reason of a change."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -8,7 +8,7 @@ from apps.memory.trust import trust_of
 
 MAX_REASON_CHARS = 200
 BY_HAND = frozenset({Origin.USER, Origin.API})
-"""Who writes for the user: the page, and programs with the user's own token. Nothing of theirs waits for review."""
+"""The user's own origins: the page, and programs with the user's own token. Nothing of theirs waits for review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Who changes a note, and why in at most 200 characters (shown in its history).
+    """A change's actor and reason, at most 200 characters (shown in the history).
 
     `trust` is that of the words it brings, by default what the actor's words are worth; `sensitive` says that they
     are of a kind the user may want to see first. Conversation and message are where a proposal comes from.

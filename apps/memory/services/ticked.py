@@ -1,4 +1,4 @@
-"""What is done to several notes at once by hand: all of them, or none where one is not there any more."""
+"""Acts on several notes at once by hand: all of them, or none where one is not there any more."""
 
 from collections.abc import Sequence
 from uuid import UUID

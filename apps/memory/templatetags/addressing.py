@@ -35,11 +35,11 @@ def came(origin: str) -> str:
 
 @register.filter
 def by(origin: str) -> str:
-    """Who made a change, after what was done: "by you", "by Izzy"."""
+    """Names the actor after what was done: "by you", "by Izzy"."""
     return BY.get(Origin(origin), "by Izzy")
 
 
 @register.filter
 def status(value: str) -> str:
-    """What a status is called within a sentence."""
+    """Name of a status within a sentence."""
     return str(Status(value).label).lower()

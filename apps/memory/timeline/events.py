@@ -1,4 +1,4 @@
-"""What happened to a user's notes: each was saved once, and every revision tells of a change."""
+"""Events of a user's notes: each was saved once, and every revision tells of a change."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ GROUPS: dict[str, frozenset[str]] = {
     "removed": frozenset({Action.ARCHIVED, Action.DELETED}),
     "restored": frozenset({Action.RESTORED}),
 }
-"""What a reader may ask for -> the actions it takes in."""
+"""Filter value -> the actions it takes in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

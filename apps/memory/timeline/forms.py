@@ -1,4 +1,4 @@
-"""What the timeline shows."""
+"""The timeline's filters."""
 
 from django import forms
 

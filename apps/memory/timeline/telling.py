@@ -38,7 +38,7 @@ FIELDS = {
     "valid_from": "since when it holds",
     "valid_to": "until when it holds",
 }
-"""What of a note's state a reader may care for, in words."""
+"""Names of a note's fields that a reader may care for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

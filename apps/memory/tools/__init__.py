@@ -1,1 +1,1 @@
-"""What the model may call: notes under two sets of names, links, deep memory, files."""
+"""Tools for the model: notes under two sets of names, links, deep memory, files."""

@@ -1,4 +1,4 @@
-"""What the note tools answer the model."""
+"""Answers of the note tools."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -65,7 +65,7 @@ def fragments(memories: list[dict[str, Any]], **head: Any) -> ToolOutput:
 
 
 def waits(note: Memory, what: str) -> dict[str, Any]:
-    """What the model is told of a note that the user has to see first."""
+    """The answer for a note that the user has to see first."""
     why = WAITING[ReviewReason(note.review_reason)]
     return {"note_id": note.note_id, "status": note.status, "message": TO_REVIEW.format(what=what, why=why)}
 
@@ -76,7 +76,7 @@ def known(note: Memory, message: str) -> dict[str, Any]:
 
 
 def left_out(labels: Sequence[str]) -> dict[str, Any]:
-    """What the model is told of tags and categories that were not kept."""
+    """The answer on tags and categories that were not kept, else {}."""
     return {"left_out": list(labels), "note": LEFT_OUT} if labels else {}
 
 
@@ -112,7 +112,7 @@ def note_json(hit: Hit, note: Memory, *, former: str = "", untrusted: bool = Fal
 
 
 def said_json(hit: Hit) -> dict[str, Any]:
-    """What was said in the conversation."""
+    """A hit from the conversation."""
     return {
         "note_id": None,
         "text": hit.text,

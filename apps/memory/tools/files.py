@@ -29,8 +29,7 @@ from apps.memory.services import BY_ASSISTANT
 from apps.memory.trust.judging import texts_judged
 
 TOOLSET = "files"
-RESULT_CHARS = 16_000
-"""What the model is told that a view shows at most."""
+RESULT_CHARS = 16_000  # the most that a view shows, as the model is told
 
 TAKING = {
     DELETE: "It would delete what stands there.",
@@ -41,7 +40,7 @@ TAKING = {
 
 
 def takes_away(query: ApprovalQuery) -> str:
-    """What a command would take away, for the card; "" where it adds alone, and for what cannot be done anyway."""
+    """Says on the card what a command takes away; "" where it adds alone, and for what cannot be done anyway."""
     try:
         command = command_name(query.arguments)
         if command == CREATE and file_at(query.user_id, clean_path(query.arguments.get("path"))) is None:
@@ -143,5 +142,5 @@ def _quotes(user_id: UUID, name: str, fields: dict[str, Any]) -> bool:
 
 
 def _spoken(path: object) -> str:
-    """What a path says."""
+    """Words of a path."""
     return re.sub(r"[-_/\s]+", " ", splitext(str(path).removeprefix(ROOT))[0]).strip()

@@ -34,14 +34,14 @@ def texts_judged(taint: ConversationTaint, texts: Sequence[str]) -> Trust:
 
 
 def note_judged(taint: ConversationTaint, content: str, fields: Mapping[str, Any]) -> Judged:
-    """What may be kept of a note with these (cleaned) fields that the model writes now."""
+    """Judges what may be kept of a note the model writes with these (cleaned) fields."""
     if not taint.is_tainted:
         return Judged(Trust.ASSISTANT, dict(fields))
     return judged_among(taint.own(), content, fields)
 
 
 def judged_among(own: Sequence[str], content: str, fields: Mapping[str, Any]) -> Judged:
-    """What may be kept of a note where others' words were read, by the user's own messages.
+    """Judges what may be kept where others' words were read, by the user's own messages.
 
     Tags and category count like the text; single words that the user did not say as a sentence are left out of a note that
     does not wait. None becomes a standing note.

@@ -94,7 +94,7 @@ def restore(request: SignedInRequest, memory_id: str) -> HttpResponse:
 @require_GET
 @own_note
 def history(request: SignedInRequest, memory_id: str) -> HttpResponse:
-    """What the note was before, each version with a way back to it."""
+    """Shows the note's versions, each with a way back to it."""
     key = parse_id(memory_id)
     note = selectors.memory_get(request.user.pk, key)
     return _history(request, note)

@@ -107,7 +107,7 @@ def restore(request: SignedInRequest, file_id: str) -> HttpResponse:
 @require_GET
 @own_note
 def history(request: SignedInRequest, file_id: str) -> HttpResponse:
-    """What the file was before, each version with a way back to it."""
+    """Shows the file's versions, each with a way back to it."""
     return _history(request, _present(request, file_id))
 
 

@@ -1,4 +1,4 @@
-"""What the memories page says about passages of conversations that are still to be read."""
+"""The memories page's part on passages of conversations that are still to be read."""
 
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ NOTHING = "Nothing was left to try again."
 
 
 def capture_context(user_id: UUID) -> dict[str, Any]:
-    """What `memory/_capture.html` shows."""
+    """Context of `memory/_capture.html`."""
     status = capture_status(user_id)
     return {"capture": status, "given_up": given_up(user_id) if status.gave_up else []}
 

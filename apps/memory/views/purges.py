@@ -31,7 +31,7 @@ PAGE_SIZE = 30
 @require_http_methods(["GET", "POST"])
 @own_note
 def note(request: SignedInRequest, memory_id: str) -> HttpResponse:
-    """What purging a note means, with the messages and notes that say the same; a POST does it."""
+    """Previews purging a note, with the messages and notes that say the same; a POST does it."""
     key = parse_id(memory_id)
     redact, also = _ticked(request.POST, "redact"), _ticked(request.POST, "also")
     purge = partial(memory_purge, memory_id=key, redact=redact, also=also)
@@ -70,7 +70,7 @@ def _ticked(data: QueryDict, name: str) -> list[UUID]:
 @require_GET
 @own_note
 def receipt(request: SignedInRequest, receipt_id: str) -> HttpResponse:
-    """What was found, removed and left."""
+    """Shows the receipt of a purge."""
     found = receipt_get(request.user.pk, parse_id(receipt_id))
     context = {
         "receipt": found,

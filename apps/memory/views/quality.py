@@ -74,7 +74,7 @@ def quality(request: SignedInRequest) -> HttpResponse:
 
 
 def figures(user_id: UUID, values: dict[str, Any]) -> list[Figure]:
-    """What may want tidying up, most worth looking at first."""
+    """Figures for tidying up, most worth looking at first."""
     here, notes = reverse("memory:quality"), reverse("memory:list")
     return [
         Figure(
@@ -117,7 +117,7 @@ def figures(user_id: UUID, values: dict[str, Any]) -> list[Figure]:
 
 
 def reading_figures(values: dict[str, Any]) -> list[Figure]:
-    """What remembering by itself brought and cost; empty until it has read something."""
+    """Results and cost of reading by itself; empty until it has read something."""
     if values["gated_out"] is None and not values["tokens_per_memory"]:
         return []
     return [

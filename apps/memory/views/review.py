@@ -195,7 +195,7 @@ def _card(request: SignedInRequest, key: UUID, **more: Any) -> HttpResponse:
 def _failed(
     request: SignedInRequest, key: UUID, error: IzzyError, *, form: str = "", text: str | None = None
 ) -> HttpResponse:
-    """What went wrong, beside the card; where the note does not wait any more, that."""
+    """Shows the error by the card, or in its place if the note no longer waits."""
     try:
         note = pending_get(request.user.pk, key)
     except IzzyError:

@@ -34,7 +34,7 @@ def named(user_id: UUID, memory_ids: Sequence[UUID]) -> str:
 
 
 def with_steps(user_id: UUID, memory_ids: Sequence[UUID], work: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What the work gives, and the steps that undo what it did to these notes."""
+    """The work's result, and the steps that undo what it did to these notes."""
     before = versions_of(user_id, memory_ids)
     return work(), steps_back(user_id, before)
 

@@ -1,4 +1,4 @@
-"""What is done to the notes that were ticked on the memories page."""
+"""Acts on the notes that were ticked on the memories page."""
 
 from collections.abc import Callable
 from functools import partial
@@ -42,7 +42,7 @@ def ticked(request: SignedInRequest) -> HttpResponse:
 
 
 def _done(request: SignedInRequest, wanted: str, given: list[str]) -> tuple[str, list[str]]:
-    """What was done in a line, and the steps back."""
+    """A line on what was done, and the steps back."""
     if wanted not in DONE:
         raise IzzyError("Choose what to do with the memories.")
     work, words = DONE[wanted]
