@@ -1,4 +1,4 @@
-"""What the REST views of capabilities share."""
+"""The base of capabilities' REST views."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -27,7 +27,7 @@ class ZipParser(BaseParser):
 
 
 class CapabilityView(UserView):
-    """What the views of capabilities share."""
+    """The base of capabilities' views."""
 
     @property
     def origin(self) -> Origin:

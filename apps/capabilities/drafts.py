@@ -1,4 +1,4 @@
-"""What a version is made of, and what it may be."""
+"""A version's parts, and the checks of them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,12 +90,12 @@ def clean_requirements(value: object) -> str:
 
 
 def source_facts(source: str) -> SourceFacts:
-    """What the code says of itself. Python's parser lets no other thread work meanwhile: long code is read apart."""
+    """Reads facts from the code. Python's parser lets no other thread work meanwhile: long code is read apart."""
     return read_source(source) if len(source) <= SHORT_SOURCE else apart(read_source, source)
 
 
 def run_docstring(source: str) -> str:
-    """What the author wrote about `run`, else about the module; "" where there is nothing."""
+    """The docstring of `run`, else of the module; "" where there is none."""
     return once(source_facts, source).docstring
 
 

@@ -65,7 +65,7 @@ async def failures_of(name: str, version: CapabilityVersion) -> list[str]:
 
 
 async def _try(name: str, version: CapabilityVersion, example: dict[str, object]) -> str:
-    """What went wrong with one example, "" for nothing."""
+    """The problem with one example, "" for none."""
     args = example["input"]
     try:
         execution = await capability_execute(

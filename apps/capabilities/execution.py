@@ -142,12 +142,12 @@ def _approved_version(capability: Capability, number: int) -> CapabilityVersion:
 
 
 def not_approved_text(name: str, version: CapabilityVersion) -> str:
-    """What the user still has to allow, in one sentence."""
+    """One sentence on what the user still has to allow."""
     return f"Version {version.number} of {name} asks to {asked_by(version)}. The user has to approve that first, on its page or in the chat."
 
 
 def asked_by(version: CapabilityVersion) -> str:
-    """What a version asks to do: reach hosts, use secrets, or be run at all."""
+    """A version's requests: to reach hosts, use secrets, or be run at all."""
     asks = [f"reach {', '.join(version.hosts)}"] if version.hosts else []
     named = "the secret" if len(version.secrets) == 1 else "the secrets"
     asks += [f"use {named} {', '.join(version.secrets)}"] if version.secrets else []

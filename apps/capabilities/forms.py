@@ -146,7 +146,7 @@ class EditorForm(PlainForm):
         return form
 
     def draft(self) -> Draft:
-        """What was entered. Raises InvalidInput for what is no JSON."""
+        """The entered draft. Raises InvalidInput for invalid JSON."""
         values = self.cleaned_data
         return Draft(
             description=values["description"],

@@ -1,4 +1,4 @@
-"""What of a capability is searchable: name, description and tags, while it is active."""
+"""Indexes active capabilities for search: name, description and tags."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -23,7 +23,7 @@ class Status(models.TextChoices):
 
 
 class Origin(models.TextChoices):
-    """Who made a version."""
+    """A version's author."""
 
     USER = "user", "you"
     API = "api", "a program"
@@ -141,7 +141,7 @@ class CapabilityVersion(UserOwned, Leased):
 
 
 class Trigger(models.TextChoices):
-    """What started a run."""
+    """A run's trigger."""
 
     CHAT = "chat", "a conversation"
     PAGE = "page", "you"

@@ -1,4 +1,4 @@
-"""What a capability may be called, and what its secrets and hosts may be called."""
+"""Checks the names of capabilities, and of their secrets and hosts."""
 
 import re
 from ipaddress import ip_address

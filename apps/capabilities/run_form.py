@@ -44,7 +44,7 @@ class RunForm(forms.Form):
             )
 
     def args(self) -> dict[str, Any]:
-        """What was entered as the input of a run; fields left empty are left out. After `is_valid`."""
+        """The entered input of a run; fields left empty are left out. Call it after `is_valid`."""
         if self.whole:
             return dict(self.cleaned_data["input"])
         given: dict[str, Any] = {}

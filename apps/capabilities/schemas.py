@@ -51,7 +51,7 @@ def clean_output_schema(value: object) -> dict[str, Any]:
 
 
 def input_error(schema: dict[str, Any], value: Any) -> str:
-    """What is wrong with an input in one sentence, "" where it fits. Bounded in time and size."""
+    """The problem with an input in one sentence, "" where it fits. Bounded in time and size."""
     if not isinstance(value, dict):
         return "The input must be a JSON object."
     if depth_of(value) > MAX_INPUT_DEPTH:

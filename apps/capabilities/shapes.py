@@ -1,4 +1,4 @@
-"""What the REST interface of capabilities takes and gives."""
+"""The shapes of the REST interface of capabilities."""
 
 from typing import Annotated, Any, Self
 from uuid import UUID
@@ -56,7 +56,7 @@ class FilesInput(ClosedInput):
 
 
 class Permissions(Shape):
-    """What a version may reach; the user has to approve it."""
+    """Permissions of a version; the user must approve them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,7 +76,7 @@ class Example(Shape):
 
 
 class CapabilityInput(ClosedInput):
-    """What a capability is made from."""
+    """The parts of a capability."""
 
     name: Annotated[str, Checked(lambda value, field: clean_name(value), NAME), Refused("empty_text")]
     description: Annotated[str, Checked(lambda value, field: clean_description(value), DESCRIPTION)]
@@ -171,7 +171,7 @@ class CapabilityDetailOutput(CapabilityOutput):
 
 
 class RunInput(ClosedInput):
-    """What a capability is run with."""
+    """The input of a run."""
 
     input: Annotated[dict[str, Any] | None, Refused("bad_input")] = Field(
         None, description="Fits the capability's `input_schema`."
@@ -186,7 +186,7 @@ class RunErrorOutput(Shape):
 
 
 class RunOutput(Shape):
-    """What came of a run that began."""
+    """The result of a begun run."""
 
     ok: bool
     result: str | None

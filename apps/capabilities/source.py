@@ -1,4 +1,4 @@
-"""What a tool's code says of itself. Imports nothing but Python's own, since long code is read in a process of its own."""
+"""Reads facts from a tool's code. Imports nothing but Python's own, since long code is read in a process of its own."""
 
 import ast
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What every sandbox backend offers, and the words in which it answers."""
+"""The protocols of sandboxes and backends, and their types."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,21 +19,16 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one sandbox may use. A backend that cannot enforce one of them itself documents who does.
+    """Limits of one sandbox. A backend that cannot enforce one of them itself documents who does."""
 
-    `wall_seconds` counts for the whole life of the sandbox, the installation of requirements not included; `memory_bytes`
-    for all its processes together; `stdout_bytes` is what is kept of standard output and of standard error each, and
-    `flood_bytes` how much may be written before the run is ended.
-    """
-
-    wall_seconds: float
+    wall_seconds: float  # of the sandbox's whole life, the installation of requirements not included
     cpu_seconds: int
-    memory_bytes: int
+    memory_bytes: int  # of all its processes together
     processes: int
     file_bytes: int
     files: int = 20_000
-    stdout_bytes: int = MEGABYTE
-    flood_bytes: int = 64 * MEGABYTE
+    stdout_bytes: int = MEGABYTE  # kept of standard output and of standard error each
+    flood_bytes: int = 64 * MEGABYTE  # written before the run is ended
     result_bytes: int = MEGABYTE
     transfer_bytes: int = 200 * MEGABYTE
 

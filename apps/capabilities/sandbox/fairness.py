@@ -1,4 +1,4 @@
-"""Who runs next: at most so many at once, users by turns, each user's calls in the order in which they came."""
+"""Queues calls: at most `places` at once, users by turns, each user's in the order in which they came."""
 
 import asyncio
 from collections import OrderedDict, deque

@@ -1,4 +1,4 @@
-"""What doctor, /readyz and the instance page say about the sandbox. Not essential: chat goes on without."""
+"""Checks the sandbox for doctor, /readyz and the instance page. Not essential: chat goes on without."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""What a tool prints: the beginning is kept, all of it is counted, and its lines are told as they come."""
+"""A tool's output: the beginning is kept, all of it is counted, and its lines are told as they come."""
 
 import asyncio
 import codecs
@@ -56,7 +56,7 @@ class Captured:
         return f"{text}\n… {missing:,} more bytes were not kept." if missing else text
 
     def lines(self, *, all_of_it: bool) -> str:
-        """What has not been told yet: whole lines, at the end the rest too."""
+        """Text not told yet: whole lines, at the end the rest too."""
         cut = len(self._untold) if all_of_it else self._untold.rfind("\n") + 1
         told, self._untold = self._untold[:cut], self._untold[cut:]
         return storable(end_of(told, TOLD_CHARS))

@@ -1,4 +1,4 @@
-"""What a requirements.txt of a tool may hold: names with extras, versions and markers (PEP 508). Nothing that names a place:
+"""Checks a tool's requirements.txt: only names with extras, versions and markers (PEP 508). Nothing that names a place:
 options, addresses and paths could install from anywhere."""
 
 import re

@@ -1,4 +1,4 @@
-"""What is cleared away in the background: folders of processes that are gone, and requirements that nobody uses any more."""
+"""Clears away in the background folders of processes that are gone, and requirements that nobody uses any more."""
 
 import logging
 from uuid import UUID

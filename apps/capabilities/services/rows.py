@@ -1,4 +1,4 @@
-"""What the services of the catalog share: locking a row and writing a version."""
+"""Helpers of the catalog's services: locking a row and writing a version."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What a test of a version's examples means for it."""
+"""Applies a test of a version's examples to it."""
 
 from uuid import UUID
 

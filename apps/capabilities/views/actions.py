@@ -1,4 +1,4 @@
-"""What the buttons of a capability's pages do."""
+"""The button actions of a capability's pages."""
 
 from collections.abc import Callable
 from typing import Any

@@ -35,7 +35,7 @@ FILE_HINTS = {
 @require_GET
 @own
 def overview(request: SignedInRequest, capability: str) -> HttpResponse:
-    """What it does, what it may reach, a form to try it, its newest runs."""
+    """Shows its purpose and permissions, a form to try it, newest runs."""
     return _overview(request, found(request, capability))
 
 
@@ -152,7 +152,7 @@ def _example(request: SignedInRequest, version: CapabilityVersion) -> dict[str, 
 
 
 def _compared(rows: list[CapabilityVersion], version: CapabilityVersion) -> list[dict[str, Any]]:
-    """What a version changed in each file, as lines of `{kind, text}`."""
+    """A version's changes to each file, as lines of `{kind, text}`."""
     before = next((row for row in rows if row.number < version.number), None)
     new, old = files_read(version.path), files_read(before.path) if before else dict.fromkeys(FILES, "")
     return [{"name": name, "lines": _lines(old[name], new[name])} for name in FILES if old[name] != new[name]]

@@ -1,4 +1,4 @@
-"""What the pages of capabilities share."""
+"""Helpers of the capabilities' pages."""
 
 from collections.abc import Callable
 from functools import wraps

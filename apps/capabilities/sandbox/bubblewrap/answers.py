@@ -1,4 +1,4 @@
-"""What the host makes of a runner's answers, and the limits that it is told."""
+"""Reads a runner's answers on the host; holds the limits that it is told."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def ending(output: Output, began: float) -> dict[str, Any]:
 
 
 def answer_error(answer: dict[str, Any] | RunError) -> RunError | None:
-    """What the runner or the tool says went wrong. Nothing in it is believed beyond its being text."""
+    """The error the runner or the tool reports. Nothing in it is believed beyond its being text."""
     if isinstance(answer, RunError):
         return answer
     if "refused" in answer:

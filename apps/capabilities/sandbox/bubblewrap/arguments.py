@@ -90,7 +90,7 @@ def sandbox_arguments(
 
 
 def environment(prepared: Prepared, *, proxied: bool) -> dict[str, str]:
-    """What every process within finds; secrets are handed in later, over the channel."""
+    """The environment of every process within; secrets come later, over the channel."""
     prefix = prepared.interpreter.prefix
     found = {
         "PATH": f"/opt/izzy/bin:{prefix}/bin:/usr/bin" if prefix else "/opt/izzy/bin:/usr/bin",

@@ -16,7 +16,7 @@ MOST_INSTALLS = 30
 
 
 class BuildRequirements:
-    """What one build has so far; a further package is resolved together with it. One installation at a time."""
+    """One build's packages; a further one is resolved together with them. One installation at a time."""
 
     def __init__(
         self,

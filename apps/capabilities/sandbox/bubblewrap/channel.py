@@ -1,4 +1,4 @@
-"""What goes to a sandbox and comes from it: jobs, answers in frames, and what is printed."""
+"""The channel to and from a sandbox: jobs, answers in frames, and what is printed."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ TOOLS_WORDS = ("result", "value", "code", "message")
 
 
 class BadFrame(Exception):
-    """What came back is no answer."""
+    """The reply is not an answer."""
 
 
 class Channel:

@@ -1,4 +1,4 @@
-"""What all sandboxes of this process share, made once: who runs them, with which Python, the filter, the files inside."""
+"""Makes once what all sandboxes of this process share: their user, their Python, the filter, the files inside."""
 
 import base64
 import hashlib
@@ -99,7 +99,7 @@ def prepare() -> Prepared:
 
 
 def _certificates(folder: Path) -> Path | None:
-    """What the server itself trusts, which may be more than the system's list; a copy where that is a file of its own."""
+    """The certificates that the server trusts, maybe more than the system's; a copy where it has a file of its own."""
     named = [os.environ.get(name, "") for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
     found = next((name for name in (*named, *CERTIFICATES) if name and Path(name).is_file()), None)
     if found is None or found in CERTIFICATES:
@@ -177,7 +177,7 @@ def _compiled(
 
 
 def popen_identity(identity: Identity) -> dict[str, Any]:
-    """What makes `subprocess` start a process as this user. Python then copies the whole server's page tables first, which
+    """`Popen` options to start a process as this user. Python then copies the whole server's page tables first, which
     takes longer the more memory it has."""
     if not identity.dropped:
         return {}

@@ -71,7 +71,7 @@ def _try(prepared: Prepared) -> tuple[int, str]:
 
 
 class KernelSettings:
-    """What decides over user namespaces; -1 where this kernel does not know it."""
+    """Settings of user namespaces; -1 where this kernel does not know one."""
 
     def __init__(self, root: Path = Path("/proc/sys")) -> None:
         self.apparmor = _number(root / "kernel/apparmor_restrict_unprivileged_userns")

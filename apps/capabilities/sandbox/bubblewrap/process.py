@@ -115,7 +115,7 @@ class SandboxProcess:
         self._watched.deadline = asyncio.get_running_loop().time() + seconds
 
     def take_output(self, taker: Callable[[str, bytes], None] | None) -> None:
-        """Who is told what is printed from now on, with `stdout` or `stderr`; nobody for None."""
+        """Tells `taker` of output from now on, with `stdout` or `stderr`; nobody for None."""
         self._channel.on_output = taker
 
     def drain(self) -> None:

@@ -1,4 +1,4 @@
-"""What /proc says about the processes of a sandbox. Whatever has gone meanwhile counts as nothing."""
+"""Reads a sandbox's processes from /proc. Whatever has gone meanwhile counts as nothing."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -7,14 +7,12 @@ from itertools import islice
 PRIVATE_FIELDS = ("RssAnon:", "VmSwap:", "VmPTE:")
 MAPPINGS_MOST = 16_000
 MAPPING_BYTES = 256  # measured 190 on Linux 6.18
-SOCKET_BYTES = 262_144
-"""What a socket is reckoned at: the default limit of its buffers (net.core.wmem_default), rounded up."""
-SOCKETS_FREE = 32
-"""So many are reckoned at nothing; ordinary programs have fewer."""
+SOCKET_BYTES = 262_144  # of one: the default limit of its buffers (net.core.wmem_default), rounded up
+SOCKETS_FREE = 32  # not counted; ordinary programs have fewer
 
 
 class ProcessTable:
-    """Who descends from whom. What is known not to belong to a sandbox is not read again until `forget`, or for so many
+    """Finds descendants. A process known not to belong to a sandbox is not read again until `forget`, or for ANEW
     looks: so a look costs little more than listing /proc."""
 
     ANEW = 20
@@ -80,7 +78,7 @@ def mappings(pid: int) -> int:
 
 
 def socket_bytes(pid: int) -> int:
-    """What the sockets in its network namespace may hold, which no process's memory shows: at the size of their buffers,
+    """Bytes the sockets in its network namespace may hold, which no process's memory shows: the size of their buffers,
     and of TCP, whose buffers grow, what is queued."""
     used = tcp = 0
     for line in _text(f"/proc/{pid}/net/sockstat").splitlines():

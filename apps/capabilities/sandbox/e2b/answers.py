@@ -1,4 +1,4 @@
-"""What the sandbox says, in the words that every backend uses."""
+"""A sandbox's answers, in the words that every backend uses."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def timed_out(seconds: float) -> RunError:
 
 
 def answer_error(answer: dict[str, Any] | None) -> RunError | None:
-    """What went wrong with a run. A tool that searches its memory can find the mark: the answer may be its own, and is
+    """The error of a run. A tool that searches its memory can find the mark: the answer may be its own, and is
     believed no further than a tool's is."""
     if answer is None:
         return RunError(ErrorCode.SANDBOX_FAILED, "The sandbox ended without an answer. Run it again.")

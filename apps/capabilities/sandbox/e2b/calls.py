@@ -1,4 +1,4 @@
-"""What every call of a sandbox at E2B has in common: its end, time limits, floods, cancellation."""
+"""Handles every call of a sandbox at E2B: its end, time limits, floods, cancellation."""
 
 import asyncio
 import logging

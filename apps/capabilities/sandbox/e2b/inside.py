@@ -89,7 +89,7 @@ def set_limits(job: dict[str, Any]) -> None:
 
 
 def ended(status: int) -> dict[str, Any]:
-    """What is said of a tool that ended without an answer."""
+    """The answer for a tool that ended without one."""
     if not os.WIFSIGNALED(status):
         message = f"The tool ended itself (exit code {os.WEXITSTATUS(status)}) instead of returning a result."
         return {"code": "raised", "message": message}

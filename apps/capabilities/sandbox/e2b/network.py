@@ -1,4 +1,4 @@
-"""What a sandbox may reach, in the words of E2B's API."""
+"""A sandbox's network rules in terms of E2B's API."""
 
 from collections.abc import Collection
 from typing import Any

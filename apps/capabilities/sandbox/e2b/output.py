@@ -1,4 +1,4 @@
-"""What a job in the sandbox writes, as it comes: kept up to a limit, told in lines, the marked answer taken out."""
+"""A sandboxed job's output, as it comes: kept up to a limit, told in lines, the marked answer taken out."""
 
 import json
 import time
@@ -36,7 +36,7 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """What is kept, and how much is not."""
+        """Kept text, and how much was cut."""
         text = storable("".join(self._kept))
         missing = self.size - self._kept_size
         return f"{text}\n… {missing:,} more bytes were not kept." if missing else text

@@ -1,4 +1,4 @@
-"""What runs within the sandbox: compiled once by the interpreter that runs it, and bound read-only at /opt/izzy. It imports
+"""The code within the sandbox: compiled once by the interpreter that runs it, and bound read-only at /opt/izzy. It imports
 nothing of Izzy's, nothing that it can do without (starting is most of a call's time), and speaks Python 3.9."""
 
 PIP_SHIM = '''\

@@ -1,4 +1,4 @@
-"""What is said of a tool's run: its result, or how it failed. Used within the sandboxes of both backends (E2B is given it as
+"""Reports a tool's run: its result, or how it failed. Used within the sandboxes of both backends (E2B is given it as
 text, see `e2b.script`) and by the host; speaks Python 3.9 and imports next to nothing."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def end_of(text: str, length: int) -> str:
 
 
 def flush() -> None:
-    """What was printed, before the answer goes."""
+    """Flushes output before the answer goes."""
     for stream in (sys.stdout, sys.stderr):
         try:  # noqa: SIM105  contextlib is not loaded
             stream.flush()
