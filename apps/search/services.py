@@ -22,7 +22,7 @@ from apps.search.language.analysis import analysed_all, analysed_text, split_wor
 from apps.search.models import IndexOwner, Passage, Tombstone
 from apps.search.spaces import inline_embedder, space_ensure
 
-LONG_CHARS = 40_000
+LONG_CHARS = 100_000
 """More is read in a process of its own."""
 BATCH = 500
 MAX_NAME = 200

@@ -64,4 +64,4 @@ def test_long_texts_are_not_read_in_the_servers_process(alice: User, monkeypatch
     monkeypatch.setattr(services, "analysed_text", elsewhere)
     with pytest.raises(AssertionError, match="worked out here"):
         documents_prepare(user_id=alice.pk, texts=["A short one."])
-    documents_prepare(user_id=alice.pk, texts=[Path(__file__).read_text() * 20])
+    documents_prepare(user_id=alice.pk, texts=[Path(__file__).read_text() * 100])
