@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -28,6 +29,20 @@ OUTBOX = 10_000  # items; those beyond are dropped
 Hear = Callable[[Any], object]
 
 
+@dataclass(eq=False, slots=True)
+class Listener:
+    """Somebody in this process who waits for a topic's items."""
+
+    loop: asyncio.AbstractEventLoop
+    hear: Hear
+    ended: bool = False
+
+    def take(self, item: Any) -> None:
+        """Hears the item, unless the listener ended while it was under way. Call it in the listener's loop."""
+        if not self.ended:
+            self.hear(item)
+
+
 class Bus:
     """Topics that any thread of any process may say something on; an item is what JSON can hold. What was said on one topic
     arrives in that order, several items together where Redis does not keep up."""
@@ -35,7 +50,7 @@ class Bus:
     def __init__(self, process: str = PROCESS) -> None:
         self.process = process
         self._lock = threading.Lock()
-        self._listeners: dict[str, list[tuple[asyncio.AbstractEventLoop, Hear]]] = {}
+        self._listeners: dict[str, list[Listener]] = {}
         self._wire: Wire | None = None
 
     def publish(self, topic: str, item: Any) -> None:
@@ -49,8 +64,8 @@ class Bus:
             call_in(wire.loop, partial(wire.put, topic, item))
 
     def listen(self, topic: str, hear: Hear) -> Callable[[], None]:
-        """Has the running loop call `hear` with each item from now on; returns what ends that."""
-        listener = (asyncio.get_running_loop(), hear)
+        """Has the running loop call `hear` with each item from now on; returns what ends that at once."""
+        listener = Listener(asyncio.get_running_loop(), hear)
         with self._lock:
             self._listeners.setdefault(topic, []).append(listener)
         self._topics_changed()
@@ -63,9 +78,9 @@ class Bus:
 
     def hand_out(self, topic: str, items: Iterable[Any]) -> None:
         """Tells those who listen in this process."""
-        for loop, hear in tuple(self._listeners.get(topic, ())):
+        for listener in tuple(self._listeners.get(topic, ())):
             for item in items:
-                call_in(loop, partial(hear, item))
+                call_in(listener.loop, partial(listener.take, item))
 
     def close(self) -> None:
         """Ends the connection; the next word or listener begins another."""
@@ -75,7 +90,8 @@ class Bus:
             wire.stop()
             wire.join(CLOSE_SECONDS)
 
-    def _unlisten(self, topic: str, listener: tuple[asyncio.AbstractEventLoop, Hear]) -> None:
+    def _unlisten(self, topic: str, listener: Listener) -> None:
+        listener.ended = True
         with self._lock:
             listeners = self._listeners.get(topic, [])
             if listener in listeners:

@@ -107,6 +107,19 @@ async def test_what_waits_for_redis_goes_together(
     assert len(messages) < 300
 
 
+async def test_who_has_stopped_listening_hears_not_even_what_was_under_way(
+    made: Callable[[str], Bus],
+) -> None:
+    bus = made("one")
+    heard: list[Any] = []
+    end = bus.listen("news", heard.append)
+    bus.publish("news", "under way")
+    end()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert heard == []
+
+
 @pytest.mark.usefixtures("over_redis")
 async def test_who_has_stopped_listening_hears_no_more(made: Callable[[str], Bus]) -> None:
     one, two = made("one"), made("two")
