@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search.embedders import embedder_for
 from apps.search.embedders.base import unit_rows
+from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 
 K1, B = 1.2, 0.75

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from apps.search.embedders import embedder_for
+from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 
 WORDS_PER_NOTE = 25

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search.language.analysis import document_terms
+from apps.search.text.analysis import document_terms
 
 ROUNDS = 60
 

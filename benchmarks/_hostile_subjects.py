@@ -67,10 +67,10 @@ def _core() -> list[Subject]:
 def _search() -> list[Subject]:
     from apps.search.features import text_flags
     from apps.search.gist import gist_of
-    from apps.search.language.analysis import detect_language, document_terms, split_words
-    from apps.search.language.dates import named_dates
-    from apps.search.literal import plain
-    from apps.search.query import MAX_QUERY_CHARS
+    from apps.search.ranking.query import MAX_QUERY_CHARS
+    from apps.search.selectors import plain
+    from apps.search.text.analysis import detect_language, document_terms, split_words
+    from apps.search.text.dates import named_dates
     first, last = (datetime(1999, 1, 1, tzinfo=UTC), NOW)
     dates = ('1999 ', 'jan 5 ', '5 jan ', '1 day ago ', '2020-01-01 ', '19.01.2024 ', 'monday ', 'may ', '1/1/2024 ', 'march 1999 ')
     words = ('a-', "a'", "l'", 'é-', '日本', 'á', 'ａ', 'ﷺ', 'ก')

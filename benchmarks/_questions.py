@@ -12,8 +12,8 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.test import Client
 
-from apps.search.language.analysis import document_terms
 from apps.search.selectors import search
+from apps.search.text.analysis import document_terms
 
 DEPTHS = (1, 5, 10, 25, 50)
 BUDGET = 500

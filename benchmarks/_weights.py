@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from apps.search.index.cache import index_open
 from apps.search.models import Passage
-from apps.search.query import understand
-from apps.search.ranking import WEIGHTS, score_rows
-from apps.search.scoping import allowed_rows
+from apps.search.ranking.query import understand
+from apps.search.ranking.signals import WEIGHTS, allowed_rows, score_rows
 from apps.search.selectors import EVERYTHING
 from apps.search.spaces import query_prepare
 

@@ -3,7 +3,7 @@
 The data set is that of `retrieval`. Each question is asked of its own conversation and of all others, where no hit is right,
 also with the names of those who speak there in place of its own. Beside it stand the notes and messages of `surfacing` (half
 of them for fitting, the other half for the figures), all notes and few at a time, and nonsense, every second for fitting.
-The score in use is `CALIBRATION` in `apps/search/relevance.py`: the last row of the first table, rounded.
+The score in use is `CALIBRATION` in `apps/search/ranking/relevance.py`: the last row of the first table, rounded.
 """
 
 import random
@@ -23,13 +23,18 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.memory.services import memory_bulk_create
-from apps.search.hits import best_places
 from apps.search.index.cache import index_open
 from apps.search.models import Passage
-from apps.search.query import understand
-from apps.search.ranking import score_rows
-from apps.search.relevance import CALIBRATION, WORTH_SHOWING, Calibration, Strength, strength_of
-from apps.search.scoping import allowed_rows
+from apps.search.ranking.query import understand
+from apps.search.ranking.relevance import (
+    CALIBRATION,
+    WORTH_SHOWING,
+    Calibration,
+    Strength,
+    best_places,
+    strength_of,
+)
+from apps.search.ranking.signals import allowed_rows, score_rows
 from apps.search.selectors import EVERYTHING
 from apps.search.spaces import query_prepare
 from benchmarks._fitting import area_under_curve, logistic

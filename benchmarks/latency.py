@@ -24,10 +24,10 @@ from apps.memory.fields import MemoryDraft
 from apps.memory.services import memory_bulk_create, memory_create
 from apps.search.backends import backend
 from apps.search.documents import Document, Source
-from apps.search.embedders import embedder_for
-from apps.search.hits import best_places
+from apps.search.embedders.engines import embedder_for
 from apps.search.index import cache
 from apps.search.index.rows import UserRows
+from apps.search.ranking.relevance import best_places
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
 from benchmarks._corpus import Corpus

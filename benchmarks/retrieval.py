@@ -20,7 +20,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.test import Client, override_settings
 
-from apps.search.ranking import WEIGHTS
+from apps.search.ranking.signals import WEIGHTS
 from benchmarks._baselines import bm25_order, cosine_order
 from benchmarks._questions import (
     BUDGET,

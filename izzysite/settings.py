@@ -355,7 +355,7 @@ IZZY_CAPTURE_TOKENS = env_int("IZZY_CAPTURE_TOKENS", 200_000, minimum=1000)
 IZZY_CAPTURE_WAIT = env_int("IZZY_CAPTURE_WAIT", 45, minimum=0)
 IZZY_PURGE_VACUUM_MB = env_int("IZZY_PURGE_VACUUM_MB", 50, minimum=0)
 IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
-# Those that differ from `apps.search.ranking.WEIGHTS`.
+# Those that differ from `apps.search.ranking.signals.WEIGHTS`.
 IZZY_SEARCH_WEIGHTS = env_weights("IZZY_SEARCH_WEIGHTS")
 OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
 IZZY_HISTORY_TOKENS = env_int("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)

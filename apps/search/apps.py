@@ -22,17 +22,17 @@ class SearchConfig(AppConfig):
             thinners,
             warmups,
         )
-        from apps.search import checks, embedding, health, purging, services, statistics, warmup
+        from apps.search import health, selectors, services, spaces
         from apps.search.backends.sqlite import segments_merge
 
-        register(checks.known_weights, IZZY)
+        register(health.known_weights, IZZY)
         register_check("search", health.check_embedder)
-        register_sweep("search: vectors that wait", embedding.sweep_pending, timedelta(seconds=10))
-        register_sweep("search: old deletions", embedding.sweep_tombstones, timedelta(hours=6))
+        register_sweep("search: vectors that wait", spaces.sweep_pending, timedelta(seconds=10))
+        register_sweep("search: old deletions", spaces.sweep_tombstones, timedelta(hours=6))
         connection_tests.register("embedder", health.connect_embedder)
         thinners.register("search", lambda user_id: services.user_thin(user_id=user_id))
         purgers.register("search", lambda user_id: services.user_forget(user_id=user_id))
-        stats_providers.register("search", statistics.user_figures)
-        warmups.register("search", warmup.warm_up)
-        purge_parts.register("search", purging.PURGING)
+        stats_providers.register("search", selectors.user_figures)
+        warmups.register("search", health.warm_up)
+        purge_parts.register("search", services.PURGING)
         disk_cleaners.register("full text", segments_merge)

@@ -20,19 +20,17 @@ from numpy.typing import NDArray
 
 from apps.search.backends import Head
 from apps.search.documents import Hit, Scope
-from apps.search.embedders import EmbedderDown, QueryWeights
-from apps.search.embedders.base import Vector
+from apps.search.embedders.base import EmbedderDown, QueryWeights, Vector
+from apps.search.embedders.vocabulary import can_read, vectors_without_accidents
 from apps.search.gist import Gist, gist_of
-from apps.search.hits import Found, best_places, hits_for
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
-from apps.search.language.analysis import stems
-from apps.search.pieces import can_read, vectors_without_accidents
-from apps.search.query import languages_of
-from apps.search.relevance import Scale
-from apps.search.scoping import allowed_rows
+from apps.search.ranking.query import languages_of
+from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
+from apps.search.ranking.signals import allowed_rows
 from apps.search.selectors import search
 from apps.search.spaces import query_vector
+from apps.search.text.analysis import stems
 
 Floats = NDArray[np.float32]
 

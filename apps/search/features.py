@@ -15,8 +15,8 @@ from math import inf
 import numpy as np
 
 from apps.search.documents import Document, Facet, Source
-from apps.search.language.analysis import split_words
-from apps.search.language.words import TIME_WORDS
+from apps.search.text.analysis import split_words
+from apps.search.text.words import TIME_WORDS
 
 SOURCE_CODES = {Source.MEMORY: 0, Source.CONVERSATION: 1, Source.FILE: 2, Source.CAPABILITY: 3}
 PARTS_PER_POSITION = 1 << 16

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from apps.search.language.analysis import MAX_TERMS, split_words, stop_words
-from apps.search.language.talk import (
+from apps.search.embedders.vocabulary import word_lengths
+from apps.search.text.analysis import MAX_TERMS, split_words, stop_words
+from apps.search.text.talk import (
     ASKING_WORDS,
     CHATTER,
     GOING_ON_WORDS,
@@ -17,8 +18,7 @@ from apps.search.language.talk import (
     SOMEBODY_WORDS,
     SOMETHING_WORDS,
 )
-from apps.search.language.words import OTHER_WORDS, TIME_WORDS
-from apps.search.vocabulary import word_lengths
+from apps.search.text.words import OTHER_WORDS, TIME_WORDS
 
 MAX_CHARS = 2000
 """So much of a message counts: its beginning."""

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from apps.core.text import estimate_tokens, split_sentences
 from apps.search.documents import Hit, Packed, Source
-from apps.search.language.analysis import document_terms
+from apps.search.text.analysis import document_terms
 
 FULL_HITS = 3  # best hits that are given whole, if they are no longer than FULL_TOKENS
 FULL_TOKENS = 80

@@ -1,28 +1,34 @@
 """Reads of the search index. Synchronous: from async code call through `apps.core.database.in_db`."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from django.conf import settings
+from django.db.models import Count, Q
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.search.backends import backend
+from apps.accounts.selectors import user_language
+from apps.search.backends import Stem, backend
 from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
-from apps.search.embedders import EmbedderDown, embedder_for
-from apps.search.embedders.base import Matrix
+from apps.search.embedders.base import EmbedderDown, Matrix
+from apps.search.embedders.engines import embedder_for
 from apps.search.features import Flag
-from apps.search.hits import Found, best_places, found_in, hits_for
 from apps.search.index.cache import index_open
-from apps.search.models import EmbeddingSpace, Passage
+from apps.search.models import EmbeddingSpace, IndexOwner, Passage
 from apps.search.packing import candidates_for, pack
-from apps.search.query import MAX_QUERY_CHARS, Term, understand
-from apps.search.ranking import score_rows
-from apps.search.relevance import likeness
-from apps.search.scoping import allowed_rows
+from apps.search.ranking.query import MAX_QUERY_CHARS, Term, understand
+from apps.search.ranking.relevance import Found, Scale, best_places, found_in, hits_for, likeness
+from apps.search.ranking.signals import allowed_rows, score_rows
 from apps.search.spaces import is_resting, note_down, query_prepare
+from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
+from apps.search.text.words import STOP_WORDS
 
 __all__ = ["Hit", "Packed", "Scope", "context", "likenesses", "search", "similar"]
 
@@ -146,3 +152,147 @@ def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> tuple[list[Foun
         if query.is_empty or not allowed.any():
             return nothing
         return found_in(rows, head, query, score_rows(rows, query, allowed), top_k), query.terms
+
+
+Floats = NDArray[np.float32]
+Pair = tuple[UUID, UUID, float]
+
+BLOCK = 1024
+"""Rows of one matrix product: 40 MB of similarities at 10,000 documents."""
+MAX_PAIRS = 2000
+MAX_COMPARED = 20_000
+"""Of more documents the newest are compared."""
+_HELD = 64
+
+_known: OrderedDict[tuple[UUID, str, float], tuple[tuple[int, int, int], list[Pair]]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def alike_pairs(user_id: UUID, *, source: Source, among: Collection[UUID], at_least: float) -> list[Pair]:
+    """Pairs of documents of `among` with a calibrated similarity of at least `at_least`, the most alike first.
+
+    Documents are compared by their first passage. At most 2,000 pairs. Remembered until the user's index, or the
+    number of documents, changes.
+    """
+    with index_open(user_id) as opened:
+        if opened is None or not among:
+            return []
+        head, rows = opened
+        key, state = (user_id, str(source), at_least), (head.change, head.space_id, len(among))
+        with _lock:
+            known = _known.get(key)
+        if known is not None and known[0] == state:
+            return known[1]
+        wanted = set(among)
+        first = Passage.objects.filter(user_id=user_id, source=source, part=0, past=False, facet=Facet.TEXT)
+        names = {passage: key for passage, key in first.values_list("id", "source_id") if key in wanted}
+        alive = rows.alive[: rows.size] & rows.embedded[: rows.size]
+        places = np.flatnonzero(alive & np.isin(rows.ids[: rows.size], list(names)))[-MAX_COMPARED:]
+        vectors = rows.vectors[places]
+        documents = [names[passage] for passage in rows.ids[places].tolist()]
+    pairs = _pairs(vectors, documents, head, at_least)
+    with _lock:
+        _known[key] = (state, pairs)
+        _known.move_to_end(key)
+        while len(_known) > _HELD:
+            _known.popitem(last=False)
+    return pairs
+
+
+def _pairs(vectors: Floats, documents: list[UUID], scale: Scale, at_least: float) -> list[Pair]:
+    found: list[Pair] = []
+    for start in range(0, len(documents), BLOCK):
+        block = vectors[start : start + BLOCK]
+        similar = likeness(block @ vectors[start:].T, scale)
+        ones, twos = np.nonzero(similar >= at_least)
+        later = twos > ones
+        for one, two in zip(ones[later].tolist(), twos[later].tolist(), strict=True):
+            found.append((documents[start + one], documents[start + two], float(similar[one, two])))
+        if len(found) > 10 * MAX_PAIRS:
+            found = _most_alike(found)
+    return _most_alike(found)
+
+
+def _most_alike(pairs: list[Pair]) -> list[Pair]:
+    return sorted(pairs, key=lambda pair: -pair[2])[:MAX_PAIRS]
+
+
+CANDIDATES = 500
+"""Passages that are read, the newest with all of the words; one that says them in this order is among them, unless
+the words are very common ones."""
+MAX_WORDS = 12
+MIN_STEM = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A passage that holds the query."""
+
+    conversation_id: UUID | None
+    text: str
+
+
+def passages_saying(user_id: UUID, query: str, *, source: Source) -> Iterator[Said]:
+    """The user's passages of one source that contain the query, in whatever case, newest first.
+
+    Its words may be beginnings of the text's. Full text does not know ends and middles of words, nor function words of
+    the text's language: a query of such alone finds nothing. What it costs depends on how often the words were said, not on how much was.
+    """
+    owner = IndexOwner.objects.filter(user_id=user_id).values_list("number", flat=True).first()
+    words = _telling(query, user_language(user_id))
+    if owner is None or not words:
+        return
+    forms = [list(_forms(word, codes)) for word, codes in words]
+    newest = backend.postings_matching(owner, forms, limit=CANDIDATES).tolist()
+    wanted = plain(query)
+    for _, row in sorted(backend.rows_fetch(user_id, newest).items(), reverse=True):
+        if row.source is source and not row.past and wanted in plain(row.text):
+            yield Said(row.conversation_id, row.text)
+
+
+def plain(text: str) -> str:
+    """A text as it is compared: without case, with single spaces."""
+    return " ".join(text.casefold().split())
+
+
+def _telling(query: str, preferred: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The words of a query that full text may know, each with the languages by which it is stemmed.
+
+    Where there are others, what is a function word in any language is left out, a last word that one may begin with, and
+    single letters.
+    """
+    words = list(dict.fromkeys(split_words(query)))
+    codes = tuple(dict.fromkeys([preferred or detect_language(query), DEFAULT_LANGUAGE]))
+    ignored = frozenset().union(*STOP_WORDS.values(), *map(stop_words, codes))
+    telling = [word for word in words if word not in ignored] or words
+    telling = [word for word in telling if not _is_letter(word)] or telling[:1]
+    if len(telling) > 1 and telling[-1] == words[-1] and any(each.startswith(words[-1]) for each in ignored):
+        telling.pop()
+    return [(word, codes) for word in telling[:MAX_WORDS]]
+
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and word.isascii()
+
+
+def _forms(word: str, codes: tuple[str, ...]) -> Iterator[Stem]:
+    """The stems that a text may be found by which has a word that begins so: all that begin so too, the word's own, and
+    those that are shorter, since a stem is a word without its ending."""
+    (bare,) = stems([word], "")
+    # One letter begins a twentieth of all words; one sign of a script without spaces is a word.
+    yield Stem(bare, prefix=not _is_letter(word))
+    own = {stem for code in codes for stem in stems([word], code)}
+    for stem in sorted({*own, *(bare[:end] for end in range(MIN_STEM, len(bare)))} - {bare}):
+        yield Stem(stem)
+
+
+def user_figures(user_id: UUID) -> dict[str, Any]:
+    """Passages by source, how many wait for a vector, and the embedder in use."""
+    rows = Passage.objects.filter(user_id=user_id, past=False).order_by().values("source")
+    counted = list(rows.annotate(passages=Count("id"), waiting=Count("id", filter=Q(pending=True))))
+    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
+    return {
+        "passages": {row["source"]: row["passages"] for row in counted},
+        "waiting_for_vectors": sum(row["waiting"] for row in counted),
+        "embedder": space.name if space is not None else "",
+    }

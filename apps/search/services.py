@@ -13,14 +13,16 @@ from django.db import transaction
 from apps.accounts.selectors import user_language
 from apps.core.beforehand import keep, once
 from apps.core.jobs.apart import apart
+from apps.core.purging.places import PurgePart
+from apps.core.purging.trace import Trace
 from apps.core.slices import SLICE, rows_remove
-from apps.search.backends import Head, backend
+from apps.search.backends import Head, Stem, backend
 from apps.search.documents import Document, Facet, Source
 from apps.search.features import pack_features
 from apps.search.index import cache
-from apps.search.language.analysis import analysed_all, analysed_text, split_words, stems
 from apps.search.models import IndexOwner, Passage, Tombstone
-from apps.search.spaces import inline_embedder, space_ensure
+from apps.search.spaces import forget_queries, inline_embedder, space_ensure
+from apps.search.text.analysis import analysed_all, analysed_text, document_terms, split_words, stems
 
 LONG_CHARS = 100_000
 """More is read in a process of its own."""
@@ -35,7 +37,7 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bo
     """Make the documents searchable for their owner; replaces all passages of each (source, source_id).
 
     With `are_new` nothing is looked for that they might replace. Full text is searchable when the transaction commits.
-    So are vectors with the static embedder; with a remote one they follow (`embedding.passages_embed_pending`). Never
+    So are vectors with the static embedder; with a remote one they follow (`spaces.passages_embed_pending`). Never
     fails because an embedder is down.
     """
     if not documents:
@@ -179,3 +181,31 @@ def _vectors(space: str, texts: tuple[str, ...]) -> list[bytes | None]:
 
 def _batches(items: list[T]) -> Iterable[list[T]]:
     return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
+
+
+def vectors_left(trace: Trace) -> int:
+    """Passages, and with them vectors, of what was purged."""
+    return Passage.objects.filter(user_id=trace.user_id, source_id__in=trace.ids | trace.messages).count()
+
+
+def postings_left(trace: Trace) -> int:
+    """Passages that full text finds by a word that only the purged rows have, and that are theirs or are gone."""
+    owner = IndexOwner.objects.filter(user_id=trace.user_id).first()
+    if owner is None:
+        return 0
+    terms = {term for word in trace.exclusive.words for term in document_terms(word)[1]}
+    found = {int(key) for term in terms for key in backend.postings(owner.number, Stem(term))}
+    others = Passage.objects.filter(user_id=trace.user_id).exclude(source_id__in=trace.ids | trace.messages)
+    return len(found.difference(others.values_list("pk", flat=True)))
+
+
+def memory_left(trace: Trace) -> int:
+    """Brings this process' index up to date, where it holds one; the others do so at the user's next search."""
+    forget_queries()
+    cache.forget(trace.user_id)
+    return int(cache.holds(trace.user_id))
+
+
+PURGING = PurgePart(
+    counts={"search.vectors": vectors_left, "search.full_text": postings_left, "search.memory": memory_left}
+)

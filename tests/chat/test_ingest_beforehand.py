@@ -13,10 +13,10 @@ from apps.memory.capture import said
 from apps.memory.models import CaptureWindow
 from apps.memory.services import memory_bulk_create
 from apps.search.embedders.static import StaticEmbedder
-from apps.search.language import analysis
-from apps.search.language.analysis import document_terms
 from apps.search.models import Passage
 from apps.search.selectors import search
+from apps.search.text import analysis
+from apps.search.text.analysis import document_terms
 
 SENTENCE = "The harbour master keeps a list of boats. > I am quoted, he said. "
 

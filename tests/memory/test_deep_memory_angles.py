@@ -4,7 +4,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.memory.deep.angles import MAX_SETS, completed, question_words, rule_angles
-from apps.search import vocabulary
+from apps.search.embedders import vocabulary
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db(transaction=True)

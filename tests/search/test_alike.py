@@ -3,16 +3,16 @@
 import pytest
 
 from apps.accounts.models import User
-from apps.search import alike
-from apps.search.alike import alike_pairs
+from apps.search import selectors
 from apps.search.documents import Source
+from apps.search.selectors import alike_pairs
 
 from .conftest import save
 
 
 def test_the_most_alike_are_kept_wherever_they_stand(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "BLOCK", 2)
-    monkeypatch.setattr(alike, "MAX_PAIRS", 1)
+    monkeypatch.setattr(selectors, "BLOCK", 2)
+    monkeypatch.setattr(selectors, "MAX_PAIRS", 1)
     things = ("car", "bus", "train", "bicycle", "boat", "plane", "tram", "lorry", "scooter")
     others = save(alice, *(f"She bought a {thing} in May" for thing in things))
     twins = save(alice, "The boiler needs 1.5 bar", "The boiler needs 1.5 bar")

@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import User
 from apps.search.bearing import bearing
 from apps.search.documents import Hit, Scope, Source
-from apps.search.embedding import sweep_pending
+from apps.search.spaces import sweep_pending
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import save, say

@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.search.models import Passage
-from apps.search.ranking import WEIGHTS
-from apps.search.relevance import CALIBRATION
+from apps.search.ranking.relevance import CALIBRATION
+from apps.search.ranking.signals import WEIGHTS
 from benchmarks import calibrate, ingest
 from benchmarks._fitting import area_under_curve, logistic
 from benchmarks._questions import Block, Tally

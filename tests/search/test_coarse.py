@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from apps.accounts.models import User
-from apps.search.index import cache, coarse, rows
-from apps.search.index.coarse import CoarseVectors
+from apps.search.index import cache, rows
+from apps.search.index.rows import CoarseVectors
 from apps.search.selectors import search, similar
 
 from .conftest import found, save
@@ -22,7 +22,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
         return one.astype(np.float64) @ many.T.astype(np.float64)
 
     stand_in = SimpleNamespace(cdist=cdist)
-    monkeypatch.setattr(coarse, "engine", lambda: stand_in)
+    monkeypatch.setattr(rows, "engine", lambda: stand_in)
     monkeypatch.setattr(rows, "engine", lambda: stand_in)
     monkeypatch.setattr(rows, "COARSE_FROM", 300)
 
@@ -72,7 +72,7 @@ def test_search_finds_the_same_with_it(alice: User) -> None:
 
 
 def test_without_the_extra_the_full_vectors_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.search.index.coarse.find_spec", lambda name: None)
-    coarse.engine.cache_clear()
-    assert coarse.engine() is None
-    coarse.engine.cache_clear()
+    monkeypatch.setattr("apps.search.index.rows.find_spec", lambda name: None)
+    rows.engine.cache_clear()
+    assert rows.engine() is None
+    rows.engine.cache_clear()

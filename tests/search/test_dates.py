@@ -7,8 +7,8 @@ import pytest
 
 from apps.accounts.models import Preferences, User
 from apps.search.documents import Scope
-from apps.search.language.dates import MAX_SPANS, named_dates
 from apps.search.selectors import search
+from apps.search.text.dates import MAX_SPANS, named_dates
 
 from .conftest import found, save, say
 

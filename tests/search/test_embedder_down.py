@@ -6,11 +6,11 @@ import pytest
 
 from apps.accounts.models import User
 from apps.search import spaces
-from apps.search.embedders import EmbedderDown
-from apps.search.embedding import passages_embed_pending, sweep_pending
+from apps.search.embedders.base import EmbedderDown
 from apps.search.health import check_embedder, connect_embedder
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.selectors import search, similar
+from apps.search.spaces import passages_embed_pending, sweep_pending
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import found, save

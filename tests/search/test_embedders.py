@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.search.embedders import EmbedderDown, EmbedderMissing, QueryWeights, embedder_for, registry
-from apps.search.embedders.base import unit_rows
-from apps.search.embedders.local import FastembedEmbedder, SentenceTransformersEmbedder
-from apps.search.embedders.ollama import OllamaEmbedder
+from apps.search.embedders import engines as registry
+from apps.search.embedders.base import EmbedderDown, EmbedderMissing, QueryWeights, unit_rows
+from apps.search.embedders.engines import (
+    FastembedEmbedder,
+    OllamaEmbedder,
+    SentenceTransformersEmbedder,
+    embedder_for,
+)
 from apps.search.embedders.static import StaticEmbedder
 from tests.peers.ollama_server import OllamaPeer
 

@@ -5,10 +5,9 @@ from django.db import IntegrityError, transaction
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
-from apps.search.alike import alike_pairs
 from apps.search.documents import Facet, Source
 from apps.search.models import Passage
-from apps.search.selectors import search, similar
+from apps.search.selectors import alike_pairs, search, similar
 from apps.search.services import documents_index
 
 from .conftest import note

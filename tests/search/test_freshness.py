@@ -14,14 +14,14 @@ from apps.accounts.models import User
 from apps.search.backends import backend
 from apps.search.bearing import bearing
 from apps.search.documents import Scope, Source
-from apps.search.embedders.ollama import OllamaEmbedder
-from apps.search.embedding import sweep_pending, sweep_tombstones
+from apps.search.embedders.engines import OllamaEmbedder
 from apps.search.index import cache
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.models import IndexOwner, Passage, Tombstone
 from apps.search.selectors import search, similar
 from apps.search.services import documents_remove
+from apps.search.spaces import sweep_pending, sweep_tombstones
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import found, save

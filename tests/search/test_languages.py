@@ -3,7 +3,7 @@
 import pytest
 
 from apps.accounts.models import Preferences, User
-from apps.search.language.analysis import MAX_TERM_CHARS, detect_language, document_terms, split_words
+from apps.search.text.analysis import MAX_TERM_CHARS, detect_language, document_terms, split_words
 
 from .conftest import found, save
 

@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.search.documents import Source
-from apps.search.literal import passages_saying
+from apps.search.selectors import passages_saying
 
 from .conftest import say
 

@@ -9,10 +9,10 @@ from django.core.management import CommandError, call_command
 
 from apps.accounts.models import User
 from apps.core.errors import Conflict
-from apps.search import embedding
-from apps.search.embedding import space_build, vectors_clear
+from apps.search import spaces
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.selectors import search
+from apps.search.spaces import space_build, vectors_clear
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import found, save
@@ -156,7 +156,7 @@ def test_vectors_in_use_are_not_cleared(notes: User) -> None:
 
 def test_an_empty_index_can_be_reindexed(db: None, ollama: OllamaPeer) -> None:
     assert "Search now uses" in reindex("--embedder", "static")
-    assert embedding.passages_embed_pending() == 0
+    assert spaces.passages_embed_pending() == 0
 
 
 def test_an_embedder_that_does_not_answer_is_told_also_where_nothing_is_stored(

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.accounts.models import User
-from apps.search.relevance import WORTH_SHOWING, Strength
+from apps.search.ranking.relevance import WORTH_SHOWING, Strength
 from apps.search.selectors import context, search
 from apps.search.services import user_forget
 from benchmarks._nonsense import NONSENSE

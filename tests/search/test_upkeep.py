@@ -8,7 +8,7 @@ from apps.core.health import checks
 from apps.core.jobs.sweeps import sweeps
 from apps.core.registries import connection_tests, purgers, stats_providers, warmups
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
-from apps.search.statistics import user_figures
+from apps.search.selectors import user_figures
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import found, save, say

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from apps.accounts.models import User
-from apps.search.checks import known_weights
+from apps.search.health import known_weights
 from apps.search.selectors import search
 from izzysite.env import env_weights
 

@@ -9,8 +9,7 @@ from django.db.models import F
 from apps.chat.models import Conversation, Message, MessageKind
 from apps.chat.selectors.conversations import CHAT_CHANNEL, conversations_for
 from apps.search.documents import Scope, Source
-from apps.search.literal import passages_saying
-from apps.search.selectors import search
+from apps.search.selectors import passages_saying, search
 
 SEARCH_HITS = 40
 SNIPPET_CHARS = 120

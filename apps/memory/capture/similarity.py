@@ -6,7 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from apps.search.language.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
+from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 
 MAX_CHARS = 8000
 """Of longer texts the beginning is compared."""

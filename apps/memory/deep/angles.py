@@ -8,8 +8,8 @@ from uuid import UUID
 import numpy as np
 
 from apps.memory.models import Memory, Status
-from apps.search.language.analysis import detect_language, split_words, stems, stop_words
-from apps.search.vocabulary import nearness, neighbours
+from apps.search.embedders.vocabulary import nearness, neighbours
+from apps.search.text.analysis import detect_language, split_words, stems, stop_words
 
 from .topics import EVERYTHING, TOPICS
 

@@ -26,8 +26,8 @@ from apps.memory.models import (
     PurgeReceipt,
     Relation,
 )
-from apps.search.language.analysis import detect_language, stems, stop_words
-from apps.search.vocabulary import common_words
+from apps.search.embedders.vocabulary import common_words
+from apps.search.text.analysis import detect_language, stems, stop_words
 
 MAX_SOURCES = 200
 

@@ -12,8 +12,8 @@ from apps.memory.capture.selectors import capture_figures
 from apps.memory.capture.similarity import SAME, differs
 from apps.memory.models import PRIORITY_FLOOR, Memory, MemoryFile, Status, Trust
 from apps.memory.selectors import current_cycle, memories_by_id, open_contradictions, present_priority
-from apps.search.alike import alike_pairs
 from apps.search.documents import Source
+from apps.search.selectors import alike_pairs
 
 UNUSED_AFTER = timedelta(days=7)
 """A younger note has had no chance to be of use yet."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import EmbedderMissing, Matrix, QueryWeights, Vector, unit_rows
-from apps.search.language.analysis import word_spans
+from apps.search.text.analysis import word_spans
 
 DIMENSION = 256
 WORD_START = "\u2581"

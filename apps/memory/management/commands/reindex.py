@@ -10,9 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from apps.core.errors import IzzyError
 from apps.memory.indexing.notes import notes_catch_up
-from apps.search.embedders import embedder_for
-from apps.search.embedding import space_build, vectors_clear
+from apps.search.embedders.engines import embedder_for
 from apps.search.models import EmbeddingSpace
+from apps.search.spaces import space_build, vectors_clear
 
 
 class Command(BaseCommand):

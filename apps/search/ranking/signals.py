@@ -8,17 +8,20 @@ points, `date` 2.1, `surroundings` 1.7, `name` 1.5, `answer` 1.0, `meaning` 0.8,
 where two people talk, both are in each of their sittings. `answer` and `sitting` do not gain in each conversation.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
 import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from apps.search.documents import Source
-from apps.search.features import SOURCE_CODES, Flag
+from apps.search.documents import Scope, Source
+from apps.search.features import SOURCE_CODES, Flag, uuid_hash
 from apps.search.index.neighbours import OFFSETS, TERM_KERNEL, TERM_SELF
 from apps.search.index.rows import UserRows
-from apps.search.query import Query, Term
+from apps.search.ranking.query import Query, Term
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -200,3 +203,27 @@ def _one_of(values: Floats, within: Mask | None) -> np.float32:
     inside = values if within is None else values[within]
     high = float(inside.max()) if len(inside) else 0.0
     return np.float32(1 / high if high > 0 else 1)
+
+
+def allowed_rows(rows: UserRows, scope: Scope, *, now: datetime) -> Mask:
+    """A new (size,) mask: living rows within the scope, valid at its moment."""
+    facts = rows.features[: rows.size]
+    mask: Mask = rows.alive[: rows.size].copy()
+    if scope.sources is not None:
+        mask &= np.isin(facts["source"], [SOURCE_CODES[source] for source in scope.sources])
+    if scope.conversation_id is not None:
+        mask &= facts["conversation"] == np.uint64(uuid_hash(scope.conversation_id.bytes))
+    if scope.only_ids is not None:
+        mask &= np.isin(facts["document"], _hashes(scope.only_ids))
+    if scope.exclude_ids:
+        mask &= ~np.isin(facts["document"], _hashes(scope.exclude_ids))
+    moment = (scope.as_of or now).timestamp()
+    if scope.as_of is not None:
+        mask &= (facts["happened"] <= moment) | np.isfinite(facts["valid_from"])
+    if rows.bounded:
+        mask &= (facts["valid_from"] <= moment) & (moment < facts["valid_to"])
+    return mask
+
+
+def _hashes(ids: Collection[UUID]) -> NDArray[np.uint64]:
+    return np.fromiter((uuid_hash(one.bytes) for one in ids), dtype=np.uint64, count=len(ids))

@@ -3,7 +3,7 @@
 For the languages in which most is written here; a message in another one is taken as it stands.
 """
 
-from apps.search.language.words import SELF_WORDS
+from apps.search.text.words import SELF_WORDS
 
 _OURS = """we us our ours ourselves wir uns unser unsere unserem unseren unserer unseres nous notre nos nosotros nosotras
     nuestra nuestras nuestro nuestros noi nostra nostre nostri nostro nós nossa nossas nosso nossos wij ons onze vi oss

@@ -9,7 +9,7 @@ import snowballstemmer
 import stopwordsiso
 
 from apps.core.text import chunk_text
-from apps.search.language.words import STEMMERS, STOP_WORDS
+from apps.search.text.words import STEMMERS, STOP_WORDS
 
 DEFAULT_LANGUAGE = "en"
 SHORT_CHARS = 500

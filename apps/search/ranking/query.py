@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.backends import Head
-from apps.search.embedders import EmbedderDown, QueryWeights
-from apps.search.embedders.base import Vector
+from apps.search.embedders.base import EmbedderDown, QueryWeights, Vector
 from apps.search.features import language_name, word_hash
 from apps.search.index.rows import UserRows
-from apps.search.language.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
-from apps.search.language.dates import DATE_WORDS, Span, named_dates
-from apps.search.language.talk import CHATTER
-from apps.search.language.words import OTHER_WORDS, SELF_WORDS, TIME_WORDS, WHEN_WORDS
 from apps.search.spaces import query_vector
+from apps.search.text.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
+from apps.search.text.dates import DATE_WORDS, Span, named_dates
+from apps.search.text.talk import CHATTER
+from apps.search.text.words import OTHER_WORDS, SELF_WORDS, TIME_WORDS, WHEN_WORDS
 
 Rows = NDArray[np.int64]
 

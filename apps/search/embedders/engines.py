@@ -1,0 +1,195 @@
+"""The engines that IZZY_EMBEDDER can name, and the way from its name to an embedder."""
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from django.conf import settings
+
+from apps.search.embedders.base import (
+    Embedder,
+    EmbedderDown,
+    EmbedderMissing,
+    Matrix,
+    QueryWeights,
+    Vector,
+    unit_rows,
+)
+from apps.search.embedders.static import StaticEmbedder
+
+
+class _Local:
+    """Base of both; `kind` names the extra too."""
+
+    kind: str
+    inline = False
+    match = 0.9
+    query_prefix = ""
+    document_prefix = ""
+
+    def __init__(self, model: str) -> None:
+        self.name = f"{self.kind}:{model}"
+        self.model = model
+        self.dimension = 0
+
+    def _rows(self, vectors: Any) -> Matrix:
+        rows = unit_rows(np.asarray(list(vectors)))
+        self.dimension = rows.shape[1]
+        return rows
+
+    def _missing(self) -> EmbedderMissing:
+        needs = f"needs an optional part: run `make extra NAME={self.kind}`."
+        return EmbedderMissing(f"The embedder {self.name} {needs}")
+
+
+class FastembedEmbedder(_Local):
+    """`fastembed:MODEL`: ONNX models; the model is downloaded at first use."""
+
+    kind = "fastembed"
+    noise = 0.3
+
+    @cached_property
+    def _engine(self) -> Any:
+        try:
+            from fastembed import TextEmbedding
+        except ImportError as error:
+            raise self._missing() from error
+        return _start(self.name, lambda: TextEmbedding(model_name=self.model))
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return self._rows(self._engine.passage_embed(list(texts)))
+
+    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
+        return np.asarray(self._rows(self._engine.query_embed([text]))[0])
+
+
+class SentenceTransformersEmbedder(_Local):
+    """`sentence-transformers:PATH_OR_NAME`: a local folder, or a name that is downloaded at first use."""
+
+    kind = "sentence-transformers"
+    noise = 0.1
+
+    @cached_property
+    def _engine(self) -> Any:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise self._missing() from error
+        return _start(self.name, lambda: SentenceTransformer(self.model))
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return self._rows(self._engine.encode_document(list(texts)))
+
+    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
+        return np.asarray(self._rows(self._engine.encode_query([text]))[0])
+
+
+def _start(name: str, make: Any) -> Any:
+    try:
+        return make()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise EmbedderDown(f"The embedder {name} could not be loaded: {error}") from error
+
+
+if TYPE_CHECKING:
+    import httpx
+
+PREFIXES = {
+    "nomic-embed-text": ("search_query: ", "search_document: "),
+    "mxbai-embed-large": ("Represent this sentence for searching relevant passages: ", ""),
+}
+"""Model -> the prefixes that its card asks for before a query and before a document."""
+CALIBRATION = {"nomic-embed-text": (0.45, 0.9), "mxbai-embed-large": (0.4, 0.9)}
+BATCH = 64
+QUERY_SECONDS = 5.0
+DOCUMENT_SECONDS = 120.0
+
+
+class OllamaEmbedder:
+    """`ollama:MODEL`, at OLLAMA_URL. `dimension` is 0 until the first answer."""
+
+    inline = False
+
+    def __init__(self, model: str) -> None:
+        self.name = f"ollama:{model}"
+        self.model = model
+        base = model.split(":", 1)[0]
+        self.query_prefix, self.document_prefix = PREFIXES.get(base, ("", ""))
+        self.noise, self.match = CALIBRATION.get(base, (0.3, 0.9))
+        self.dimension = 0
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        rows = [
+            self._embed(
+                [self.document_prefix + text for text in texts[start : start + BATCH]], DOCUMENT_SECONDS
+            )
+            for start in range(0, len(texts), BATCH)
+        ]
+        return np.concatenate(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
+
+    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
+        return np.asarray(self._embed([self.query_prefix + text], QUERY_SECONDS)[0])
+
+    def _embed(self, texts: list[str], seconds: float) -> Matrix:
+        import httpx  # takes a fifth of a second: not at every start
+
+        timeout = httpx.Timeout(seconds, connect=2.0)
+        try:
+            answer = httpx.post(
+                f"{settings.OLLAMA_URL.rstrip('/')}/api/embed",
+                json={"model": self.model, "input": texts, "truncate": True},
+                timeout=timeout,
+            )
+            answer.raise_for_status()
+            vectors = unit_rows(np.asarray(answer.json()["embeddings"], dtype=np.float32))
+        except httpx.HTTPStatusError as error:
+            raise EmbedderDown(_status_message(self.model, error.response)) from error
+        except httpx.HTTPError as error:
+            raise EmbedderDown(
+                f"Ollama at {settings.OLLAMA_URL} does not answer: {error or type(error).__name__}."
+            ) from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise EmbedderDown(f"Ollama at {settings.OLLAMA_URL} sent no embeddings.") from error
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise EmbedderDown(f"Ollama sent {len(vectors)} embeddings for {len(texts)} texts.")
+        self.dimension = vectors.shape[1]
+        return vectors
+
+
+def _status_message(model: str, answer: "httpx.Response") -> str:
+    if answer.status_code == 404:
+        return f"Ollama has no model {model}: run `ollama pull {model}`."
+    return f"Ollama answered {answer.status_code} to an embedding request."
+
+
+_FACTORIES: dict[str, Callable[[str], Embedder]] = {
+    "ollama": OllamaEmbedder,
+    "fastembed": FastembedEmbedder,
+    "sentence-transformers": SentenceTransformersEmbedder,
+}
+_lock = threading.Lock()
+
+
+def embedder_for(name: str) -> Embedder:
+    """The process' one embedder of that name: `static` or `ENGINE:MODEL`.
+
+    Raises EmbedderMissing for a name that is neither and where a package is not installed.
+    """
+    with _lock:
+        return _make(name)
+
+
+@cache
+def _make(name: str) -> Embedder:
+    if name == StaticEmbedder.name:
+        return StaticEmbedder()
+    engine, _, model = name.partition(":")
+    factory = _FACTORIES.get(engine)
+    if factory is None or not model:
+        engines = ", ".join(f"{engine}:MODEL" for engine in _FACTORIES)
+        raise EmbedderMissing(
+            f"IZZY_EMBEDDER must be static or one of {engines}, not {name!r}.", code="unknown_embedder"
+        )
+    return factory(model)
