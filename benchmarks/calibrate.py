@@ -37,12 +37,9 @@ from apps.search.ranking.relevance import (
 from apps.search.ranking.signals import allowed_rows, score_rows
 from apps.search.selectors import EVERYTHING
 from apps.search.spaces import query_prepare
-from benchmarks._fitting import area_under_curve, logistic
-from benchmarks._nonsense import NONSENSE
 from benchmarks._questions import Run, evidence_of, ingest, questions_of, read_dataset
 from benchmarks._scratch import api_client, make_user, scratch_database
-from benchmarks._surfacing_messages import messages
-from benchmarks._surfacing_notes import known_notes
+from benchmarks._surfacing_texts import NONSENSE, known_notes, messages
 from benchmarks.report import Report
 
 DEPTH = 10
@@ -251,3 +248,24 @@ def _right(scored: Sequence[tuple[Asked, Floats]], at: float, depth: int) -> flo
     near = [one.right[:depth][np.abs(values[:depth] - at) <= BAND] for one, values in scored]
     hits = np.concatenate(near)
     return float(hits.mean()) if len(hits) else None
+
+
+STEPS, RIDGE = 30, 1e-3
+
+
+def logistic(features: Floats, wanted: NDArray[np.bool_], weight: Floats) -> list[float]:
+    """The most likely factors by Newton's method, barely held back from extremes."""
+    found = np.zeros(features.shape[1])
+    for _ in range(STEPS):
+        share = 1 / (1 + np.exp(-np.clip(features @ found, -30, 30)))
+        slope = features.T @ (weight * (wanted - share)) - RIDGE * found
+        curve = (features * (weight * share * (1 - share))[:, None]).T @ features
+        found += np.linalg.solve(curve + RIDGE * np.eye(len(found)), slope)
+    return [float(factor) for factor in found]
+
+
+def area_under_curve(right: Floats, wrong: Floats) -> float:
+    """How often a right one is above a wrong one, of all pairs; half a time where they are even."""
+    wrong = np.sort(wrong)
+    below = np.searchsorted(wrong, right, "left") + np.searchsorted(wrong, right, "right")
+    return float(below.mean() / (2 * len(wrong)))

@@ -23,9 +23,8 @@ from apps.memory.selectors import memory_recall, memory_relevant
 from apps.memory.services import cycle_advance, memory_bulk_create
 from apps.search.index import cache
 from apps.search.selectors import search
-from benchmarks._corpus import Corpus
-from benchmarks._floors import measure
-from benchmarks._scratch import make_user, scratch_database
+from benchmarks._baselines import measure
+from benchmarks._scratch import Corpus, make_user, scratch_database
 from benchmarks.report import Report
 
 OWN = 10_000

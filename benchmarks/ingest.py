@@ -12,9 +12,8 @@ from typing import Any
 
 from django.test import Client
 
-from benchmarks._corpus import Corpus
-from benchmarks._floors import BareSQLite
-from benchmarks._scratch import api_client, make_user, scratch_database
+from benchmarks._baselines import BareSQLite
+from benchmarks._scratch import Corpus, api_client, make_user, scratch_database
 from benchmarks.report import Report
 
 MESSAGES = 20_000

@@ -30,9 +30,8 @@ from apps.search.index.rows import UserRows
 from apps.search.ranking.relevance import best_places
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
-from benchmarks._corpus import Corpus
-from benchmarks._floors import BareSQLite, Timing, measure, product
-from benchmarks._scratch import make_user, scratch_database
+from benchmarks._baselines import BareSQLite, Timing, measure, product
+from benchmarks._scratch import Corpus, make_user, scratch_database
 from benchmarks._server import Caller, web_server
 from benchmarks.report import Report, Section
 

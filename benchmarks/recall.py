@@ -22,9 +22,8 @@ from apps.memory.selectors import (
     memory_relevant,
     related_notes,
 )
-from benchmarks._corpus import Corpus
-from benchmarks._floors import measure
-from benchmarks._scratch import make_user, scratch_database
+from benchmarks._baselines import measure
+from benchmarks._scratch import Corpus, make_user, scratch_database
 from benchmarks.report import Report, Section
 
 SIZES = (1_000, 10_000, 100_000)

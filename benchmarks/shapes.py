@@ -17,9 +17,8 @@ from apps.memory.api.shapes import MemoryOutput
 from apps.memory.models import Memory
 from apps.memory.selectors import NoteFilter, memories_list
 from apps.memory.services import memory_bulk_create
-from benchmarks._corpus import Corpus
-from benchmarks._floors import measure
-from benchmarks._scratch import make_user, scratch_database
+from benchmarks._baselines import measure
+from benchmarks._scratch import Corpus, make_user, scratch_database
 from benchmarks._server import Caller, web_server
 from benchmarks.report import Report
 

@@ -30,8 +30,7 @@ from apps.memory.services import memory_bulk_create
 from apps.search.documents import Hit
 from apps.search.selectors import search
 from benchmarks._scratch import make_user, scratch_database
-from benchmarks._surfacing_messages import Said, messages
-from benchmarks._surfacing_notes import KnownNote, known_notes
+from benchmarks._surfacing_texts import KnownNote, Said, known_notes, messages
 from benchmarks.report import Report, Section
 
 SMALL = (6, 12, 24)

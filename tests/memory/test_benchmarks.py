@@ -8,8 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from apps.memory.models import Memory
-from benchmarks._surfacing_messages import messages
-from benchmarks._surfacing_notes import known_notes
+from benchmarks._surfacing_texts import known_notes, messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,10 +13,9 @@ from apps.search.models import Passage
 from apps.search.ranking.relevance import CALIBRATION
 from apps.search.ranking.signals import WEIGHTS
 from benchmarks import calibrate, ingest
-from benchmarks._fitting import area_under_curve, logistic
 from benchmarks._questions import Block, Tally
-from benchmarks._weights import NAMES, Observed, fitted_weights, mean_recall
-from benchmarks.retrieval import REFITTED
+from benchmarks.calibrate import area_under_curve, logistic
+from benchmarks.retrieval import NAMES, REFITTED, Observed, fitted_weights, mean_recall
 
 DATA = [
     {

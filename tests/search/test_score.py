@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.search.ranking.relevance import WORTH_SHOWING, Strength
 from apps.search.selectors import context, search
 from apps.search.services import user_forget
-from benchmarks._nonsense import NONSENSE
+from benchmarks._surfacing_texts import NONSENSE
 
 from .conftest import save, say
 

@@ -13,7 +13,7 @@ from apps.chat.templatetags.log_figures import unmarked
 from apps.core import text as core_text
 from apps.core.quotes import MAX_CHARS, own_words, split_quotes
 from apps.memory.capture.calls import _parsed
-from benchmarks._hostile_subjects import ORDINARY, Subject, subjects
+from benchmarks.hostile import ORDINARY, Subject, subjects
 
 
 @pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)
