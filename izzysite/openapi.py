@@ -53,7 +53,7 @@ PAGE_PARAMETERS = [
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
-    target_class = "apps.accounts.api_auth.TokenAuthentication"
+    target_class = "apps.accounts.authentication.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -61,7 +61,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
-    target_class = "apps.accounts.api_auth.BrowserSessionAuthentication"
+    target_class = "apps.accounts.authentication.BrowserSessionAuthentication"
     name = "session"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

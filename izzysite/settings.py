@@ -209,10 +209,10 @@ IZZY_CSP_ADMIN = IZZY_CSP | {
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "apps.accounts.api_auth.TokenAuthentication",
-        "apps.accounts.api_auth.BrowserSessionAuthentication",
+        "apps.accounts.authentication.TokenAuthentication",
+        "apps.accounts.authentication.BrowserSessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.api_auth.ScopePermission"],
+    "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.ScopePermission"],
     "DEFAULT_PARSER_CLASSES": ["apps.core.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["apps.core.parsers.ShapeRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.core.parsers.AlwaysJSON",

@@ -7,7 +7,7 @@ from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from apps.accounts.api_auth import authenticate_bearer
+from apps.accounts.authentication import authenticate_bearer
 from apps.core.database import in_db
 from apps.core.errors import NotAuthenticated
 

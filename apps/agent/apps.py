@@ -13,7 +13,8 @@ class AgentConfig(AppConfig):
         from apps.agent.web.search import try_search
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
-        from apps.core.registries import banners, choices, connection_tests, purge_parts, thinners, warmups
+        from apps.core.purging.places import purge_parts
+        from apps.core.registries import banners, choices, connection_tests, thinners, warmups
 
         register_tools("apps.agent.tools")
         register_tools("apps.agent.web.tools")

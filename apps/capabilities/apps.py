@@ -11,7 +11,8 @@ class CapabilitiesConfig(AppConfig):
         from apps.agent.tools.registry import register_family, register_tools
         from apps.core.health import register_check
         from apps.core.jobs.sweeps import register_sweep
-        from apps.core.registries import exporters, purge_parts, purgers, stats_providers
+        from apps.core.purging.places import purge_parts
+        from apps.core.registries import exporters, purgers, stats_providers
 
         from . import proving, purging, services
         from .cap_tools import tool_of_family

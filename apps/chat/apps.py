@@ -19,10 +19,9 @@ class ChatConfig(AppConfig):
         from apps.chat.selectors.stats import chat_stats
         from apps.chat.services import deletion
         from apps.core.jobs.sweeps import register_sweep
+        from apps.core.purging.places import purge_parts
         from apps.core.registries import (
-            busy_checks,
             owners,
-            purge_parts,
             stats_providers,
             thinners,
             warmups,
@@ -45,4 +44,3 @@ class ChatConfig(AppConfig):
         warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)
         purge_parts.register("chat", purging.PURGING)
-        busy_checks.register("turns", purging.is_answering)

@@ -13,7 +13,7 @@ from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 
-from apps.accounts.api_auth import require_scope
+from apps.accounts.authentication import require_scope
 from apps.accounts.credentials import Credentials, credentials_ended, credentials_watch
 from apps.accounts.models import APIToken, User
 from apps.chat import services

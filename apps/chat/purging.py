@@ -142,4 +142,4 @@ def _payload(row: TurnEvent, trace: Trace) -> str:
     return canonical_json({**redact(payload, trace), **said})
 
 
-PURGING = PurgePart(clear=clear, busy=is_answering_with, messages=messages_named)
+PURGING = PurgePart(clear=clear, busy=is_answering_with, messages=messages_named, in_use=is_answering)

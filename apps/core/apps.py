@@ -14,7 +14,8 @@ class CoreConfig(AppConfig):
         from apps.core import checks
         from apps.core.jobs import worker
         from apps.core.purging import disk, django_tables
-        from apps.core.registries import purge_parts, purgers, thinners
+        from apps.core.purging.places import purge_parts
+        from apps.core.registries import purgers, thinners
 
         register_check("database", checks.check_database, essential=True)
         register_check("data directory", checks.check_data_directory, essential=True)

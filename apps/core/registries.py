@@ -5,7 +5,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from apps.core.health import CheckResult
-from apps.core.purging.places import PurgePart
 
 T = TypeVar("T")
 
@@ -79,13 +78,3 @@ words: Registry[Callable[[UUID, UUID], str]] = Registry()
 
 background_services: Registry[Callable[[], "BackgroundService"]] = Registry()
 """name (`builds`) -> fn() -> what runs in the worker beside its sweeps, for as long as the worker does."""
-
-purge_parts: Registry[PurgePart] = Registry()
-"""name of an app -> what it does in a purge beyond `apps.core.purging.places`."""
-
-disk_cleaners: Registry[Callable[[], None]] = Registry()
-"""name -> fn(): run before the disk is cleaned of purged text, in short transactions (for example: full text merges its
-segments, so that removed terms are really gone)."""
-
-busy_checks: Registry[Callable[[], bool]] = Registry()
-"""name -> fn() -> whether somebody would be held up by a long write right now (a turn runs)."""

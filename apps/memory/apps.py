@@ -8,7 +8,8 @@ class MemoryConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.core.health import register_check
-        from apps.core.registries import badges, purge_parts, purgers, stats_providers
+        from apps.core.purging.places import purge_parts
+        from apps.core.registries import badges, purgers, stats_providers
 
         from . import selectors, services
         from .capture import health

@@ -13,17 +13,15 @@ class SearchConfig(AppConfig):
         from apps.core.checks import IZZY
         from apps.core.health import register_check
         from apps.core.jobs.sweeps import register_sweep
+        from apps.core.purging.places import purge_parts
         from apps.core.registries import (
             connection_tests,
-            disk_cleaners,
-            purge_parts,
             purgers,
             stats_providers,
             thinners,
             warmups,
         )
         from apps.search import health, selectors, services, spaces
-        from apps.search.backends.sqlite import segments_merge
 
         register(health.known_weights, IZZY)
         register_check("search", health.check_embedder)
@@ -35,4 +33,3 @@ class SearchConfig(AppConfig):
         stats_providers.register("search", selectors.user_figures)
         warmups.register("search", health.warm_up)
         purge_parts.register("search", services.PURGING)
-        disk_cleaners.register("full text", segments_merge)

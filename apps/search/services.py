@@ -17,6 +17,7 @@ from apps.core.purging.places import PurgePart
 from apps.core.purging.trace import Trace
 from apps.core.slices import SLICE, rows_remove
 from apps.search.backends import Head, Stem, backend
+from apps.search.backends.sqlite import segments_merge
 from apps.search.documents import Document, Facet, Source
 from apps.search.features import pack_features
 from apps.search.index import cache
@@ -207,5 +208,6 @@ def memory_left(trace: Trace) -> int:
 
 
 PURGING = PurgePart(
-    counts={"search.vectors": vectors_left, "search.full_text": postings_left, "search.memory": memory_left}
+    counts={"search.vectors": vectors_left, "search.full_text": postings_left, "search.memory": memory_left},
+    before_disk=segments_merge,  # removed terms are really gone then
 )

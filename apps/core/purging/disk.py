@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from apps.core.database import database_file
 from apps.core.models import InstanceState
-from apps.core.registries import busy_checks, disk_cleaners
+from apps.core.purging.places import purge_parts
 from apps.core.sqlite.turns import Turn
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def scrub_request() -> None:
 def sweep() -> None:
     """Sweep: write the file anew where somebody asked for it since the last time and nothing would be held up."""
     state = _state()
-    if state.get("wanted", "") > state.get("done", "") and not any(is_busy() for _, is_busy in busy_checks):
+    if state.get("wanted", "") > state.get("done", "") and not any(part.in_use() for _, part in purge_parts):
         _scrub(anew=True)
 
 
@@ -56,8 +56,8 @@ def _scrub(*, anew: bool) -> None:
     if connection.vendor != "sqlite":
         return
     began, started = timezone.now(), time.monotonic()
-    for _, clean in disk_cleaners:
-        clean()
+    for _, part in purge_parts:
+        part.before_disk()
     if _write_back(anew=anew) and anew:
         _note(done=began)
         _write_back(anew=False)  # the note itself is a write: nothing of before may lie in the log

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 from rest_framework.request import Request
 
-from apps.accounts.api_auth import require_scope
+from apps.accounts.authentication import require_scope
 from apps.accounts.models import APIToken, Scope
 from apps.core.ids import parse_id
 from apps.core.rest_views import operation

@@ -11,10 +11,8 @@ from django.db.models import Q, QuerySet
 
 from apps.core.errors import NotFound
 from apps.core.purging.disk import scrubbed_at
-from apps.core.purging.places import Hits, Rule, SourceText
-from apps.core.purging.search import find
+from apps.core.purging.places import Hits, Rule, SourceText, find, purge_parts
 from apps.core.purging.trace import Fragments, Trace
-from apps.core.registries import purge_parts
 from apps.memory.files.paths import ROOT
 from apps.memory.models import (
     Memory,

@@ -15,10 +15,20 @@ from django.utils import timezone
 
 from apps.core.errors import Conflict, NotFound
 from apps.core.purging.disk import scrub_request
-from apps.core.purging.places import PLACES, Hits, PurgePart, Rule, SourceText
-from apps.core.purging.search import clear, counted, find, look, tallies
+from apps.core.purging.places import (
+    PLACES,
+    Hits,
+    PurgePart,
+    Rule,
+    SourceText,
+    clear,
+    counted,
+    find,
+    look,
+    purge_parts,
+    tallies,
+)
 from apps.core.purging.trace import Trace
-from apps.core.registries import purge_parts
 from apps.memory.capture.services import windows_scrub
 from apps.memory.models import (
     KEEP_DELETED,
