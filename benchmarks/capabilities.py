@@ -16,10 +16,10 @@ from django.conf import settings
 from django.core.files.storage import storages
 
 from apps.accounts.models import User
-from apps.capabilities.drafts import Draft
-from apps.capabilities.matching import ABOUT_THIS, capabilities_matching
+from apps.capabilities.catalog.drafts import Draft
+from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
+from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability
-from apps.capabilities.services import capability_create
 from apps.chat.prompt.capability_hints import NAMED
 from apps.chat.prompt.toolbox import LISTED_CAPABILITIES
 from apps.chat.runner.registry import registry

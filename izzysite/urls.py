@@ -12,8 +12,8 @@ from izzysite.health_views import healthz, readyz
 api_urlpatterns = [
     path("", include("apps.agent.api_urls")),
     path("", include("apps.memory.api_urls")),
-    path("", include("apps.capabilities.api_urls")),
-    path("", include("apps.builder.api_urls")),
+    path("", include("apps.capabilities.api.views")),
+    path("", include("apps.builder.api")),
     path("", include("apps.chat.api_urls")),
 ]
 

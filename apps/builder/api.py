@@ -1,21 +1,22 @@
-"""REST of builds: `/builds/` and what hangs on one."""
+"""REST of builds: `/builds/` and what hangs on one, its messages as server-sent events among it."""
 
+import time
+from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponseBase
+from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check
-from apps.core.rest_views import Answer, Described, Listed, UserView, operation
-from apps.core.shapes import Beside, page_of
-
-from . import services
-from .events import build_stream
-from .models import Build
-from .selectors import build_get, builds_for
-from .shapes import (
+from apps.builder.builds.messages import build_signal
+from apps.builder.builds.requesting import build_change, build_request, build_retry
+from apps.builder.builds.running import build_answer, build_cancel
+from apps.builder.builds.selectors import build_get, builds_for, messages_after
+from apps.builder.models import Build, BuilderMessage
+from apps.builder.shapes import (
     BuildAnswerInput,
     BuildDetailOutput,
     BuilderMessageOutput,
@@ -27,6 +28,52 @@ from .shapes import (
     build_opened,
     build_seen,
 )
+from apps.core.database import in_db
+from apps.core.rest_views import Answer, Described, Listed, UserView, operation
+from apps.core.server_sent import server_sent
+from apps.core.shapes import Beside, page_of
+
+POLL_SECONDS = 0.3
+KEEP_ALIVE_SECONDS = 15.0
+
+
+async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None]:
+    """Every message above the number `after`, then each as it comes, until the build has ended and all were sent.
+
+    `id` is a message's number, so that a reader that comes again with `Last-Event-ID` misses nothing and gets nothing twice.
+    """
+    news = build_signal(build_id)
+    sent_at = time.monotonic()
+    try:
+        while True:
+            found = await in_db(_news, build_id, after)
+            if found is None:
+                return
+            messages, over = found
+            for message in messages:
+                after = message.number
+                yield server_sent(
+                    {"build": str(build_id), **BuilderMessageOutput.dump(message)}, message.number
+                )
+            if over:
+                return
+            if messages:
+                sent_at = time.monotonic()
+            elif time.monotonic() - sent_at >= KEEP_ALIVE_SECONDS:
+                sent_at = time.monotonic()
+                yield b": still here\n\n"
+            await news.wait(POLL_SECONDS)
+    finally:
+        news.close()
+
+
+def _news(build_id: UUID, after: int) -> tuple[list[BuilderMessage], bool] | None:
+    """Read in this order: a build that is over has no message that comes later."""
+    build = Build.objects.unscoped().filter(pk=build_id).first()
+    if build is None:
+        return None
+    return messages_after(build, after), not build.is_open
+
 
 NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_NUMBER = 2**31 - 1
@@ -48,14 +95,14 @@ class BuildsView(UserView):
         """Have a capability built or changed. Answers at once; the build goes on by itself."""
         body = self.body(BuildInput)
         if body.capability is not None:
-            build = services.build_change(
+            build = build_change(
                 user_id=self.user_id,
                 name=body.capability,
                 feedback=body.feedback or "",
                 execution_id=body.execution,
             )
             return _answer("building", build.capability_id, build)
-        requested = services.build_request(
+        requested = build_request(
             user_id=self.user_id,
             name=body.name,
             description=body.description,
@@ -96,7 +143,7 @@ class BuildAnswerView(UserView):
     def post(self, request: Request, build_id: str) -> Beside:
         """Answer what the builder asks, or allow or decline the hosts it wants."""
         body = self.body(BuildAnswerInput)
-        services.build_answer(
+        build_answer(
             user_id=self.user_id,
             build_id=build_id,
             question_id=body.id,
@@ -112,7 +159,7 @@ class BuildCancelView(UserView):
     @operation("build_cancel", answer=BuildOutput, status=202)
     def post(self, request: Request, build_id: str) -> Beside:
         """Cancel a build that still goes on."""
-        return build_seen(services.build_cancel(user_id=self.user_id, build_id=build_id))
+        return build_seen(build_cancel(user_id=self.user_id, build_id=build_id))
 
 
 class BuildRetryView(UserView):
@@ -121,7 +168,7 @@ class BuildRetryView(UserView):
     @operation("build_retry", answer=BuildRequestedOutput, status=(200, 202))
     def post(self, request: Request, build_id: str) -> Answer:
         """Start a failed or cancelled build once more."""
-        requested = services.build_retry(user_id=self.user_id, build_id=build_id)
+        requested = build_retry(user_id=self.user_id, build_id=build_id)
         return _answer(requested.status, requested.capability.pk, requested.build)
 
 
@@ -134,3 +181,13 @@ def _answer(status: str, capability_id: UUID, build: Build | None) -> Answer:
 def _number(text: str) -> int:
     """Reads the last event's id as a browser sends it; anything else begins from the start."""
     return min(int(text), MAX_NUMBER) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+urlpatterns = [
+    path("builds/", BuildsView.as_view()),
+    path("builds/<str:build_id>/", BuildView.as_view()),
+    path("builds/<str:build_id>/events/", BuildEventsView.as_view()),
+    path("builds/<str:build_id>/answer/", BuildAnswerView.as_view()),
+    path("builds/<str:build_id>/cancel/", BuildCancelView.as_view()),
+    path("builds/<str:build_id>/retry/", BuildRetryView.as_view()),
+]

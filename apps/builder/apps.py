@@ -12,16 +12,15 @@ class BuilderConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
-        from apps.builder.exporting import builds_export
-        from apps.builder.selectors import builder_stats
-        from apps.builder.services.pruning import transcripts_prune
-        from apps.builder.services.settling import build_settled
-        from apps.capabilities import hooks as capability_hooks
+        from apps.builder.builds.ending import build_settled, transcripts_prune
+        from apps.builder.builds.selectors import builder_stats
+        from apps.builder.shapes import builds_export
+        from apps.capabilities.catalog import lifecycle
         from apps.core.jobs.sweeps import register_sweep
         from apps.core.registries import background_services, exporters, stats_providers
 
         register_tools("apps.builder.tools")
-        capability_hooks.settled.register("builds", build_settled)
+        lifecycle.version_resolved.register("builds", build_settled)
         background_services.register("builds", lambda: import_string(BUILD_THREAD)())
         exporters.register("builds", builds_export)
         stats_providers.register("builder", builder_stats)

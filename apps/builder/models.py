@@ -147,7 +147,7 @@ class BuilderMessage(UserOwned):
     seconds}` or `{kind: "secrets", secrets, hosts, text, seconds}` (names, never values); answer `{question, text}` or
     `{question, kind, decision: "allow"|"deny", hosts|secrets}`; complete `{text, stage, capability, version,
     waits_for_approval, verified, problem, hosts, secrets}`, again whenever its version comes to another stage
-    (`apps.builder.completion`); error `{code, text}`.
+    (`apps.builder.builds.ending`); error `{code, text}`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,30 +1,30 @@
-"""The shapes of the REST interface of builds."""
+"""The shapes of the REST interface of builds, which their export has too."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from apps.capabilities.drafts import clean_description
-from apps.capabilities.models import MAX_DESCRIPTION_CHARS
-from apps.capabilities.names import clean_name
-from apps.core.decisions import is_yes
-from apps.core.shapes import ABSENT, Beside, Checked, Id, Moment, OpenInput, Query, Shape, text
-
-from .limits import held_up
-from .models import Build, Direction, Kind, MessageType, State
-from .selectors import (
+from apps.builder.builds.requesting import MAX_FEEDBACK_CHARS, held_up
+from apps.builder.builds.running import MAX_ANSWER_CHARS
+from apps.builder.builds.selectors import (
     build_later,
     build_seconds,
     build_usage,
+    builds_for,
     messages_after,
     open_questions,
     secrets_wanted,
     transcript,
 )
-from .services.requesting import MAX_FEEDBACK_CHARS
-from .services.talking import MAX_ANSWER_CHARS
+from apps.builder.models import Build, Direction, Kind, MessageType, State
+from apps.capabilities.catalog.drafts import clean_description
+from apps.capabilities.catalog.names import clean_name
+from apps.capabilities.models import MAX_DESCRIPTION_CHARS
+from apps.core.decisions import is_yes
+from apps.core.shapes import ABSENT, Beside, Checked, Id, Moment, OpenInput, Query, Shape, text
 
 NAME = {"type": "string", "minLength": 1}
 DESCRIPTION = {**NAME, "maxLength": MAX_DESCRIPTION_CHARS, "pattern": r"\S"}
@@ -174,3 +174,9 @@ def build_opened(build: Build, *, brief: bool = False) -> Beside:
         usage=asdict(usage) | {"cost_usd": round(usage.cost_usd, 6)},
         duration_ms=None if seconds is None else round(seconds * 1000),
     )
+
+
+def builds_export(user_id: UUID) -> Iterator[dict[str, Any]]:
+    """One row for each build, with its messages and rounds."""
+    for build in builds_for(user_id).order_by("created_at").iterator(chunk_size=50):
+        yield {"type": "build", **BuildDetailOutput.dump(build_opened(build))}

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
-from apps.builder.services import build_change, build_request
-from apps.builder.services.following import origin_of
+from apps.builder.builds.messages import origin_of
+from apps.builder.builds.requesting import build_change, build_request
 
 UNDER_WAY = (
     "The builder works on it now, and the user sees its progress. Tell the user so in one sentence and end your turn: the tool "

@@ -4,16 +4,16 @@ from typing import Any, cast
 
 from django.urls import path
 
-from apps.builder import views
+from apps.builder import pages
 
 app_name = "builder"
 
 # The views take a SignedInRequest, which the middleware guarantees and Django's types cannot know.
-pages = cast("Any", views)
+views = cast("Any", pages)
 
 urlpatterns = [
-    path("builds/", pages.builds, name="list"),
-    path("builds/new/", pages.new, name="new"),
-    path("builds/<str:build_id>/", pages.build, name="build"),
-    path("builds/<str:build_id>/transcript/", pages.steps, name="transcript"),
+    path("builds/", views.builds, name="list"),
+    path("builds/new/", views.new, name="new"),
+    path("builds/<str:build_id>/", views.build, name="build"),
+    path("builds/<str:build_id>/transcript/", views.steps, name="transcript"),
 ]

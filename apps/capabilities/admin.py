@@ -6,12 +6,11 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from apps.capabilities.catalog.lifecycle import capability_delete, capability_disable, version_delete
+from apps.capabilities.catalog.selectors import success_rate
+from apps.capabilities.models import Capability, CapabilityVersion, Execution
 from apps.core.admin import ReadOnlyAdmin
 from apps.core.errors import IzzyError
-
-from . import services
-from .models import Capability, CapabilityVersion, Execution
-from .selectors import success_rate
 
 
 @admin.register(Capability)
@@ -36,7 +35,7 @@ class CapabilityAdmin(ReadOnlyAdmin):
         done = 0
         for capability in queryset:
             try:
-                services.capability_disable(
+                capability_disable(
                     user_id=capability.user_id,
                     capability_id=capability.pk,
                     reason="Disabled by the administrator.",
@@ -48,7 +47,7 @@ class CapabilityAdmin(ReadOnlyAdmin):
         self.message_user(request, f"{done} disabled.")
 
     def delete_model(self, request: HttpRequest, obj: Capability) -> None:
-        services.capability_delete(user_id=obj.user_id, capability_id=obj.pk)
+        capability_delete(user_id=obj.user_id, capability_id=obj.pk)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for capability in queryset:
@@ -67,7 +66,7 @@ class CapabilityVersionAdmin(ReadOnlyAdmin):
     heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema", "output_schema", "examples")
 
     def delete_model(self, request: HttpRequest, obj: CapabilityVersion) -> None:
-        services.version_delete(user_id=obj.user_id, version_id=obj.pk)
+        version_delete(user_id=obj.user_id, version_id=obj.pk)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for version in queryset:

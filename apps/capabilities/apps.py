@@ -9,30 +9,30 @@ class CapabilitiesConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.registry import register_family, register_tools
+        from apps.capabilities.catalog import files, lifecycle
+        from apps.capabilities.catalog.archives import capabilities_export
+        from apps.capabilities.catalog.names import PREFIX
+        from apps.capabilities.catalog.selectors import capability_stats
+        from apps.capabilities.runs import examples, execution
+        from apps.capabilities.runs.tools import tool_of_family
+        from apps.capabilities.sandbox import sweeping
+        from apps.capabilities.sandbox.e2b.backend import sweep_orphans
+        from apps.capabilities.sandbox.health import check_sandbox
         from apps.core.health import register_check
         from apps.core.jobs.sweeps import register_sweep
         from apps.core.purging.places import purge_parts
         from apps.core.registries import exporters, purgers, stats_providers
 
-        from . import proving, purging, services
-        from .cap_tools import tool_of_family
-        from .exporting import capabilities_export
-        from .names import PREFIX
-        from .sandbox import sweeping
-        from .sandbox.e2b.backend import sweep_orphans
-        from .sandbox.health import check_sandbox
-        from .selectors import capability_stats
-
-        register_tools("apps.capabilities.tools")
+        register_tools("apps.capabilities.runs.tools")
         register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
-        register_sweep("capabilities: runs", services.executions_prune, every=timedelta(minutes=15))
-        register_sweep("capabilities: lost runs", services.executions_interrupt, every=timedelta(seconds=10))
-        register_sweep("capabilities: proving", proving.sweep, every=proving.SWEEP_EVERY)
+        register_sweep("capabilities: runs", execution.executions_prune, every=timedelta(minutes=15))
+        register_sweep("capabilities: lost runs", execution.executions_interrupt, every=timedelta(seconds=10))
+        register_sweep("capabilities: proving", examples.sweep, every=examples.SWEEP_EVERY)
         register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
         purgers.register("capabilities: requirements", sweeping.user_forget)
-        purgers.register("capabilities", lambda user_id: services.user_forget(user_id=user_id))
+        purgers.register("capabilities", lambda user_id: lifecycle.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)
         stats_providers.register("capabilities", capability_stats)
-        purge_parts.register("capabilities", purging.PURGING)
+        purge_parts.register("capabilities", files.PURGING)

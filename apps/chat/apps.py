@@ -9,7 +9,7 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
-        from apps.builder import hooks
+        from apps.builder.builds import ending
         from apps.chat import purging, sweeps
         from apps.chat.builds import build_announce, build_announce_settled, turn_words
         from apps.chat.capturing import messages_capture_pending
@@ -29,8 +29,8 @@ class ChatConfig(AppConfig):
         )
 
         register_tools("apps.chat.tools")
-        hooks.finished.register("chat", build_announce)
-        hooks.settled.register("chat", build_announce_settled)
+        ending.finished.register("chat", build_announce)
+        ending.version_resolved.register("chat", build_announce_settled)
         words.register("turn", turn_words)
         register_sweep("turns_interrupted", sweeps.turns_interrupt, every=timedelta(seconds=10))
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))

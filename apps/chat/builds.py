@@ -5,14 +5,14 @@ from uuid import UUID
 from apps.accounts.selectors import preferences_for
 from apps.agent.canonical import canonical_json
 from apps.agent.events import Build as BuildEvent
-from apps.builder.completion import stage_of
+from apps.builder.builds.ending import stage_of
+from apps.builder.builds.messages import messages_untold
+from apps.builder.builds.selectors import builds_in, conversations_of, conversations_with_news
 from apps.builder.models import Build, Kind, State
-from apps.builder.selectors import builds_in, conversations_of, conversations_with_news
-from apps.builder.services.telling import messages_untold
 from apps.builder.shapes import BuilderMessageOutput
-from apps.capabilities.execution import asked_by
+from apps.capabilities.catalog.selectors import secrets_missing
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
-from apps.capabilities.selectors import secrets_missing
+from apps.capabilities.runs.execution import asked_by
 from apps.chat.log import LoggedEvent
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.chat.services.messages import position_next

@@ -16,7 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from apps.agent.endpoint import current_endpoint
 from apps.agent.tools.registry import tool_words
-from apps.builder.selectors import questions_pressing
+from apps.builder.builds.selectors import questions_pressing
 from apps.chat import services
 from apps.chat.links import ConversationLinks, url_of
 from apps.chat.markdown_links import parts_of

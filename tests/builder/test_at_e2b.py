@@ -9,12 +9,12 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.builder.builds.running import build_answer
 from apps.builder.models import BuilderMessage, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.services import build_answer
-from apps.capabilities.execution import capability_execute
+from apps.capabilities.catalog.secrets import user_secret_set
+from apps.capabilities.runs.execution import capability_execute
 from apps.capabilities.sandbox.layers.index import PUBLIC_FILES, PUBLIC_INDEX
-from apps.capabilities.services import user_secret_set
 from apps.core.database import in_db
 from tests.builder.scripts import code, last_result, register, write
 from tests.builder.test_building import built, wish

@@ -6,12 +6,12 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.builder.builds.requesting import build_request
+from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.selectors import messages_after
-from apps.builder.services import build_request
-from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Status
+from apps.capabilities.runs.execution import capability_execute
 from apps.core.database import in_db
 from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, code, last_result, register, write
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool

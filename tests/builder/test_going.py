@@ -13,15 +13,14 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.agent.models import ToolCall
-from apps.builder.exporting import builds_export
+from apps.builder.builds.ending import build_end, transcripts_prune
+from apps.builder.builds.messages import message_add
+from apps.builder.builds.selectors import build_usage, builder_stats
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.selectors import build_usage, builder_stats
-from apps.builder.services.ending import build_end
-from apps.builder.services.pruning import transcripts_prune
-from apps.builder.services.queue import message_add
-from apps.capabilities.execution import capability_execute
-from apps.capabilities.services import capability_delete
+from apps.builder.shapes import builds_export
+from apps.capabilities.catalog.lifecycle import capability_delete
+from apps.capabilities.runs.execution import capability_execute
 from apps.core.database import in_db
 from apps.memory.purge import memory_purge
 from apps.memory.services import memory_create

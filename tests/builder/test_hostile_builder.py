@@ -7,8 +7,8 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.builder.models import State
 from apps.builder.runner.pool import BuildPool
+from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.models import Capability
-from apps.capabilities.services import user_secret_set
 from apps.core.database import in_db
 from tests.builder.scripts import DICE, code, last_result, register, write
 from tests.builder.test_building import built, wish

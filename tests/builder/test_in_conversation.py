@@ -11,12 +11,14 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
+from apps.builder.builds.requesting import build_retry
+from apps.builder.builds.running import build_answer
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.services import build_answer, build_retry
+from apps.capabilities.catalog.lifecycle import capability_approve
+from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.models import Capability
-from apps.capabilities.proving import prove_all
-from apps.capabilities.services import capability_approve, user_secret_set
+from apps.capabilities.runs.examples import prove_all
 from apps.chat.models import Message
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db

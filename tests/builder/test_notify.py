@@ -4,11 +4,12 @@ import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.builder import events, notify
+from apps.builder import api
+from apps.builder.builds import messages
+from apps.builder.builds.running import build_answer
 from apps.builder.models import Build, State
 from apps.builder.runner import pool as pools
 from apps.builder.runner.pool import BuildPool
-from apps.builder.services import build_answer
 from apps.chat.runner import registry as runner
 from apps.core.database import in_db
 from apps.core.jobs.bus import Bus, bus
@@ -26,7 +27,7 @@ from tests.waiting import until
 def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the rows unasked, so that only a notice can help."""
     monkeypatch.setattr(pools, "LOOK_SECONDS", 3600)
-    monkeypatch.setattr(events, "POLL_SECONDS", 3600)
+    monkeypatch.setattr(api, "POLL_SECONDS", 3600)
     monkeypatch.setattr(runner, "LOOK_SECONDS", 3600)
     monkeypatch.setattr(runner, "RESCUE_SECONDS", 3600)
 
@@ -90,7 +91,7 @@ async def test_where_no_word_arrives_the_rows_serve(
 ) -> None:
     settings.CHANNEL_LAYERS = layers(f"redis://127.0.0.1:{free_port()}/0")
     unheard = Bus("elsewhere")
-    monkeypatch.setattr(notify, "bus", lambda: unheard)
+    monkeypatch.setattr(messages, "bus", lambda: unheard)
     program = await program_of(alice)
     model.add(write(), register())
     async with working(pool):

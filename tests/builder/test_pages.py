@@ -12,19 +12,15 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.builder.builds.ending import build_end
+from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, Follower, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.services.ending import build_end
-from apps.builder.services.queue import message_add
-from apps.capabilities.drafts import Draft
+from apps.capabilities.catalog.drafts import Draft
+from apps.capabilities.catalog.lifecycle import version_tested
+from apps.capabilities.catalog.secrets import user_secret_set
+from apps.capabilities.catalog.versions import capability_begin, capability_create, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin
-from apps.capabilities.services import (
-    capability_begin,
-    capability_create,
-    user_secret_set,
-    version_add,
-    version_tested,
-)
 from apps.core.database import in_db
 from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, register, write
 from tests.builder.test_building import wish

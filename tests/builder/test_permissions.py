@@ -10,15 +10,17 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
+from apps.builder.builds.messages import Origin
+from apps.builder.builds.requesting import build_change
+from apps.builder.builds.running import build_answer
+from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.selectors import messages_after
-from apps.builder.services import Origin, build_answer, build_change
-from apps.capabilities.execution import capability_execute
+from apps.capabilities.catalog.files import CapabilityRefused
+from apps.capabilities.catalog.lifecycle import capability_approve
+from apps.capabilities.catalog.selectors import may_quote_others
 from apps.capabilities.models import Capability
-from apps.capabilities.refusals import CapabilityRefused
-from apps.capabilities.selectors import may_quote_others
-from apps.capabilities.services import capability_approve
+from apps.capabilities.runs.execution import capability_execute
 from apps.core.database import in_db
 from apps.memory.capture.services import taint_note
 from tests.builder.scripts import EXAMPLES, last_result, register, write

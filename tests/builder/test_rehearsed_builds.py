@@ -10,11 +10,11 @@ from apps.agent.client import Usage
 from apps.agent.models import ModelCall
 from apps.agent.offline import transport
 from apps.agent.offline.rehearsals.pieces import PIECES, Piece
+from apps.builder.builds.requesting import build_change, build_request
+from apps.builder.builds.selectors import build_usage
 from apps.builder.models import State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.selectors import build_usage
-from apps.builder.services import build_change, build_request
-from apps.capabilities.execution import capability_execute
+from apps.capabilities.runs.execution import capability_execute
 from apps.core.database import in_db
 from tests.builder.test_building import built, told
 

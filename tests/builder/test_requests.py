@@ -14,22 +14,15 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.builder.limits import held_up
+from apps.builder.builds.messages import Origin
+from apps.builder.builds.requesting import build_change, build_request, build_retry, held_up
+from apps.builder.builds.running import build_answer, build_cancel, builds_claim, dialogue_add
+from apps.builder.builds.selectors import builds_in
 from apps.builder.models import Build, BuilderMessage, Kind, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.selectors import builds_in
-from apps.builder.services import (
-    Origin,
-    build_answer,
-    build_cancel,
-    build_change,
-    build_request,
-    build_retry,
-)
-from apps.builder.services.running import builds_claim, dialogue_add
-from apps.capabilities.execution import capability_execute
+from apps.capabilities.catalog.lifecycle import capability_disable
 from apps.capabilities.models import Capability, Execution, Status
-from apps.capabilities.services import capability_disable
+from apps.capabilities.runs.execution import capability_execute
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, Throttled
 from apps.core.ids import uuid7

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from apps.accounts.models import User
+from apps.builder.builds.ending import build_end
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
-from apps.builder.services.ending import build_end
 from apps.core.database import in_db
 from tests.builder.scripts import SCHEMA, last_result, register, write
 from tests.builder.test_in_conversation import working

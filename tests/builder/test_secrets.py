@@ -13,17 +13,19 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.builder.builds.requesting import build_change
+from apps.builder.builds.running import build_answer
+from apps.builder.builds.selectors import messages_after, secrets_wanted
 from apps.builder.models import Build, BuilderMessage, DialogueMessage
 from apps.builder.runner.pool import BuildPool
-from apps.builder.selectors import messages_after, secrets_wanted
-from apps.builder.services import build_answer, build_change
-from apps.capabilities.execution import capability_execute
+from apps.capabilities.api.shapes import CapabilityDetailOutput, capability_opened
+from apps.capabilities.catalog.lifecycle import capability_approve
+from apps.capabilities.catalog.secrets import user_secret_delete, user_secret_set
+from apps.capabilities.catalog.selectors import version_waiting
 from apps.capabilities.models import Capability, Execution
-from apps.capabilities.proving import prove_all
+from apps.capabilities.runs.examples import prove_all
+from apps.capabilities.runs.execution import capability_execute
 from apps.capabilities.sandbox.base import SandboxUnavailable
-from apps.capabilities.selectors import version_waiting
-from apps.capabilities.services import capability_approve, user_secret_delete, user_secret_set
-from apps.capabilities.shapes import CapabilityDetailOutput, capability_opened
 from apps.core.database import in_db
 from apps.core.errors import Conflict, InvalidInput
 from tests.builder.scripts import DICE, EXAMPLES, last_result, register, write

@@ -4,8 +4,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.accounts.models import User
-from apps.capabilities import services
-from apps.capabilities.drafts import Draft
+from apps.capabilities.catalog.drafts import Draft
+from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability
 
 GREETING = '''def run(args: dict) -> str:
@@ -32,6 +32,4 @@ def draft(**parts: Any) -> Draft:
 
 
 def make(owner: User, name: str = "greeter", *, approved_by: UUID | None = None, **parts: Any) -> Capability:
-    return services.capability_create(
-        user_id=owner.pk, name=name, draft=draft(**parts), approved_by=approved_by
-    )
+    return capability_create(user_id=owner.pk, name=name, draft=draft(**parts), approved_by=approved_by)

@@ -8,7 +8,9 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
-from apps.capabilities import services
+from apps.capabilities.catalog.lifecycle import capability_delete, capability_disable, capability_enable
+from apps.capabilities.catalog.secrets import user_secret_set
+from apps.capabilities.catalog.versions import capability_update, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Origin
 from apps.core.registries import exporters, stats_providers
 from apps.search.documents import Scope, Source
@@ -27,9 +29,9 @@ def test_deleting_the_account_takes_the_files(alice: User, bob: User, admin: Use
 
 
 def test_the_export_holds_every_version_with_its_files_and_no_secret(alice: User) -> None:
-    services.user_secret_set(user_id=alice.pk, name="GREET_KEY", value="value-of-the-key")
+    user_secret_set(user_id=alice.pk, name="GREET_KEY", value="value-of-the-key")
     made = make(alice, secrets=["GREET_KEY"])
-    services.capability_update(user_id=alice.pk, capability_id=made.pk, description="Second.")
+    capability_update(user_id=alice.pk, capability_id=made.pk, description="Second.")
     rows = list(exporters["capabilities"](alice.pk))
     assert [row["type"] for row in rows] == ["capability", "capability_version", "capability_version"]
     assert rows[0]["version"] == 2
@@ -41,8 +43,8 @@ def test_the_export_holds_every_version_with_its_files_and_no_secret(alice: User
 def test_the_figures(alice: User) -> None:
     make(alice, hosts=["api.example.org"])
     off = make(alice, "other")
-    services.capability_disable(user_id=alice.pk, capability_id=off.pk)
-    services.version_add(
+    capability_disable(user_id=alice.pk, capability_id=off.pk)
+    version_add(
         user_id=alice.pk, capability_id=make(alice, "third").pk, draft=draft(secrets=["A_KEY"]), origin=Origin.BUILDER, beside=True,
     )  # fmt: skip
     figures = stats_providers["capabilities"](alice.pk)
@@ -59,12 +61,12 @@ def test_only_active_ones_are_found_by_search(alice: User, bob: User) -> None:
     made = make(alice)
     assert found(alice) == ["greeter"]
     assert found(bob) == []
-    services.capability_disable(user_id=alice.pk, capability_id=made.pk)
+    capability_disable(user_id=alice.pk, capability_id=made.pk)
     assert found(alice) == []
-    services.capability_enable(user_id=alice.pk, capability_id=made.pk)
-    services.capability_update(user_id=alice.pk, capability_id=made.pk, description="Salute a person.")
+    capability_enable(user_id=alice.pk, capability_id=made.pk)
+    capability_update(user_id=alice.pk, capability_id=made.pk, description="Salute a person.")
     assert "Salute a person." in search(alice.pk, "salute", scope=capabilities)[0].text
-    services.capability_delete(user_id=alice.pk, capability_id=made.pk)
+    capability_delete(user_id=alice.pk, capability_id=made.pk)
     assert found(alice) == []
 
 
@@ -78,14 +80,14 @@ def test_the_admin_shows_disables_and_deletes(
     assert "greeter" in browser.get("/admin/capabilities/capability/?q=greet").content.decode()
     assert browser.get(f"/admin/capabilities/capability/{made.pk}/change/").status_code == 200
     first = made.current
-    second = services.capability_update(user_id=alice.pk, capability_id=made.pk, description="Second.")
+    second = capability_update(user_id=alice.pk, capability_id=made.pk, description="Second.")
     for version in filter(None, (first, second)):
         browser.post(f"/admin/capabilities/capabilityversion/{version.pk}/delete/", {"post": "yes"})
         assert not (settings.IZZY_DATA_DIR / version.path).exists()
     left = Capability.objects.for_user(alice).get()
     assert (left.current, left.status, left.path) == (None, "disabled", "")
-    services.version_add(user_id=alice.pk, capability_id=made.pk, draft=draft())
-    services.capability_enable(user_id=alice.pk, capability_id=made.pk)
+    version_add(user_id=alice.pk, capability_id=made.pk, draft=draft())
+    capability_enable(user_id=alice.pk, capability_id=made.pk)
     chosen = {"action": "disable", "_selected_action": [str(made.pk)]}
     browser.post("/admin/capabilities/capability/", chosen)
     assert Capability.objects.for_user(alice).get().status == "disabled"

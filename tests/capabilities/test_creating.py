@@ -10,12 +10,13 @@ from django.conf import settings
 
 from apps.accounts.models import User
 from apps.agent import schema as schema_checks
-from apps.capabilities import services
-from apps.capabilities.drafts import clean_main
-from apps.capabilities.files import files_read, files_verified
+from apps.capabilities.catalog.drafts import clean_main
+from apps.capabilities.catalog.files import files_read, files_verified
+from apps.capabilities.catalog.lifecycle import capability_delete, capability_rollback
+from apps.capabilities.catalog.schemas import input_error
+from apps.capabilities.catalog.selectors import capability_get, version_get, versions_of
+from apps.capabilities.catalog.versions import capability_update, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Status
-from apps.capabilities.schemas import input_error
-from apps.capabilities.selectors import capability_get, version_get, versions_of
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound, TooLarge
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
 
@@ -51,7 +52,7 @@ def test_its_files_are_for_the_server_alone(alice: User) -> None:
 
 def test_a_change_is_a_new_version_beside_the_old_one(alice: User) -> None:
     capability = make(alice)
-    services.capability_update(
+    capability_update(
         user_id=alice.pk, capability_id=capability.pk, main=GREETING.replace("Hello", "Good day")
     )
     changed = capability_get(alice.pk, "greeter")
@@ -72,11 +73,11 @@ def test_an_edit_does_not_adopt_what_was_changed_on_disk(alice: User, file: str,
     file_of(capability, file).write_text(slipped_in)
     part = {"main.py": "main", "requirements.txt": "requirements", "RUN.md": "run_md"}[file]
     with pytest.raises(Conflict) as refusal:
-        services.capability_update(user_id=alice.pk, capability_id=capability.pk, description="Greets.")
+        capability_update(user_id=alice.pk, capability_id=capability.pk, description="Greets.")
     assert refusal.value.code == "tampered"
     assert file in refusal.value.message
     mended: Any = {"main": GREETING, "requirements": "idna\n", "run_md": "# greeter\n"}[part]
-    services.capability_update(user_id=alice.pk, capability_id=capability.pk, **{part: mended})
+    capability_update(user_id=alice.pk, capability_id=capability.pk, **{part: mended})
     assert file_of(capability_get(alice.pk, "greeter"), file).read_text() == mended
 
 
@@ -104,19 +105,19 @@ def test_requirements_that_could_come_from_elsewhere_are_refused(alice: User, li
 
 def test_going_back_makes_the_earlier_version_the_current_one(alice: User) -> None:
     capability = make(alice)
-    services.capability_update(user_id=alice.pk, capability_id=capability.pk, description="Greet loudly.")
-    services.capability_rollback(user_id=alice.pk, capability_id=capability.pk)
+    capability_update(user_id=alice.pk, capability_id=capability.pk, description="Greet loudly.")
+    capability_rollback(user_id=alice.pk, capability_id=capability.pk)
     back = capability_get(alice.pk, "greeter")
     assert back.current is not None
     assert (back.current.number, back.description) == (1, "Greet somebody by name.")
-    services.capability_rollback(user_id=alice.pk, capability_id=capability.pk, number=2)
+    capability_rollback(user_id=alice.pk, capability_id=capability.pk, number=2)
     assert capability_get(alice.pk, "greeter").description == "Greet loudly."
-    services.capability_rollback(user_id=alice.pk, capability_id=capability.pk, number=1)
+    capability_rollback(user_id=alice.pk, capability_id=capability.pk, number=1)
     with pytest.raises(Conflict):
-        services.capability_rollback(user_id=alice.pk, capability_id=capability.pk)
+        capability_rollback(user_id=alice.pk, capability_id=capability.pk)
     with pytest.raises(NotFound):
-        services.capability_rollback(user_id=alice.pk, capability_id=capability.pk, number=9)
-    version = services.capability_update(user_id=alice.pk, capability_id=capability.pk, description="Third.")
+        capability_rollback(user_id=alice.pk, capability_id=capability.pk, number=9)
+    version = capability_update(user_id=alice.pk, capability_id=capability.pk, description="Third.")
     assert version.number == 3
 
 
@@ -124,7 +125,7 @@ def test_deleting_takes_rows_and_files(alice: User) -> None:
     capability = make(alice)
     folder = file_of(capability, "main.py").parent.parent
     assert folder.exists()
-    services.capability_delete(user_id=alice.pk, capability_id=capability.pk)
+    capability_delete(user_id=alice.pk, capability_id=capability.pk)
     assert not folder.exists()
     assert not Capability.objects.for_user(alice).exists()
     assert not CapabilityVersion.objects.for_user(alice).exists()
@@ -134,7 +135,7 @@ def test_a_creation_that_fails_leaves_no_row(alice: User, monkeypatch: pytest.Mo
     def full_disk(*args: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("apps.capabilities.services.rows.files_write", full_disk)
+    monkeypatch.setattr("apps.capabilities.catalog.versions.files_write", full_disk)
     with pytest.raises(OSError, match="no space"):
         make(alice)
     assert not Capability.objects.for_user(alice).exists()
@@ -302,12 +303,10 @@ def test_there_is_a_limit_to_how_many(alice: User, settings: Any) -> None:
 
 
 def test_old_versions_go_but_never_the_current_one(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.capabilities.services.rows.MAX_VERSIONS", 3)
+    monkeypatch.setattr("apps.capabilities.catalog.versions.MAX_VERSIONS", 3)
     capability = make(alice)
     for number in range(2, 6):
-        services.version_add(
-            user_id=alice.pk, capability_id=capability.pk, draft=draft(description=f"No. {number}")
-        )
+        version_add(user_id=alice.pk, capability_id=capability.pk, draft=draft(description=f"No. {number}"))
     assert [each.number for each in versions_of(capability)] == [5, 4, 3]
     assert not file_of(capability, "main.py").exists()
     assert file_of(capability_get(alice.pk, "greeter"), "main.py").exists()

@@ -10,11 +10,10 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.agent.scrub import Scrubber
-from apps.capabilities import services
-from apps.capabilities.execution import capability_execute
+from apps.capabilities.catalog.secrets import user_secret_set
+from apps.capabilities.catalog.selectors import capability_get, retire_reason
 from apps.capabilities.models import Capability, Execution, Trigger
-from apps.capabilities.selectors import capability_get, retire_reason
-from apps.capabilities.services.runs import Place, executions_prune
+from apps.capabilities.runs.execution import Place, capability_execute, executions_prune
 from apps.core.database import in_db
 from tests.capabilities.making import make
 from tests.waiting import PATIENCE
@@ -96,7 +95,7 @@ async def test_requirements_that_cannot_be_installed_are_told(alice: User) -> No
 
 
 async def test_secrets_are_given_and_appear_nowhere(alice: User) -> None:
-    await in_db(lambda: services.user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
+    await in_db(lambda: user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
     main = (
         "import base64, os, sys\n"
         "def run(args):\n"
@@ -121,7 +120,7 @@ async def test_secrets_are_given_and_appear_nowhere(alice: User) -> None:
 @pytest.mark.parametrize("missing", range(4))
 async def test_half_a_secret_is_not_left_where_a_text_is_cut(alice: User, missing: int) -> None:
     """What a run says is cut before Izzy can take secrets out of it."""
-    await in_db(lambda: services.user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
+    await in_db(lambda: user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
     rest = 4000 - len(SECRET) + 1 + missing * 5
     main = (
         "import os\n"
@@ -143,7 +142,7 @@ async def test_half_a_secret_is_not_left_where_a_text_is_cut(alice: User, missin
 
 
 async def test_without_permission_there_is_neither_secret_nor_network(alice: User) -> None:
-    await in_db(lambda: services.user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
+    await in_db(lambda: user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
     main = (
         "import os, socket\n"
         "def run(args):\n"

@@ -15,7 +15,8 @@ from apps.agent.grants import grant_add, grant_remove, grants_for
 from apps.agent.models import ToolCall, ToolGrant
 from apps.agent.taint import ConversationTaint
 from apps.agent.tools.registry import find_tool
-from apps.capabilities import services
+from apps.capabilities.catalog.lifecycle import capability_delete
+from apps.capabilities.catalog.versions import capability_update
 from apps.core.database import in_db
 from apps.core.errors import NotFound
 from apps.core.ids import uuid7
@@ -78,7 +79,7 @@ async def test_a_secret_counts_like_a_host_and_neither_asks_nothing(alice: User)
     made = await in_db(lambda: approved(alice, secrets=["MAIL_KEY"]))
     assert await needed(alice) is not None
 
-    await in_db(lambda: services.capability_update(user_id=alice.pk, capability_id=made.pk, secrets=[]))
+    await in_db(lambda: capability_update(user_id=alice.pk, capability_id=made.pk, secrets=[]))
     assert await needed(alice) is None
 
 
@@ -153,7 +154,7 @@ async def test_it_ends_with_a_new_version_host_or_secret(
     place = await in_db(page_read, alice)
     await allowed(alice, place, everywhere=everywhere)
 
-    await in_db(lambda: services.capability_update(user_id=alice.pk, capability_id=made.pk, **change))
+    await in_db(lambda: capability_update(user_id=alice.pk, capability_id=made.pk, **change))
 
     assert await covered(alice, place) == ""
     assert await in_db(lambda: list(grants_for(alice.pk))) == []
@@ -164,7 +165,7 @@ async def test_a_tool_of_the_same_name_is_another(alice: User) -> None:
     place = await in_db(page_read, alice)
     await allowed(alice, place, everywhere=True)
 
-    await in_db(lambda: services.capability_delete(user_id=alice.pk, capability_id=made.pk))
+    await in_db(lambda: capability_delete(user_id=alice.pk, capability_id=made.pk))
     await in_db(lambda: approved(alice, hosts=[HOST]))
 
     assert await covered(alice, place) == ""

@@ -11,12 +11,9 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.agent.scrub import Scrubber
-from apps.capabilities import execution as running
-from apps.capabilities import services
-from apps.capabilities.execution import capability_execute
 from apps.capabilities.models import Capability, Execution, Trigger
+from apps.capabilities.runs.execution import Place, capability_execute, execution_begin, executions_interrupt
 from apps.capabilities.sandbox.base import ErrorCode, RunError, SandboxGone
-from apps.capabilities.services.runs import Place
 from apps.core.database import in_db
 from apps.core.jobs import leases
 from tests.waiting import until
@@ -31,7 +28,7 @@ def begun(owner: User, *, held_ago: timedelta = timedelta()) -> Execution:
     capability = Capability.objects.for_user(owner.pk).filter(name="echo").first() or make(owner, "echo")
     version = capability.current
     assert version is not None
-    execution = services.execution_begin(
+    execution = execution_begin(
         capability=capability,
         version=version,
         args={},
@@ -74,14 +71,14 @@ def test_looking_ends_nobody_elses_and_the_sweep_all(alice: User, bob: User, api
     api(alice).get("/api/v1/capabilities/echo/executions/")
     states = [Execution.objects.unscoped().get(pk=row.pk).state for row in rows]
     assert states == ["failed", "running", "running"]
-    services.executions_interrupt()
+    executions_interrupt()
     states = [Execution.objects.unscoped().get(pk=row.pk).state for row in rows]
     assert states == ["failed", "failed", "running"]
 
 
 def test_it_is_not_the_tools_fault(alice: User) -> None:
     lost = begun(alice, held_ago=LONG)
-    services.executions_interrupt()
+    executions_interrupt()
     capability = Capability.objects.for_user(alice.pk).get(pk=lost.capability_id)
     assert (capability.runs, capability.failures_in_row) == (0, 0)
 
@@ -107,7 +104,7 @@ async def test_a_run_that_takes_long_is_held(alice: User, monkeypatch: pytest.Mo
         return len(held) > 3
 
     await until(is_held_again_and_again)
-    await in_db(services.executions_interrupt)
+    await in_db(executions_interrupt)
     row = await in_db(lambda: Execution.objects.for_user(alice).get())
     assert row.state == "running"
     assert row.lease_until is not None
@@ -133,7 +130,7 @@ async def test_whatever_goes_wrong_around_a_run_ends_its_row(
         async def create(self, spec: Any, *, progress: Any = None) -> Any:
             raise problem
 
-    monkeypatch.setattr(running, "current_backend", Broken)
+    monkeypatch.setattr("apps.capabilities.runs.execution.current_backend", Broken)
     monkeypatch.setattr("apps.capabilities.sandbox.running.current_backend", Broken)
     await asyncio.to_thread(make, alice, "echo", input_schema={"type": "object"})
     try:

@@ -13,10 +13,10 @@ from django.test import Client
 
 from apps.accounts.models import Secret, User
 from apps.accounts.secrets import secret_get
-from apps.capabilities import services
+from apps.capabilities.catalog.selectors import capability_get
+from apps.capabilities.catalog.versions import capability_create, capability_update
 from apps.capabilities.models import Capability, Execution
-from apps.capabilities.run_form import RunForm
-from apps.capabilities.selectors import capability_get
+from apps.capabilities.pages.run_form import RunForm
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -118,7 +118,7 @@ def test_permissions_are_approved_for_the_version_that_was_shown(alice: User, br
     page = text_of(browser.get("/capabilities/greeter/"))
     assert "It asks for your permission" in page
     assert "not stored yet" in page
-    services.capability_update(user_id=alice.pk, capability_id=tool.pk, hosts=["evil.example.org"])
+    capability_update(user_id=alice.pk, capability_id=tool.pk, hosts=["evil.example.org"])
     said = text_of(browser.post("/capabilities/greeter/approve/", {"version": "1"}, follow=True))
     assert "was changed meanwhile" in said
     current = capability_get(alice.pk, "greeter").current
@@ -155,7 +155,7 @@ def test_a_changed_file_is_told_and_can_be_kept_as_a_new_version(alice: User, br
 def test_what_came_in_an_archive_and_was_edited_is_enabled_like_any_other(
     alice: User, browser: Client
 ) -> None:
-    services.capability_create(user_id=alice.pk, name="greeter", draft=draft(), untrusted=True)
+    capability_create(user_id=alice.pk, name="greeter", draft=draft(), untrusted=True)
     browser.post("/capabilities/greeter/edit/", fields(main=GREETING))
     edited = capability_get(alice.pk, "greeter")
     assert (edited.status, edited.status_reason) == ("disabled", "")

@@ -4,11 +4,11 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.capabilities import proving
-from apps.capabilities.drafts import Draft
+from apps.capabilities.catalog.drafts import Draft
+from apps.capabilities.catalog.selectors import versions_unproven
+from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import CapabilityVersion
-from apps.capabilities.selectors import versions_unproven
-from apps.capabilities.services import capability_create
+from apps.capabilities.runs import examples
 from apps.core.database import in_db
 from apps.core.errors import Unavailable
 
@@ -38,13 +38,13 @@ async def test_two_workers_test_a_version_once(alice: User, monkeypatch: pytest.
         assert await in_db(versions_unproven) == [], "nobody else takes it up meanwhile"
         return []
 
-    monkeypatch.setattr(proving, "failures_of", test)
+    monkeypatch.setattr(examples, "failures_of", test)
     await in_db(CapabilityVersion.lease_take, version.pk, "another")
-    await proving._prove(version)
+    await examples._prove(version)
     assert tested == []
     await in_db(CapabilityVersion.lease_release, version.pk, "another")
-    await proving._prove(version)
-    await proving._prove(version)
+    await examples._prove(version)
+    await examples._prove(version)
     assert tested == ["greet"]
 
 
@@ -54,7 +54,7 @@ async def test_without_a_sandbox_it_is_given_back(alice: User, monkeypatch: pyte
     async def test(*_: object) -> list[str]:
         raise Unavailable
 
-    monkeypatch.setattr(proving, "failures_of", test)
+    monkeypatch.setattr(examples, "failures_of", test)
     with pytest.raises(Unavailable):
-        await proving.prove_all()
+        await examples.prove_all()
     assert await in_db(versions_unproven) == [version]

@@ -10,7 +10,13 @@ from django.conf import settings
 from django.test import Client
 
 from apps.accounts.models import User
-from apps.capabilities import services
+from apps.capabilities.catalog.lifecycle import (
+    capability_approve,
+    capability_disable,
+    capability_enable,
+    capability_fail,
+)
+from apps.capabilities.catalog.versions import capability_begin, version_add
 from apps.capabilities.models import Capability, Execution
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
 
@@ -132,21 +138,21 @@ def test_each_refusal_has_its_own_code_and_message(alice: User, program: Client)
         assert (answer.status_code, answer.json()["code"]) == (409, code)
         messages.add(answer.json()["message"])
 
-    begun = services.capability_begin(
+    begun = capability_begin(
         user_id=alice.pk, name="greeter", description="Greets.", input_schema=NAME_SCHEMA
     )
     refused("building")
-    services.capability_fail(user_id=alice.pk, capability_id=begun.pk, reason="The tests did not pass.")
+    capability_fail(user_id=alice.pk, capability_id=begun.pk, reason="The tests did not pass.")
     refused("failed")
-    services.version_add(
+    version_add(
         user_id=alice.pk, capability_id=begun.pk, draft=draft(hosts=["a.example.org"], secrets=["GREET_KEY"])
     )
     refused("not_approved")
-    services.capability_approve(user_id=alice.pk, capability_id=begun.pk)
+    capability_approve(user_id=alice.pk, capability_id=begun.pk)
     refused("missing_secret")
-    services.capability_disable(user_id=alice.pk, capability_id=begun.pk)
+    capability_disable(user_id=alice.pk, capability_id=begun.pk)
     refused("disabled")
-    services.capability_enable(user_id=alice.pk, capability_id=begun.pk)
+    capability_enable(user_id=alice.pk, capability_id=begun.pk)
     main = settings.IZZY_DATA_DIR / Capability.objects.for_user(alice).get().path / "main.py"
     main.write_text(main.read_text() + "# changed\n")
     refused("tampered")

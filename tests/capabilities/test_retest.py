@@ -12,9 +12,11 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.capabilities import examples, services
+from apps.capabilities.catalog.lifecycle import capability_disable
+from apps.capabilities.catalog.selectors import capability_get, retire_reason
+from apps.capabilities.catalog.versions import capability_update
 from apps.capabilities.models import Capability, CapabilityVersion
-from apps.capabilities.selectors import capability_get, retire_reason
+from apps.capabilities.runs import examples
 from apps.core.database import in_db
 from tests.capabilities.making import make
 
@@ -42,7 +44,7 @@ def test_examples_that_pass_and_fail(alice: User, bob: User) -> None:
     )
     make(bob, "untested")
     off = make(bob, "off", examples=EXAMPLES)
-    services.capability_disable(user_id=bob.pk, capability_id=off.pk)
+    capability_disable(user_id=bob.pk, capability_id=off.pk)
     said, code = retest()
     assert code == 1
     assert "alice/good v1: ok (2 examples)" in said
@@ -92,7 +94,7 @@ def test_from_its_page(alice: User, sign_in: Any) -> None:
 
     assert "All 2 examples pass." in told("greeter")
     assert "It has no examples" in told("bare")
-    services.capability_disable(user_id=alice.pk, capability_id=made.pk)
+    capability_disable(user_id=alice.pk, capability_id=made.pk)
     assert "greeter is disabled." in told("greeter")
     assert CapabilityVersion.objects.for_user(alice).get(capability=made).test_failures == []
 
@@ -110,7 +112,7 @@ def test_what_becomes_current_meanwhile_is_not_what_was_tested(
     }
 
     async def after_a_change(name: str, version: CapabilityVersion) -> list[str]:
-        await in_db(lambda: services.capability_update(**change))
+        await in_db(lambda: capability_update(**change))
         return await run_examples(name, version)
 
     monkeypatch.setattr(examples, "failures_of", after_a_change)

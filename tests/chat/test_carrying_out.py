@@ -10,8 +10,9 @@ from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import ApprovalQuery
 from apps.agent.web.named import unnamed_host
+from apps.capabilities.catalog.secrets import user_secret_set
+from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability, Execution
-from apps.capabilities.services import capability_create, user_secret_set
 from apps.core.database import in_db
 from apps.core.ids import uuid7
 from apps.memory.models import Memory

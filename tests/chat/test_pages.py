@@ -9,9 +9,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, Kind, MessageType
-from apps.builder.services.queue import message_add
-from apps.capabilities.services import capability_begin
+from apps.capabilities.catalog.versions import capability_begin
 from apps.chat.models import Conversation, Message
 from apps.chat.runner.afterwards import messages_index
 from apps.chat.selectors import finding

@@ -16,9 +16,9 @@ from apps.accounts.models import User
 from apps.accounts.services import tokens_revoke
 from apps.agent.client import Usage
 from apps.agent.models import ModelCall
+from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, MessageType
-from apps.builder.services.queue import message_add
-from apps.capabilities.services import capability_begin
+from apps.capabilities.catalog.versions import capability_begin
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.runner.registry import registry
 from apps.core.database import in_db

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from apps.accounts.models import User
-from apps.capabilities import drafts
+from apps.capabilities.catalog import drafts
 from apps.core.errors import Unavailable
 from apps.core.jobs import apart as module
 from apps.core.jobs.apart import apart

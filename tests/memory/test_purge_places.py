@@ -13,7 +13,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.capabilities.files import files_verified
+from apps.capabilities.catalog.files import files_verified
 from apps.chat.models import Conversation, Message, Turn
 from apps.core.purging.places import PLACES, WORDLESS, find
 from apps.core.purging.trace import MARKER

@@ -13,11 +13,12 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update, token_create
 from apps.agent.grants import grant_add
 from apps.agent.models import ModelCall, ToolCall
+from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, DialogueMessage, Follower, MessageType
-from apps.builder.services.queue import message_add
-from apps.capabilities.drafts import Draft
+from apps.capabilities.catalog.drafts import Draft
+from apps.capabilities.catalog.secrets import user_secret_set
+from apps.capabilities.catalog.versions import capability_begin, capability_create, capability_update
 from apps.capabilities.models import Execution
-from apps.capabilities.services import capability_begin, capability_create, capability_update, user_secret_set
 from apps.chat.links import through
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.services import messages_ingest

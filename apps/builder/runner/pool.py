@@ -12,12 +12,12 @@ from django.db import DatabaseError, connections
 from django.db.models import F
 
 from apps.agent.client import ModelClient
+from apps.builder.builds.ending import build_end
+from apps.builder.builds.messages import BUILDS
+from apps.builder.builds.running import builds_beat, builds_claim, builds_news
+from apps.builder.builds.selectors import builds_waiting
 from apps.builder.models import Build, State
-from apps.builder.notify import BUILDS
 from apps.builder.runner.job import Job
-from apps.builder.selectors import builds_waiting
-from apps.builder.services.ending import build_end
-from apps.builder.services.running import builds_beat, builds_claim, builds_news
 from apps.core.database import in_db
 from apps.core.jobs.bus import Signal
 from apps.core.jobs.leases import PROCESS

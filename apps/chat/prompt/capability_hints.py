@@ -3,10 +3,10 @@
 import json
 
 from apps.accounts.models import Preferences
-from apps.capabilities.matching import ABOUT_THIS, capabilities_matching
-from apps.capabilities.names import PREFIX
-from apps.capabilities.selectors import capabilities_active
-from apps.capabilities.tools import TOOLSET
+from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
+from apps.capabilities.catalog.names import PREFIX
+from apps.capabilities.catalog.selectors import capabilities_active
+from apps.capabilities.runs.tools import TOOLSET
 from apps.chat.models import Conversation
 from apps.chat.prompt.toolbox import LISTED_CAPABILITIES
 

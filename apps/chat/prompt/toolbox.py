@@ -7,11 +7,11 @@ from typing import Any
 from apps.agent.canonical import canonical_json
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.agent.tools.registry import find_tool, tools_for
-from apps.capabilities.cap_tools import capability_tool, named_tool, tier_of
+from apps.capabilities.catalog.names import NAME, PREFIX
+from apps.capabilities.catalog.selectors import capabilities_active, capabilities_named, capabilities_used_in
 from apps.capabilities.models import Capability
-from apps.capabilities.names import NAME, PREFIX
-from apps.capabilities.selectors import capabilities_active, capabilities_named, capabilities_used_in
-from apps.capabilities.tools import TOOLSET as CAPABILITIES
+from apps.capabilities.runs.tools import TOOLSET as CAPABILITIES
+from apps.capabilities.runs.tools import capability_tool, named_tool, tier_of
 from apps.chat.models import Conversation
 
 CONVERSATIONS = "conversations"

@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
-from apps.builder.notify import BUILDS
+from apps.builder.builds.messages import BUILDS
 from apps.chat.builds import conversations_to_tell
 from apps.chat.capturing import conversation_left
 from apps.chat.live.hub import Hub

@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
-from apps.builder.selectors import has_news
+from apps.builder.builds.selectors import has_news
 from apps.chat.builds import build_events
 from apps.chat.log import LoggedEvent, text_after
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.events import ModelRetry
-from apps.builder.selectors import builds_in
+from apps.builder.builds.selectors import builds_in
 from apps.chat import markdown
 from apps.chat.links import ConversationLinks
 from apps.chat.log import LoggedEvent, events_after, events_of, text_after

@@ -13,9 +13,9 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.agent.scrub import Scrubber
 from apps.builder.models import Build
+from apps.capabilities.catalog.versions import capability_begin
 from apps.capabilities.models import Execution, Trigger
-from apps.capabilities.services import capability_begin, execution_begin
-from apps.capabilities.services.runs import Place
+from apps.capabilities.runs.execution import Place, execution_begin
 from apps.chat.models import Conversation
 from apps.chat.services import conversation_create
 from apps.core.database import in_db

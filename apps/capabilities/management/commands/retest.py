@@ -6,9 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.accounts.models import User
-from apps.capabilities.examples import Tested, capability_retest
+from apps.capabilities.catalog.selectors import retire_reason
 from apps.capabilities.models import Capability, Status
-from apps.capabilities.selectors import retire_reason
+from apps.capabilities.runs.examples import Tested, capability_retest
 from apps.core.errors import NotFound, Unavailable
 
 

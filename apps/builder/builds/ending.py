@@ -1,0 +1,224 @@
+"""How a build ends, in one transaction with its last message and with what its capability becomes; what its version comes to later."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Literal, TypeAlias
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from apps.agent.models import ToolCall
+from apps.agent.selectors import conversation_untrusted
+from apps.builder.builds.messages import message_add
+from apps.builder.models import OPEN_STATES, Build, BuilderMessage, DialogueMessage, Kind, MessageType, State
+from apps.capabilities.catalog.drafts import Draft
+from apps.capabilities.catalog.lifecycle import capability_enable, capability_fail
+from apps.capabilities.catalog.selectors import secrets_missing
+from apps.capabilities.catalog.versions import version_add
+from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
+from apps.core.jobs.leases import RELEASED
+from apps.core.registries import Registry
+from apps.memory.capture.services import conversation_tainted
+
+finished: Registry[Callable[[Build], None]] = Registry()
+"""name -> fn(build), called inside the transaction that ends a build (done, failed or cancelled)."""
+
+version_resolved: Registry[Callable[[Build], None]] = Registry()
+"""name -> fn(build), called inside the transaction in which the version of a build that is done was approved or tested."""
+
+
+Stage: TypeAlias = Literal["ready", "approval", "secrets", "testing", "failing"]
+TEXTS: dict[Stage, str] = {
+    "ready": "{name} is ready{version}.",
+    "approval": "{name} is built{version} and waits for your approval.",
+    "secrets": "{name} is built{version} and waits for a secret: {missing}.",
+    "testing": "{name} is built{version} and is being tested.",
+    "failing": "{name} is built{version}, but failed its test.",
+}
+
+
+def stage_of(version: CapabilityVersion) -> Stage:
+    """How far a version of the builder's is: one that is not approved yet waits for that; then its examples are run, for
+    which its secrets must be there."""
+    if not version.is_approved:
+        return "approval"
+    if version.is_unproven:
+        return "secrets" if secrets_missing(version.user_id, version.secrets) else "testing"
+    return "failing" if version.test_failures else "ready"
+
+
+def completion(build: Build, version: CapabilityVersion) -> dict[str, Any]:
+    """The payload of a build's `complete` message."""
+    stage = stage_of(version)
+    missing = ", ".join(secrets_missing(version.user_id, version.secrets))
+    numbered = f" in version {version.number}" if version.number > 1 else ""
+    return {
+        "text": TEXTS[stage].format(name=build.name, version=numbered, missing=missing),
+        "stage": stage,
+        "capability": build.name,
+        "version": version.number,
+        "waits_for_approval": stage == "approval",
+        "verified": stage == "ready",
+        "problem": str(version.test_failures[0]) if version.test_failures else "",
+        "hosts": version.hosts,
+        "secrets": version.secrets,
+    }
+
+
+MAX_REASON_CHARS = 2_000
+UNTESTED = (
+    " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
+)
+
+
+@transaction.atomic
+def build_end(*, build: Build, state: State, code: str = "", reason: str = "") -> bool:
+    """Ends a build without a version: failed or cancelled. False where it had ended before.
+
+    A capability that has a version keeps it and its status; one that has none is failed, with the reason.
+    """
+    if not _close(build, state, code=code, reason=reason):
+        return False
+    _close_calls(build)
+    capability = Capability.objects.for_user(build.user_id).filter(pk=build.capability_id).first()
+    if capability is not None and capability.current_id is None:
+        capability_fail(user_id=build.user_id, capability_id=capability.pk, reason=build.reason)
+    message_add(build=build, type=MessageType.ERROR, payload={"code": code or state, "text": build.reason})
+    _tell(build)
+    return True
+
+
+@transaction.atomic
+def build_succeed(*, build: Build, draft: Draft, tested: bool = True) -> CapabilityVersion | None:
+    """Makes the draft the capability's new version and ends the build. None where it had ended before.
+
+    `tested` says that its examples have passed; else they are run when the user has allowed what it asks for. It counts as
+    approved where everything it asks for was allowed during the build. One that waits for approval leaves the version
+    before it in use. Raises InvalidInput, TooLarge as `version_add`; then nothing has happened.
+    """
+    if not _close(build, State.DONE):
+        return None
+    asks = bool(draft.hosts or draft.secrets)
+    approved = asks and set(draft.hosts) <= set(build.hosts) and secrets_allowed(build, draft)
+    version = version_add(
+        user_id=build.user_id,
+        capability_id=build.capability_id,
+        draft=draft,
+        origin=Origin.BUILDER,
+        approved_by=build.user_id if approved else None,
+        quotes_others=bool(build.hosts) or others_spoke(build),
+        tested=tested,
+        beside=True,
+    )
+    build.version = version.number
+    build.save(update_fields=["version"])
+    _close_calls(build, "register_capability", registered(version, tested=tested))
+    _close_calls(build)
+    if build.kind == Kind.NEW and version.capability.status == Status.DISABLED:
+        capability_enable(user_id=build.user_id, capability_id=build.capability_id)
+    message_add(build=build, type=MessageType.COMPLETE, payload=completion(build, version))
+    _tell(build)
+    return version
+
+
+def secrets_allowed(build: Build, draft: Draft) -> bool:
+    """Whether the user has allowed each of the draft's secrets to a tool that reaches no other hosts than this one."""
+    return all(
+        name in build.secrets and set(draft.hosts) <= set(build.secrets[name]) for name in draft.secrets
+    )
+
+
+def others_spoke(build: Build) -> bool:
+    """Whether what was asked for may come from words that neither the user nor Izzy wrote: such were read or quoted in its
+    conversation."""
+    place = build.conversation_id
+    if place is None:
+        return False
+    read = conversation_untrusted(user_id=build.user_id, conversation_id=place)
+    return read or conversation_tainted(build.user_id, place)
+
+
+def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> bool:
+    """Of all that may try, one ends a build."""
+    open_row = Build.objects.for_user(build.user_id).filter(
+        pk=build.pk, state__in=[State.QUEUED, State.RUNNING]
+    )
+    values = {
+        "state": state,
+        "error_code": code[:48],
+        "reason": reason[:MAX_REASON_CHARS],
+        "ended_at": timezone.now(),
+        **RELEASED,
+    }
+    if not open_row.update(**values):
+        return False
+    for name, value in values.items():
+        setattr(build, name, value)
+    return True
+
+
+def _close_calls(build: Build, name: str = "", result: str = "") -> None:
+    """Ends the running call of this name with its result; without a name all that are open, as failed. The process that made
+    them may be stopped before it could: the build is not its own any more."""
+    calls = ToolCall.objects.for_user(build.user_id).filter(turn_id=build.pk)
+    if name:
+        calls = calls.filter(name=name, state=ToolCall.State.RUNNING)
+    for call in calls.exclude(state=ToolCall.State.DONE):
+        took = build.ended_at - call.started_at if build.ended_at and call.started_at else timedelta()
+        call.state, call.finished_at = ToolCall.State.DONE, build.ended_at
+        call.duration_ms = max(0, round(took.total_seconds() * 1000))
+        call.result = result or "The build ended before this was done."
+        call.is_error, call.error_code = not name, "" if name else build.state
+        call.save()
+
+
+def registered(version: CapabilityVersion, *, tested: bool) -> str:
+    """The result of the call that handed it in."""
+    waits = "" if tested else UNTESTED
+    return f"Registered {version.capability.name} in version {version.number}.{waits} The build is done."
+
+
+def _tell(build: Build) -> None:
+    for _, listener in finished:
+        listener(build)
+
+
+@transaction.atomic
+def build_settled(version: CapabilityVersion) -> None:
+    """Adds to the messages of the build that made the version how it stands now: approved, tested, failing. Nothing where
+    it came from no build."""
+    builds = Build.objects.for_user(version.user_id).filter(
+        capability_id=version.capability_id, version=version.number, state=State.DONE
+    )
+    build = builds.order_by("-created_at").first()
+    if build is None:
+        return
+    message_add(build=build, type=MessageType.COMPLETE, payload=completion(build, version))
+    for _, listener in version_resolved:
+        listener(build)
+
+
+AT_ONCE = 200
+"""Builds per transaction, so that nobody waits long for the write lock."""
+
+
+def transcripts_prune() -> None:
+    """Sweep: removes the rounds of builds that ended IZZY_BUILD_TRANSCRIPT_DAYS ago: the talk with the model, tool calls with
+    code and output, lines of progress. The build itself stays with its questions, answers and end, its model calls with
+    tokens and cost, and the files of its version."""
+    before = timezone.now() - timedelta(days=settings.IZZY_BUILD_TRANSCRIPT_DAYS)
+    while _prune(before):
+        pass
+
+
+@transaction.atomic
+def _prune(before: object) -> bool:
+    """One portion; whether there may be more."""
+    old = Build.objects.unscoped().filter(ended_at__lt=before, has_transcript=True)
+    chosen = list(old.exclude(state__in=OPEN_STATES).values_list("pk", flat=True)[:AT_ONCE])
+    DialogueMessage.objects.unscoped().filter(build_id__in=chosen).delete()
+    ToolCall.objects.unscoped().filter(turn_id__in=chosen).delete()
+    BuilderMessage.objects.unscoped().filter(build_id__in=chosen, type=MessageType.PROGRESS).delete()
+    Build.objects.unscoped().filter(pk__in=chosen).update(has_transcript=False)
+    return len(chosen) == AT_ONCE

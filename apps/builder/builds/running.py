@@ -1,0 +1,251 @@
+"""Writes to a build under way: the words of its user, and those of the process that runs it."""
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, F, Q
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from apps.accounts.services import users_lock
+from apps.agent.canonical import canonical_json
+from apps.builder.builds.ending import build_end
+from apps.builder.builds.messages import build_notify, message_add, messages_take
+from apps.builder.builds.selectors import build_get
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, Direction, MessageType, State
+from apps.capabilities.catalog.selectors import secrets_missing
+from apps.core.decisions import is_yes
+from apps.core.errors import Conflict, NotFound
+from apps.core.ids import parse_id
+from apps.core.jobs.leases import lease_end
+from apps.core.text import clean_text
+
+MAX_ANSWER_CHARS = 4_000
+GRANTS = {"network": "hosts", "secrets": "secrets"}
+"""Kinds of questions that are answered by yes or no, and the field of their payload that names what is allowed."""
+
+
+@transaction.atomic
+def build_answer(
+    *,
+    user_id: UUID,
+    build_id: object,
+    question_id: object = None,
+    text: object = None,
+    decision: object = None,
+) -> BuilderMessage:
+    """Answers a question (`text`) or decides on a wish for hosts or secrets (`decision`, allow or deny).
+
+    Without `question_id` the newest open one is meant. An answer that comes after the builder has gone on still reaches
+    it. Raises NotFound, InvalidInput, Conflict (`not_waiting`: nothing is asked, it was answered, or the build has ended;
+    `missing_secret`: what would be allowed is not stored yet).
+    """
+    build = _own_locked(user_id, build_id)
+    question = _question(build, question_id)
+    payload: dict[str, Any] = {"question": str(question.pk)}
+    if question.payload.get("kind") in GRANTS:
+        payload |= _decided(build, question.payload, decision)
+    else:
+        payload |= {"text": clean_text(text, field="text", max_chars=MAX_ANSWER_CHARS)}
+    question.read = True
+    question.save(update_fields=["read"])
+    return message_add(build=build, type=MessageType.ANSWER, direction=Direction.TO_BUILDER, payload=payload)
+
+
+def _decided(build: Build, wish: dict[str, Any], decision: object) -> dict[str, Any]:
+    """The answer to a wish for hosts or secrets, which are granted where it is yes."""
+    chosen = "allow" if is_yes(decision) else "deny"
+    kind, what = wish["kind"], GRANTS[wish["kind"]]
+    if chosen == "allow" and kind == "network":
+        hosts_grant(build=build, hosts=wish.get("hosts", []))
+    elif chosen == "allow":
+        secrets_grant(build=build, names=wish.get("secrets", []), hosts=wish.get("hosts", []))
+    return {"kind": kind, "decision": chosen, what: wish.get(what, [])}
+
+
+@transaction.atomic
+def build_cancel(*, user_id: UUID, build_id: object) -> Build:
+    """Ends a build at once where it waits, else asks its process to. Conflict (`ended`) where it is over."""
+    build = _own_locked(user_id, build_id)
+    if not build.is_open:
+        raise Conflict("This build has ended.", code="ended")
+    if Build.objects.unscoped().filter(Build.lease_free(), pk=build.pk).exists():
+        build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
+    elif not build.cancel_requested:
+        build.cancel_requested = True
+        build.save(update_fields=["cancel_requested"])
+        build_notify(build_id=build.pk)
+    return build
+
+
+def hosts_grant(*, build: Build, hosts: list[str]) -> None:
+    """Notes that the user allows these hosts. Call it inside a transaction that holds the build's row."""
+    build.hosts = sorted({*build.hosts, *hosts})
+    build.save(update_fields=["hosts"])
+
+
+def secrets_grant(*, build: Build, names: list[str], hosts: list[str]) -> None:
+    """Notes that a tool which reaches these hosts may use these secrets of the user. Conflict (`missing_secret`) where one
+    is not stored. Call it inside a transaction that holds the build's row."""
+    if missing := secrets_missing(build.user_id, names):
+        message = f"{missing[0]} is not stored yet. Add it in the settings, under Secrets, then allow it."
+        raise Conflict(message, code="missing_secret", missing=missing)
+    build.secrets = build.secrets | dict.fromkeys(names, sorted(hosts))
+    build.save(update_fields=["secrets"])
+
+
+def _own_locked(user_id: UUID, build_id: object) -> Build:
+    found = build_get(user_id, build_id)
+    return Build.objects.for_user(user_id).select_for_update().get(pk=found.pk)
+
+
+def _question(build: Build, question_id: object) -> BuilderMessage:
+    rows = BuilderMessage.objects.for_user(build.user_id).filter(build=build, type=MessageType.QUESTION)
+    if question_id is None:
+        question = rows.filter(read=False).order_by("number").last()
+    else:
+        question = rows.filter(pk=parse_id(question_id)).first()
+        if question is None:
+            raise NotFound("This build asks nothing with this id.")
+    if question is None or question.read or not build.is_open:
+        raise Conflict("Nothing waits for this any more.", code="not_waiting")
+    return question
+
+
+MAX_ATTEMPTS = 3
+GAVE_UP = "Izzy was interrupted {attempts} times while building this. Try again."
+
+
+@transaction.atomic
+def builds_claim(*, runner: str, limit: int) -> list[UUID]:
+    """Takes up to `limit` builds that nobody runs, oldest first, at most IZZY_BUILDS_PER_USER of one user at once.
+
+    One that was interrupted too often ends as failed instead.
+    """
+    waiting = Build.objects.unscoped().filter(Build.lease_free()).order_by("created_at", "pk")
+    users_lock(waiting.values_list("user_id", flat=True))
+    running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(Build.lease_free()).order_by()
+    busy = dict(running.values_list("user_id").annotate(number=Count("pk")))
+    claimed: list[UUID] = []
+    for build in waiting:
+        if len(claimed) >= limit:
+            break
+        if build.cancel_requested:
+            build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
+        elif build.attempt >= MAX_ATTEMPTS:
+            reason = GAVE_UP.format(attempts=build.attempt)
+            build_end(build=build, state=State.FAILED, code="interrupted", reason=reason)
+        elif busy.get(build.user_id, 0) < settings.IZZY_BUILDS_PER_USER and _take(build, runner):
+            busy[build.user_id] = busy.get(build.user_id, 0) + 1
+            claimed.append(build.pk)
+    return claimed
+
+
+def _take(build: Build, runner: str) -> bool:
+    taken = Build.lease_take(
+        build.pk,
+        runner,
+        state=State.RUNNING,
+        attempt=F("attempt") + 1,
+        started_at=Coalesce(F("started_at"), timezone.now()),
+    )
+    if taken and build.state == State.RUNNING:
+        _answers_again(build)
+    return taken
+
+
+def _answers_again(build: Build) -> None:
+    """Unreads what the user said since the last stored results: a process before may have fetched it, but told nobody."""
+    stored = DialogueMessage.objects.owned_by(build.user_id).filter(build_id=build.pk, role="user")
+    newest = stored.order_by("position").last()
+    said = BuilderMessage.objects.owned_by(build.user_id).filter(
+        build_id=build.pk, direction=Direction.TO_BUILDER, read=True
+    )
+    if newest is not None:
+        said.filter(created_at__gt=newest.created_at).update(read=False)
+
+
+@transaction.atomic
+def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID], list[BuilderMessage]]:
+    """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and what users have
+    said to the others since."""
+    mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
+    mine.update(lease_until=lease_end())
+    go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
+    return set(build_ids) - go_on, messages_take(build_ids=list(go_on))
+
+
+def builds_news(*, runner: str, build_ids: Collection[UUID]) -> bool:
+    """Whether users have said something to these builds, or want one to stop: a read, to be asked often."""
+    unread = BuilderMessage.objects.unscoped().filter(
+        build_id__in=build_ids, direction="to_builder", read=False
+    )
+    stopped = (
+        Build.objects.unscoped().filter(pk__in=build_ids).filter(~Q(runner=runner) | Q(cancel_requested=True))
+    )
+    return (
+        unread.exists()
+        or stopped.exists()
+        or (Build.objects.unscoped().filter(pk__in=build_ids).count() < len(build_ids))
+    )
+
+
+@transaction.atomic
+def dialogue_add(
+    *, build: Build, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
+) -> bool:
+    """Keeps one message of the talk with the model. False where the process that read the build has it no more: it was
+    deleted, has ended, or another process goes on with it."""
+    held = Build.objects.unscoped().select_for_update().filter(pk=build.pk, runner=build.runner)
+    if held.filter(state=State.RUNNING).first() is None:
+        return False
+    rows = DialogueMessage.objects.unscoped().filter(build_id=build.pk)
+    DialogueMessage.objects.create(
+        user_id=build.user_id,
+        build_id=build.pk,
+        position=rows.count(),
+        role=role,
+        blocks=canonical_json(blocks),
+        round=round,
+        stop_reason=stop_reason[:32],
+    )
+    return True
+
+
+@transaction.atomic
+def progress_add(*, build_id: UUID, text: str, stage: str) -> None:
+    """Tells the user how far the build is; nothing where it has ended."""
+    build = _locked(build_id)
+    if build is not None and build.is_open:
+        message_add(build=build, type=MessageType.PROGRESS, payload={"stage": stage, "text": text})
+
+
+@transaction.atomic
+def question_add(*, build_id: UUID, payload: dict[str, Any]) -> UUID | None:
+    """Asks the user; returns the question's id, None where the build has ended."""
+    build = _locked(build_id)
+    if build is None or not build.is_open:
+        return None
+    return message_add(build=build, type=MessageType.QUESTION, payload=payload).pk
+
+
+@transaction.atomic
+def hosts_allow(*, build_id: UUID, hosts: list[str]) -> list[str]:
+    """Allows hosts by the user's preference; returns all that are allowed now."""
+    build = _locked(build_id)
+    if build is None:
+        return []
+    hosts_grant(build=build, hosts=hosts)
+    return list(build.hosts)
+
+
+def error_note(*, build_id: UUID, text: str) -> None:
+    """Keeps the newest failure that the builder saw: a build that gives up names it."""
+    Build.objects.unscoped().filter(pk=build_id).update(last_error=text[:4000])
+
+
+def _locked(build_id: UUID) -> Build | None:
+    return Build.objects.unscoped().select_for_update().filter(pk=build_id).first()

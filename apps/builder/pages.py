@@ -1,0 +1,281 @@
+"""The builds page: what was built, how it went step by step, and asking for more."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from apps.accounts.access import SignedInRequest
+from apps.accounts.forms.plain import PlainForm
+from apps.agent.models import ToolCall
+from apps.builder.builds.requesting import MAX_FEEDBACK_CHARS, build_change, build_request
+from apps.builder.builds.selectors import (
+    build_get,
+    build_seconds,
+    build_usage,
+    builds_for,
+    transcript,
+    waiting_for_user,
+)
+from apps.builder.models import Build, State
+from apps.capabilities.catalog.names import NAME
+from apps.capabilities.catalog.selectors import capability_get, execution_get, executions_of, version_waiting
+from apps.capabilities.models import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, Capability, Execution, Trigger
+from apps.capabilities.sandbox.base import SandboxUnavailable
+from apps.capabilities.sandbox.selection import current_backend
+from apps.core.errors import IzzyError, NotFound
+from apps.core.ids import parse_id
+
+
+class NewBuildForm(PlainForm):
+    """A new tool."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=MAX_NAME_CHARS,
+        help_text="Two or three words, such as tip calculator.",
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
+        ),
+    )
+    description = forms.CharField(
+        label="What should it do?",
+        max_length=MAX_DESCRIPTION_CHARS,
+        help_text="What it takes, what it gives, and where from. An example helps.",
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
+
+    def clean_name(self) -> str:
+        """As tools are called: nobody has to know that Tip calculator is tip_calculator."""
+        return "_".join(str(self.cleaned_data["name"]).lower().replace("-", " ").split())
+
+
+class ChangeForm(PlainForm):
+    """A new version of a tool."""
+
+    feedback = forms.CharField(
+        label="What should it do differently?",
+        max_length=MAX_FEEDBACK_CHARS,
+        help_text="For example: return Fahrenheit as well.",
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
+
+
+class RepairForm(PlainForm):
+    """A repair of a tool that failed."""
+
+    feedback = forms.CharField(
+        label="Anything that may help",
+        max_length=MAX_FEEDBACK_CHARS,
+        required=False,
+        help_text="The builder gets the input and the error of the failed run.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+
+PAGE_SIZE = 30
+LAST = "last"
+CALLS = {
+    "write_file": "Wrote a file",
+    "run_code": "Tried code",
+    "run_command": "Ran a command",
+    "ask_user": "Asked you",
+    "report_progress": "Told you how far it is",
+    "request_network": "Asked for network",
+    "register_capability": "Handed it in",
+}
+CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "command"}
+"""The input of these tools is shown as what it is; the others' as JSON."""
+
+
+@require_GET
+def builds(request: SignedInRequest) -> HttpResponse:
+    """The user's builds, newest first."""
+    state = request.GET.get("state", "")
+    name = request.GET.get("name", "")
+    name = name if NAME.fullmatch(name) else ""
+    rows = builds_for(request.user.pk, state=state if state in State.values else "", name=name)
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "nav": "capabilities",
+        "page": page,
+        "rows": _lines(request, list(page)),
+        "state": state,
+        "name": name,
+        "states": State.choices,
+        "any": bool(page.paginator.count) or builds_for(request.user.pk).exists(),
+    }
+    return render(request, "builder/list.html", context)
+
+
+@require_GET
+def build(request: SignedInRequest, build_id: str) -> HttpResponse:
+    """One build: its card, what was asked for, and its transcript."""
+    found = _own(request, build_id)
+    context = {
+        "nav": "capabilities",
+        "build": found,
+        "schema": json.dumps(found.input_schema, indent=2, ensure_ascii=False),
+        **_figures(found),
+        **_transcript(found),
+    }
+    return render(request, "builder/build.html", context)
+
+
+@require_GET
+def steps(request: SignedInRequest, build_id: str) -> HttpResponse:
+    """The transcript and the figures as they are now, for a page that watches."""
+    found = _own(request, build_id)
+    return render(
+        request, "builder/_transcript.html", {"build": found, **_figures(found), **_transcript(found)}
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def new(request: SignedInRequest) -> HttpResponse:
+    """Asks for a new tool, or with `?capability=` for a change to one, or for a repair with `&execution=` (a run's id, or
+    `last`) or `&call=` (the tool call of a conversation in which it failed)."""
+    capability, execution = _subject(request)
+    form = _form(request, capability, execution)
+    if form.is_valid():
+        try:
+            found = _request(request, form, capability, execution)
+        except IzzyError as error:
+            field = error.extra.get("field")
+            form.add_error(field if isinstance(field, str) and field in form.fields else None, error.message)
+        else:
+            return redirect("builder:build", build_id=found.pk) if found else redirect("builder:list")
+    context = {
+        "nav": "capabilities",
+        "form": form,
+        "capability": capability,
+        "execution": execution,
+        "problem": _problem(),
+    }
+    return render(request, "builder/new.html", context, status=422 if form.is_bound else 200)
+
+
+def _own(request: SignedInRequest, build_id: str) -> Build:
+    try:
+        return build_get(request.user.pk, build_id)
+    except NotFound as error:
+        raise Http404 from error
+
+
+def _subject(request: SignedInRequest) -> tuple[Capability | None, Execution | None]:
+    given = request.GET if request.method == "GET" else request.POST
+    name, run, call = (given.get(field, "") for field in ("capability", "execution", "call"))
+    if not name:
+        return None, None
+    try:
+        capability = capability_get(request.user.pk, name)
+        execution = _run(capability, run) if run else _run_of(capability, call) if call else None
+    except NotFound as error:
+        raise Http404 from error
+    if execution is not None and execution.capability_id != capability.pk:
+        raise Http404
+    return capability, execution
+
+
+def _run_of(capability: Capability, call: str) -> Execution | None:
+    """The failed run of that tool call; None where its row has been removed since."""
+    runs = executions_of(capability).filter(state=Execution.State.FAILED)
+    return runs.filter(tool_call_id=parse_id(call)).first()
+
+
+def _run(capability: Capability, run: str) -> Execution | None:
+    """The run with that id; for `last` the newest, where that one failed, else the newest failed one of a version whose
+    examples fail."""
+    if run != LAST:
+        return execution_get(capability.user_id, run)
+    ended = executions_of(capability).exclude(state=Execution.State.RUNNING)
+    newest = ended.first()
+    if newest and newest.state == Execution.State.FAILED:
+        return newest
+    failing = [
+        row.number for row in (version_waiting(capability), capability.current) if row and row.test_failures
+    ]
+    return ended.filter(state=Execution.State.FAILED, trigger=Trigger.RETEST, version__in=failing).first()
+
+
+def _form(request: SignedInRequest, capability: Capability | None, execution: Execution | None) -> forms.Form:
+    data = request.POST if request.method == "POST" else None
+    if capability is None:
+        return NewBuildForm(data)
+    return RepairForm(data) if execution is not None else ChangeForm(data)
+
+
+def _request(
+    request: SignedInRequest,
+    form: forms.Form,
+    capability: Capability | None,
+    execution: Execution | None,
+) -> Build | None:
+    values = form.cleaned_data
+    if capability is not None:
+        return build_change(
+            user_id=request.user.pk,
+            name=capability.name,
+            feedback=values["feedback"],
+            execution_id=execution.pk if execution else None,
+        )
+    requested = build_request(
+        user_id=request.user.pk,
+        name=values["name"],
+        description=values["description"],
+        input_schema={"type": "object", "properties": {}},
+    )
+    if requested.status == "active":
+        form.add_error("name", "There is a capability of this name already. Open it to have it changed.")
+        raise IzzyError("Choose another name.", field="name")
+    return requested.build
+
+
+def _problem() -> str:
+    """Why nothing can be built right now; "" where it can."""
+    try:
+        current_backend()
+    except SandboxUnavailable as error:
+        return error.message
+    return ""
+
+
+def _lines(request: SignedInRequest, found: list[Build]) -> list[dict[str, Any]]:
+    waiting = waiting_for_user(request.user.pk, found)
+    return [{"build": row, "seconds": build_seconds(row), "waits": row.pk in waiting} for row in found]
+
+
+def _figures(build: Build) -> dict[str, Any]:
+    usage = build_usage(build)
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    days = settings.IZZY_BUILD_TRANSCRIPT_DAYS
+    return {"usage": usage, "tokens": tokens, "seconds": build_seconds(build), "days": days}
+
+
+def _transcript(build: Build) -> dict[str, Any]:
+    return {
+        "rounds": [
+            {"round": step.round, "text": step.text, "calls": [_call(call) for call in step.calls]}
+            for step in transcript(build)
+        ]
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    given = call.input if isinstance(call.input, dict) else {}
+    field = CODE_FIELDS.get(call.name)
+    shown = str(given.get(field, "")) if field else json.dumps(given, indent=2, ensure_ascii=False)
+    return {
+        "name": CALLS.get(call.name, call.name),
+        "title": str(given.get("path") or given.get("text") or given.get("question") or "")[:120],
+        "input": shown,
+        "result": call.result,
+        "is_error": call.is_error,
+        "open": call.is_open,
+        "seconds": call.duration_ms / 1000,
+    }

@@ -1,0 +1,275 @@
+"""What the tools of one build share: its sandbox, its mailbox to the user, and what is allowed."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypeVar
+from uuid import UUID
+
+from apps.accounts.secrets import secret_values
+from apps.agent.scrub import Scrubber
+from apps.agent.tools.base import ToolFailure
+from apps.builder.builds.running import error_note, progress_add, question_add
+from apps.builder.models import BuilderMessage
+from apps.capabilities.sandbox import open_sandbox
+from apps.capabilities.sandbox.base import (
+    BUILD_LIMITS,
+    CodeResult,
+    CommandResult,
+    Purpose,
+    Sandbox,
+    SandboxGone,
+    SandboxSpec,
+    SandboxUnavailable,
+)
+from apps.core.database import in_db
+from apps.core.errors import InvalidInput, TooLarge
+
+MAX_PROGRESS_CHARS = 400
+
+
+class BuildEnded(ToolFailure):
+    """The build is over, by the user's wish or because another process has it."""
+
+
+class Post:
+    """Messages of one build. The pool hands in what users say (`deliver`)."""
+
+    def __init__(self, build_id: UUID) -> None:
+        self.build_id = build_id
+        self._last = ""
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._news = asyncio.Event()
+
+    async def progress(self, text: str, stage: str) -> None:
+        """One line for the user; the same one twice in a row is told once."""
+        line = " ".join(text.split())[:MAX_PROGRESS_CHARS]
+        if line and line != self._last:
+            self._last = line
+            await in_db(partial(progress_add, build_id=self.build_id, text=line, stage=stage))
+
+    async def ask(self, payload: dict[str, Any], *, seconds: float) -> dict[str, Any] | None:
+        """Asks and waits; the answer's payload, or None when nobody answered in time."""
+        self._last = ""
+        asked = await in_db(
+            partial(question_add, build_id=self.build_id, payload=payload | {"seconds": round(seconds)})
+        )
+        if asked is None:
+            raise BuildEnded("This build has ended.")
+        try:
+            async with asyncio.timeout(seconds):
+                while str(asked) not in self._answers:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            return None
+        return self._answers.pop(str(asked))
+
+    def late_answers(self) -> list[dict[str, Any]]:
+        """Answers that came after the builder had gone on; each once."""
+        late, self._answers = list(self._answers.values()), {}
+        return late
+
+    def deliver(self, message: BuilderMessage) -> None:
+        """An answer has come."""
+        self._answers[str(message.payload.get("question", ""))] = message.payload
+        self._news.set()
+
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MAX_FILE_CHARS = 400_000
+MAX_FILES = 200
+RESTARTED = (
+    "[The sandbox was started anew: the files you wrote and the packages you installed are there again, variables of "
+    "run_code are not.]\n"
+)
+GONE = (
+    "The sandbox ended: {message} A new one with your files and packages starts with your next call; variables of run_code "
+    "are lost. Do it in a way that needs less."
+)
+FORGET = "for _ in {names!r}: __import__('sys').modules.pop(_, None)"
+"""The kernel keeps its modules: `import main` after it was written anew has to find what was written."""
+
+
+@dataclass
+class Bench:
+    """`files` and `installs` are what a new sandbox gets; `hosts` what it may reach besides packages; `unavailable` says why
+    none can be made at all."""
+
+    user_id: UUID
+    hosts: set[str] = field(default_factory=set)
+    files: dict[str, str] = field(default_factory=dict)
+    installs: list[str] = field(default_factory=list)
+    restarted: bool = False
+    unavailable: str = ""
+    _rewritten: set[str] = field(default_factory=set)
+    _sandbox: Sandbox | None = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a sandbox that may hold more than was written."""
+        return self._sandbox is not None
+
+    async def write_file(self, path: str, content: str) -> None:
+        """Raises InvalidInput, TooLarge."""
+        if len(content) > MAX_FILE_CHARS:
+            message = f"A file may have {MAX_FILE_CHARS:,} characters; this one has {len(content):,}. Write less, or make it in the sandbox."
+            raise TooLarge(message, field="content", limit=MAX_FILE_CHARS)
+        if path not in self.files and len(self.files) >= MAX_FILES:
+            raise InvalidInput(f"There are {MAX_FILES} files already. Use fewer.", field="path")
+        await self._call(lambda sandbox: sandbox.write_file(path, content))
+        if path in self.files and path.endswith(".py"):
+            self._rewritten.add(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+        self.files[path] = content
+
+    async def run_code(self, code: str, *, seconds: float) -> CodeResult:
+        async def run(sandbox: Sandbox) -> CodeResult:
+            if self._rewritten:
+                names, self._rewritten = sorted(self._rewritten), set()
+                await sandbox.run_code(FORGET.format(names=names))
+            return await sandbox.run_code(code, seconds=seconds)
+
+        return await self._call(run)
+
+    async def run_command(self, command: str, *, seconds: float) -> CommandResult:
+        result = await self._call(lambda sandbox: sandbox.run_command(command, seconds=seconds))
+        if result.ok and is_install(command):
+            self.installs.append(command)
+        return result
+
+    async def allow_hosts(self, hosts: set[str]) -> None:
+        """Lets the sandbox that runs, and later ones, reach these hosts too."""
+        self.hosts |= hosts
+        async with self._lock:
+            if self._sandbox is not None:
+                await self._sandbox.allow_hosts(hosts)
+
+    async def close(self) -> None:
+        """Nothing is left."""
+        async with self._lock:
+            await self._drop()
+
+    def note(self) -> str:
+        """A note for the model on its sandbox, given once."""
+        restarted, self.restarted = self.restarted, False
+        return RESTARTED if restarted else ""
+
+    async def _call(self, work: Callable[[Sandbox], Awaitable[T]]) -> T:
+        """One call at a time. Where an earlier call has ended the sandbox, this one has not begun: it is made in a new one.
+        Raises ToolFailure where that ends as well, and SandboxUnavailable."""
+        async with self._lock:
+            try:
+                return await self._tried(work)
+            except SandboxGone:
+                logger.info("the sandbox of a build had ended; the call is made in a new one")
+            try:
+                return await self._tried(work)
+            except SandboxGone as error:
+                raise ToolFailure(GONE.format(message=error.message)) from error
+
+    async def _tried(self, work: Callable[[Sandbox], Awaitable[T]]) -> T:
+        try:
+            return await work(await self._ready())
+        except SandboxGone:
+            await self._lost()
+            raise
+        except asyncio.CancelledError:
+            await asyncio.shield(self._lost())
+            raise
+        except SandboxUnavailable as error:
+            self.unavailable = error.message
+            raise
+
+    async def _ready(self) -> Sandbox:
+        if self._sandbox is None:
+            spec = SandboxSpec(
+                user_id=self.user_id,
+                purpose=Purpose.BUILD,
+                hosts=frozenset(self.hosts),
+                limits=BUILD_LIMITS,
+                secrets=await in_db(secret_values, self.user_id),
+            )
+            self._sandbox = await self._stack.enter_async_context(open_sandbox(spec))
+            await self._restore(self._sandbox)
+        return self._sandbox
+
+    async def _restore(self, sandbox: Sandbox) -> None:
+        for path, content in self.files.items():
+            await sandbox.write_file(path, content)
+        for command in self.installs:
+            await sandbox.run_command(command)
+
+    async def _lost(self) -> None:
+        self.restarted, self._rewritten = bool(self.files or self.installs), set()
+        await self._drop()
+
+    async def _drop(self) -> None:
+        stack, self._stack, self._sandbox = self._stack, AsyncExitStack(), None
+        await stack.aclose()
+
+
+def is_install(command: str) -> bool:
+    """Whether a command only installs packages, so that it can be repeated in a new sandbox."""
+    return re.match(r"\s*(?:python3? -m )?pip3? install ", command) is not None
+
+
+Network: TypeAlias = Literal["ask", "any", "never"]
+
+
+@dataclass(kw_only=True)
+class Workshop:
+    """`network` is the user's preference for hosts, `answer_seconds` how long a question waits. `registered` is set when the
+    build has succeeded."""
+
+    build_id: UUID
+    user_id: UUID
+    name: str
+    network: Network
+    answer_seconds: float
+    bench: Bench
+    post: Post
+    declined: set[str] = field(default_factory=set)
+    unanswered: set[str] = field(default_factory=set)
+    declined_secrets: set[str] = field(default_factory=set)
+    asked_secrets: set[tuple[frozenset[str], frozenset[str]]] = field(default_factory=set)
+
+    async def failed(self, text: str) -> None:
+        """Keeps the newest failure, without secrets: a build that gives up names it."""
+        await in_db(_note_failure, self.build_id, self.user_id, text)
+
+    async def noted(self, text: str) -> str:
+        """A tool's result behind what the model has to know first: late answers, a new sandbox."""
+        notes = [await self._late(answer) for answer in self.post.late_answers()]
+        return "".join(notes) + self.bench.note() + text
+
+    async def _late(self, answer: dict[str, Any]) -> str:
+        allowed = answer.get("decision") == "allow"
+        said = "allowed" if allowed else "declined"
+        if answer.get("kind") == "secrets":
+            names = set(answer["secrets"])
+            self.declined_secrets = (
+                self.declined_secrets - names if allowed else self.declined_secrets | names
+            )
+            return f"[The user has {said} the secrets {', '.join(sorted(names))} meanwhile.]\n"
+        if answer.get("kind") == "network":
+            hosts = set(answer["hosts"])
+            self.unanswered -= hosts
+            if allowed:
+                await self.bench.allow_hosts(hosts)
+            else:
+                self.declined |= hosts
+            return f"[The user has {said} {', '.join(sorted(hosts))} meanwhile.]\n"
+        return f"[The user has answered your earlier question meanwhile: {answer.get('text', '')}]\n"
+
+
+def _note_failure(build_id: UUID, user_id: UUID, text: str) -> None:
+    error_note(build_id=build_id, text=Scrubber(secret_values(user_id)).text(text))

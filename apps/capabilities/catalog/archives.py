@@ -1,0 +1,204 @@
+"""Capabilities taken out and brought in: as zip files, brought in with the care that others' files need, and as rows of an export."""
+
+import io
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from apps.capabilities.catalog.drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, clean_permissions
+from apps.capabilities.catalog.files import FILES, files_read
+from apps.capabilities.catalog.schemas import depth_of
+from apps.capabilities.models import Capability, CapabilityVersion
+from apps.core.errors import InvalidInput, TooLarge
+from apps.core.parsers import parse_json
+
+MAX_ARCHIVE_BYTES = 2_000_000
+MAX_FILE_BYTES = 400_000
+MAX_ENTRIES = 40
+MAX_MANIFEST_DEPTH = 40
+
+
+def archive_of(capability: Capability) -> bytes:
+    """A zip with one folder, named after the capability, that holds the four files as they are on disk."""
+    contents = files_read(capability.path) if capability.path else dict.fromkeys(FILES, "")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in FILES:
+            archive.writestr(f"{capability.name}/{name}", contents[name])
+    return buffer.getvalue()
+
+
+def archive_read(data: bytes) -> tuple[str, Draft]:
+    """`(name, draft)` of a zip, not yet checked as such. Raises InvalidInput (`invalid_archive`) or TooLarge.
+
+    Only files named like the four count, all in one folder; paths that lead out, symbolic links, encrypted files and
+    whatever unpacks to more than its limit refuse the whole archive. Nothing is written to disk.
+    """
+    if len(data) > MAX_ARCHIVE_BYTES:
+        raise TooLarge(
+            f"An archive has at most {MAX_ARCHIVE_BYTES:,} bytes.", field="file", limit=MAX_ARCHIVE_BYTES
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            texts = _texts(archive)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        EOFError,
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:
+        raise _wrong(f"This is no zip file that can be read: {str(error)[:200]}") from error
+    if MAIN not in texts or MANIFEST not in texts:
+        raise _wrong(f"The archive must hold {MAIN} and {MANIFEST}.")
+    return _draft(texts)
+
+
+def _texts(archive: zipfile.ZipFile) -> dict[str, str]:
+    entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
+    if len(entries) > MAX_ENTRIES:
+        raise _wrong(f"The archive holds more than {MAX_ENTRIES} files.")
+    folders = set()
+    found: dict[str, str] = {}
+    for entry in entries:
+        _check_entry(entry)
+        folder, _, name = entry.filename.rpartition("/")
+        if name not in FILES or folder.startswith("__MACOSX"):
+            continue
+        folders.add(folder)
+        if name in found or len(folders) > 1:
+            raise _wrong("The archive holds more than one capability. Upload them one by one.")
+        found[name] = _text(archive, entry)
+    return found
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    name = entry.filename
+    parts = name.replace("\\", "/").split("/")
+    if (
+        not name
+        or name.startswith(("/", "\\"))
+        or "\\" in name
+        or ".." in parts
+        or ":" in name
+        or "\x00" in name
+    ):
+        raise _wrong(f"The archive holds a path that leads out of it: {name[:100]!r}.")
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        raise _wrong(f"{name[:100]!r} is a link or another special file.")
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _wrong(f"{name[:100]!r} is packed in an unusual way.")
+    if entry.flag_bits & 0x1:
+        raise _wrong(f"{name[:100]!r} is encrypted.")
+
+
+def _text(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
+    """Reads no more than the limit, whatever the archive says about the size."""
+    with archive.open(entry) as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        message = f"{entry.filename[:100]!r} is larger than {MAX_FILE_BYTES:,} bytes."
+        raise TooLarge(message, field="file", limit=MAX_FILE_BYTES)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _wrong(f"{entry.filename[:100]!r} is not text in UTF-8.") from error
+
+
+def _draft(texts: dict[str, str]) -> tuple[str, Draft]:
+    manifest = manifest_read(texts[MANIFEST])
+    name, draft = draft_of_manifest(manifest, main=texts[MAIN], requirements=texts.get(REQUIREMENTS, ""))
+    guide = texts.get(RUN_MD, "")
+    return name, draft if _generated(guide) else replace(draft, run_md=guide)
+
+
+def manifest_read(text: str) -> dict[str, Any]:
+    """The object in a manifest.json. Raises InvalidInput (`invalid_manifest`)."""
+    try:
+        manifest = parse_json(text.encode())
+    except InvalidInput as error:
+        message = f"{MANIFEST} cannot be used: {error.message[:200]}"
+        raise InvalidInput(message, code="invalid_manifest", field=MANIFEST) from error
+    if not isinstance(manifest, dict) or depth_of(manifest) > MAX_MANIFEST_DEPTH:
+        raise InvalidInput(f"{MANIFEST} must hold one JSON object.", code="invalid_manifest", field=MANIFEST)
+    return manifest
+
+
+def draft_of_manifest(manifest: dict[str, Any], *, main: str, requirements: str) -> tuple[str, Draft]:
+    """`(name, draft)` of a manifest and two files. Fields that Izzy does not know are passed over."""
+    hosts, secrets = clean_permissions(_known(manifest.get("permissions")))
+    return str(manifest.get("name", "")), Draft(
+        description=manifest.get("description") or "",
+        input_schema=manifest.get("input_schema") or {},
+        main=main,
+        requirements=requirements,
+        output_schema=manifest.get("output_schema") or {},
+        tags=manifest.get("tags") or (),
+        hosts=hosts,
+        secrets=secrets,
+        examples=manifest.get("examples") or (),
+    )
+
+
+def _known(permissions: object) -> object:
+    if isinstance(permissions, dict):
+        return {name: permissions[name] for name in ("hosts", "secrets") if name in permissions}
+    return permissions
+
+
+def _generated(guide: str) -> bool:
+    """Whether a RUN.md is one that Izzy made itself: it is made anew then."""
+    return not guide.strip() or "Called automatically by Izzy when relevant, as the tool `cap_" in guide
+
+
+def _wrong(message: str) -> InvalidInput:
+    return InvalidInput(message, code="invalid_archive", field="file")
+
+
+def capabilities_export(user_id: UUID) -> Iterator[dict[str, Any]]:
+    """`{type: "capability", …}` for each, followed by its `{type: "capability_version", …}`, oldest first."""
+    for capability in Capability.objects.for_user(user_id).select_related("current").order_by("created_at"):
+        yield {
+            "type": "capability",
+            "id": str(capability.pk),
+            "name": capability.name,
+            "status": capability.status,
+            "status_reason": capability.status_reason,
+            "description": capability.description,
+            "input_schema": capability.input_schema,
+            "version": capability.current.number if capability.current else None,
+            "runs": capability.runs,
+            "successes": capability.successes,
+            "created_at": capability.created_at.isoformat(),
+            "updated_at": capability.updated_at.isoformat(),
+        }
+        versions = CapabilityVersion.objects.for_user(user_id).filter(capability=capability)
+        for version in versions.order_by("number"):
+            yield _version_row(capability, version)
+
+
+def _version_row(capability: Capability, version: CapabilityVersion) -> dict[str, Any]:
+    return {
+        "type": "capability_version",
+        "capability": str(capability.pk),
+        "number": version.number,
+        "description": version.description,
+        "input_schema": version.input_schema,
+        "output_schema": version.output_schema,
+        "tags": version.tags,
+        "permissions": {"hosts": version.hosts, "secrets": version.secrets},
+        "examples": version.examples,
+        "files": files_read(version.path),
+        "checksum": version.checksum,
+        "origin": version.origin,
+        "untrusted": version.untrusted,
+        "approved_at": version.approved_at.isoformat() if version.approved_at else None,
+        "created_at": version.created_at.isoformat(),
+    }

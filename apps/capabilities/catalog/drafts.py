@@ -1,0 +1,177 @@
+"""A version's parts, and the checks of them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.capabilities.catalog.names import clean_host, clean_secret_name
+from apps.capabilities.catalog.schemas import (
+    MAX_INPUT_DEPTH,
+    clean_output_schema,
+    clean_schema,
+    depth_of,
+    input_error,
+)
+from apps.capabilities.catalog.source import SourceFacts, read_source
+from apps.capabilities.models import MAX_DESCRIPTION_CHARS
+from apps.capabilities.sandbox.requirements import parse_requirements
+from apps.core.beforehand import once
+from apps.core.errors import InvalidInput, TooLarge
+from apps.core.jobs.apart import apart
+from apps.core.text import clean_text
+
+MAIN, REQUIREMENTS, MANIFEST, RUN_MD = "main.py", "requirements.txt", "manifest.json", "RUN.md"
+MAX_MAIN_CHARS = 200_000
+SHORT_SOURCE = 20_000
+MAX_REQUIREMENTS_CHARS = 10_000
+MAX_RUN_MD_CHARS = 50_000
+MAX_TAGS, MAX_TAG_CHARS = 20, 50
+MAX_HOSTS = MAX_SECRETS = 20
+MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 20, 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The content of a version. `run_md` empty: it is generated. `examples` are `{input, expect?}`: `expect` is the
+    result, or a part of it, that the run must give."""
+
+    description: str
+    input_schema: Mapping[str, Any]
+    main: str
+    requirements: str = ""
+    run_md: str = ""
+    output_schema: Mapping[str, Any] = field(default_factory=dict)
+    tags: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    secrets: Sequence[str] = ()
+    examples: Sequence[Mapping[str, Any]] = ()
+
+
+def clean_draft(draft: Draft) -> Draft:
+    """The draft as it may be stored. Raises InvalidInput or TooLarge, naming the field."""
+    schema = clean_schema(draft.input_schema)
+    return Draft(
+        description=clean_description(draft.description),
+        input_schema=schema,
+        main=clean_main(draft.main),
+        requirements=clean_requirements(draft.requirements),
+        run_md=_text(draft.run_md, RUN_MD, MAX_RUN_MD_CHARS),
+        output_schema=clean_output_schema(draft.output_schema),
+        tags=clean_tags(draft.tags),
+        hosts=_cleaned(draft.hosts, "hosts", MAX_HOSTS, clean_host),
+        secrets=_cleaned(draft.secrets, "secrets", MAX_SECRETS, clean_secret_name),
+        examples=_clean_examples(draft.examples, schema),
+    )
+
+
+def clean_description(value: object) -> str:
+    """One paragraph that tells the model when to use the tool."""
+    text = clean_text(value, field="description", max_chars=MAX_DESCRIPTION_CHARS)
+    return " ".join(text.split())
+
+
+def clean_main(value: object) -> str:
+    """Python that defines `run` with one argument at its top level."""
+    source = _text(value, MAIN, MAX_MAIN_CHARS)
+    if not source.strip():
+        raise InvalidInput(f"{MAIN} is missing.", code="empty_text", field=MAIN)
+    facts = once(source_facts, source)
+    if facts.error:
+        place = f"line {facts.line}: {facts.error}" if facts.line else facts.error
+        message = f"{MAIN} is no valid Python: {place}."
+        raise InvalidInput(message, code="invalid_python", field=MAIN, line=facts.line or 1)
+    if not facts.defines_run:
+        message = f"{MAIN} must define a function run(args) that takes the input as a dict and returns text."
+        raise InvalidInput(message, code="no_run", field=MAIN)
+    return source
+
+
+def clean_requirements(value: object) -> str:
+    """Names of packages with versions; each line as every sandbox takes it, so that a bad one is refused at once."""
+    text = _text(value, REQUIREMENTS, MAX_REQUIREMENTS_CHARS)
+    parse_requirements(text)
+    return text
+
+
+def source_facts(source: str) -> SourceFacts:
+    """Reads facts from the code. Python's parser lets no other thread work meanwhile: long code is read apart."""
+    return read_source(source) if len(source) <= SHORT_SOURCE else apart(read_source, source)
+
+
+def run_docstring(source: str) -> str:
+    """The docstring of `run`, else of the module; "" where there is none."""
+    return once(source_facts, source).docstring
+
+
+def clean_tags(values: object) -> list[str]:
+    """Short words, in lower case, each once, in the order given."""
+    tags = []
+    for value in _sequence(values, "tags", MAX_TAGS):
+        tag = " ".join(clean_text(value, field="tags", max_chars=MAX_TAG_CHARS).lower().split())
+        tags.append(tag)
+    return list(dict.fromkeys(tags))
+
+
+def clean_permissions(value: object) -> tuple[list[Any], list[Any]]:
+    """`(hosts, secrets)` of a `{hosts, secrets}` object, both optional; not yet checked one by one."""
+    if value is None:
+        return [], []
+    if not isinstance(value, dict) or set(value) - {"hosts", "secrets"}:
+        raise InvalidInput(
+            "permissions is an object with hosts and secrets.", code="wrong_type", field="permissions"
+        )
+    return [list(_sequence(value.get(name), name, MAX_HOSTS)) for name in ("hosts", "secrets")]  # type: ignore[return-value]
+
+
+def clean_listed(values: object, *, field: str) -> Sequence[Any]:
+    """A list of examples, each of which is checked with the schema."""
+    return _sequence(values, field, MAX_EXAMPLES)
+
+
+def _text(value: object, field: str, most: int) -> str:
+    """A file's text as it was written, with the line ends of files; it may be empty."""
+    clean_text(value, field=field, max_chars=most, allow_empty=True)
+    text = str(value).replace("\r\n", "\n").replace("\r", "\n")
+    return text if not text.strip() or text.endswith("\n") else f"{text}\n"
+
+
+def _sequence(values: object, field: str, most: int) -> Sequence[Any]:
+    if values is None:
+        return []
+    if not isinstance(values, list | tuple):
+        raise InvalidInput(f"{field} must be a list.", code="wrong_type", field=field)
+    if len(values) > most:
+        raise TooLarge(f"At most {most} {field} are accepted.", field=field, limit=most)
+    return values
+
+
+def _cleaned(values: object, field: str, most: int, clean: Any) -> list[str]:
+    return sorted({clean(value) for value in _sequence(values, field, most)})
+
+
+def _clean_examples(values: Iterable[Any], schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_clean_example(value, schema) for value in _sequence(values, "examples", MAX_EXAMPLES)]
+
+
+def _clean_example(value: object, schema: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(value, dict) or "input" not in value or set(value) - {"input", "expect"}:
+        message = "An example is an object with input and, if you like, expect."
+        raise InvalidInput(message, code="wrong_type", field="examples")
+    if depth_of(value) > MAX_INPUT_DEPTH or len(json.dumps(value)) > MAX_EXAMPLE_CHARS:
+        raise TooLarge(
+            f"An example has at most {MAX_EXAMPLE_CHARS:,} characters.",
+            field="examples",
+            limit=MAX_EXAMPLE_CHARS,
+        )
+    if problem := input_error(schema, value["input"]):
+        raise InvalidInput(
+            f"An example's input does not fit input_schema: {problem}", code="bad_example", field="examples"
+        )
+    expect = value.get("expect")
+    if expect is None:
+        return {"input": value["input"]}
+    return {
+        "input": value["input"],
+        "expect": clean_text(expect, field="examples", max_chars=MAX_EXAMPLE_CHARS),
+    }

@@ -1,0 +1,211 @@
+"""What becomes of a capability: the user's yes, tests of its examples, switching on and off, going back, deleting."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.agent.grants import grants_end
+from apps.capabilities.catalog.files import ROOT, files_verified, folder_remove, folders_remove, refused
+from apps.capabilities.catalog.selectors import version_get, version_waiting, versions_of
+from apps.capabilities.catalog.versions import UNTRUSTED, capability_locked, capability_save, make_current
+from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
+from apps.core.errors import Conflict, NotFound
+from apps.core.registries import Registry
+from apps.search.documents import Source
+from apps.search.services import documents_remove
+
+version_resolved: Registry[Callable[[CapabilityVersion], None]] = Registry()
+"""name -> fn(version), called inside the transaction in which a version of the assistant's is approved, or its examples
+are run for the first time."""
+
+
+def tell_settled(version: CapabilityVersion) -> None:
+    """Calls all of them."""
+    for _, listener in version_resolved:
+        listener(version)
+
+
+@transaction.atomic
+def capability_approve(*, user_id: UUID, capability_id: UUID, version: int | None = None) -> Capability:
+    """Allows the hosts and secrets of the current version, or of a newer one that waits beside it; lets one from an
+    archive run.
+
+    `version` is the number that the user was shown: Conflict (`version_changed`) where neither has it by now. A version that
+    the assistant built before it was allowed to try it is tested next (`apps.capabilities.runs.examples`); one that waits beside
+    a version in use takes its place when its examples pass. Approving again changes nothing. No tool of the assistant
+    reaches this.
+    """
+    capability = capability_locked(user_id, capability_id)
+    chosen = _chosen(capability, version)
+    if chosen.is_approved:
+        return capability
+    CapabilityVersion.objects.for_user(user_id).filter(pk=chosen.pk).update(
+        approved_at=timezone.now(), approved_by_id=user_id
+    )
+    chosen.refresh_from_db(from_queryset=CapabilityVersion.objects.for_user(user_id))
+    if chosen.pk != capability.current_id and not chosen.is_unproven:
+        make_current(capability, chosen)
+        capability_save(capability, Status(capability.status), capability.status_reason)
+    elif capability.status == Status.DISABLED and capability.status_reason == UNTRUSTED:
+        capability_save(capability, Status.ACTIVE)
+    if chosen.origin == Origin.BUILDER:
+        tell_settled(chosen)
+    return capability
+
+
+def _chosen(capability: Capability, number: int | None) -> CapabilityVersion:
+    """The version that is meant. Raises Conflict."""
+    current, waiting = capability.current, version_waiting(capability)
+    if current is None:
+        raise Conflict(f"{capability.name} has no version to approve yet.", code="no_version")
+    if waiting is not None and (number == waiting.number or (number is None and current.is_approved)):
+        return waiting
+    if number not in {None, current.number}:
+        message = (
+            f"{capability.name} was changed meanwhile: version {current.number} is current. Look at it first."
+        )
+        raise Conflict(message, code="version_changed", version=current.number)
+    return current
+
+
+@transaction.atomic
+def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> None:
+    """Notes what the examples of a version gave. One that had waited for this beside the current version takes its place
+    where all passed; where one failed it stays aside, and the page says so. Nothing where the version is gone."""
+    rows = CapabilityVersion.objects.for_user(user_id)
+    found = rows.filter(pk=version_id).first()
+    if found is None:
+        return
+    # Another test of it may end at the same time.
+    capability = capability_locked(user_id, found.capability_id)
+    version = rows.get(pk=version_id)
+    first = version.is_unproven
+    version.tested_at, version.test_failures = (timezone.now() if version.examples else None), failures
+    version.save(update_fields=["tested_at", "test_failures"])
+    if not first:
+        return
+    if not failures and version.pk != capability.current_id and _is_newest(version):
+        make_current(capability, version)
+        capability_save(capability, Status(capability.status), capability.status_reason)
+    tell_settled(version)
+
+
+def _is_newest(version: CapabilityVersion) -> bool:
+    newer = CapabilityVersion.objects.for_user(version.user_id).filter(
+        capability_id=version.capability_id, number__gt=version.number
+    )
+    return not newer.exists()
+
+
+MAX_REASON_CHARS = 2_000
+
+
+@transaction.atomic
+def capability_enable(*, user_id: UUID, capability_id: UUID) -> Capability:
+    """Active again. Conflict (`no_version`) where nothing was ever built, `building` while it is; one from an archive
+    has to be approved first (`not_approved`)."""
+    capability = capability_locked(user_id, capability_id)
+    if capability.status == Status.ACTIVE:
+        return capability
+    if capability.current is None:
+        if capability.status == Status.BUILDING:
+            raise refused("building", capability.name, f"{capability.name} is still being built.")
+        raise Conflict(f"{capability.name} has no version that could run.", code="no_version")
+    if capability.current.untrusted and not capability.current.is_approved:
+        raise refused(
+            "not_approved", capability.name, f"{capability.name} came from an archive. Approve it first."
+        )
+    capability.failures_in_row = 0
+    capability_save(capability, Status.ACTIVE)
+    return capability
+
+
+@transaction.atomic
+def capability_disable(*, user_id: UUID, capability_id: UUID, reason: str = "") -> Capability:
+    """Out of use until it is enabled again. Conflict (`building`) while its first version is being built."""
+    capability = capability_locked(user_id, capability_id)
+    if capability.status == Status.BUILDING:
+        raise refused("building", capability.name, f"{capability.name} is still being built.")
+    if capability.status != Status.DISABLED:
+        capability_save(capability, Status.DISABLED, reason[:MAX_REASON_CHARS])
+    return capability
+
+
+@transaction.atomic
+def capability_fail(*, user_id: UUID, capability_id: UUID, reason: str) -> Capability:
+    """Marks it as failed, with the reason that the page and the model are told.
+
+    One that has a version keeps its status: a build failed, not the tool. While it says building (a crash in between)
+    it is put back into use.
+    """
+    capability = capability_locked(user_id, capability_id)
+    if capability.current is None:
+        capability_save(capability, Status.FAILED, reason[:MAX_REASON_CHARS])
+    elif capability.status == Status.BUILDING:
+        capability_save(capability, Status.ACTIVE)
+    return capability
+
+
+@transaction.atomic
+def capability_rollback(*, user_id: UUID, capability_id: UUID, number: int | None = None) -> Capability:
+    """Makes an earlier version the current one (without a number: the one before); newer ones stay beside it.
+
+    What that version was allowed holds still. Raises NotFound for an unknown number, Conflict where there is nothing
+    earlier (`no_version`) or its files were changed on disk (`tampered`).
+    """
+    capability = capability_locked(user_id, capability_id)
+    if number is None:
+        number = _number_before(capability)
+    version = version_get(capability, number)
+    files_verified(version, capability.name)
+    make_current(capability, version)
+    status, reason = Status(capability.status), capability.status_reason
+    if version.untrusted and not version.is_approved:
+        status, reason = Status.DISABLED, UNTRUSTED
+    elif status in {Status.FAILED, Status.BUILDING}:
+        status, reason = Status.ACTIVE, ""
+    capability_save(capability, status, reason)
+    return capability
+
+
+@transaction.atomic
+def capability_delete(*, user_id: UUID, capability_id: UUID) -> None:
+    """Removes it with its versions, files and runs, for good."""
+    capability = capability_locked(user_id, capability_id)
+    folder = f"{ROOT}/{capability.pk}"
+    documents_remove(user_id=user_id, source=Source.CAPABILITY, source_ids=[capability.pk])
+    Capability.objects.for_user(user_id).filter(pk=capability.pk).delete()
+    grants_end(user_id=user_id, capability_id=capability.pk)
+    transaction.on_commit(lambda: folder_remove(folder))
+
+
+@transaction.atomic
+def version_delete(*, user_id: UUID, version_id: UUID) -> None:
+    """Removes one version with its files; a capability whose current one it was is out of use then. Raises NotFound."""
+    version = CapabilityVersion.objects.for_user(user_id).filter(pk=version_id).first()
+    if version is None:
+        raise NotFound("There is no such version.")
+    capability = capability_locked(user_id, version.capability_id)
+    if capability.current_id == version_id:
+        capability.current, capability.path = None, ""
+        capability_save(capability, Status.DISABLED, "The version in use was deleted.")
+    CapabilityVersion.objects.for_user(user_id).filter(pk=version_id).delete()
+    transaction.on_commit(lambda: folder_remove(version.path))
+
+
+def user_forget(*, user_id: UUID) -> int:
+    """Removes the files of all capabilities before the account's rows go; returns how many capabilities."""
+    ids = list(Capability.objects.for_user(user_id).values_list("pk", flat=True))
+    folders = [f"{ROOT}/{each}" for each in ids]
+    transaction.on_commit(lambda: folders_remove(folders))
+    return len(ids)
+
+
+def _number_before(capability: Capability) -> int:
+    current = capability.current
+    earlier = [each.number for each in versions_of(capability) if current and each.number < current.number]
+    if not earlier:
+        raise Conflict(f"{capability.name} has no earlier version.", code="no_version")
+    return max(earlier)

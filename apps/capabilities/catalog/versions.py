@@ -1,0 +1,296 @@
+"""New capabilities and new versions of them, each written in one transaction with its files."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from apps.agent.grants import grants_end
+from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_description, clean_draft
+from apps.capabilities.catalog.files import (
+    checksums_of,
+    contents_of,
+    files_read,
+    files_write,
+    folders_remove,
+    manifest_of,
+    require_untouched,
+    run_md_of,
+    version_path,
+)
+from apps.capabilities.catalog.matching import capabilities_index
+from apps.capabilities.catalog.names import clean_name
+from apps.capabilities.catalog.schemas import clean_schema
+from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
+from apps.core.beforehand import beforehand
+from apps.core.errors import Conflict, NotFound
+
+MAX_VERSIONS = 50
+"""Older ones go when there are more."""
+
+
+def capability_locked(user_id: UUID, capability_id: UUID) -> Capability:
+    """The row, for writing. Raises NotFound."""
+    rows = Capability.objects.for_user(user_id).select_for_update(of=("self",)).select_related("current")
+    found = rows.filter(pk=capability_id).first()
+    if found is None:
+        raise NotFound("There is no capability of this name.")
+    return found
+
+
+def version_write(
+    capability: Capability,
+    draft: Draft,
+    *,
+    origin: Origin,
+    untrusted: bool,
+    approved_by: UUID | None,
+    quotes_others: bool = False,
+    tested: bool = False,
+    beside: bool = False,
+) -> CapabilityVersion:
+    """A new version with its files, made the current one unless it is to wait `beside` it. The files are written before
+    the transaction ends; when it fails the next version of this number replaces them."""
+    number = _next_number(capability)
+    now = timezone.now()
+    manifest = manifest_of(
+        capability.name, draft, number=number, created_at=capability.created_at, updated_at=now
+    )
+    contents = contents_of(capability.name, draft, manifest)
+    checksums, checksum = checksums_of(contents)
+    path = version_path(capability.pk, number)
+    files_write(path, contents)
+    version = CapabilityVersion(
+        user_id=capability.user_id,
+        capability=capability,
+        number=number,
+        description=draft.description,
+        input_schema=dict(draft.input_schema),
+        output_schema=dict(draft.output_schema),
+        tags=list(draft.tags),
+        hosts=list(draft.hosts),
+        secrets=list(draft.secrets),
+        examples=[dict(example) for example in draft.examples],
+        path=path,
+        checksums=checksums,
+        checksum=checksum,
+        origin=origin,
+        untrusted=untrusted,
+        quotes_others=quotes_others,
+        tested_at=now if tested else None,
+        created_at=now,
+    )
+    if approved_by is not None:
+        version.approved_by_id, version.approved_at = approved_by, now
+    version.save(force_insert=True)
+    if not beside:
+        make_current(capability, version)
+    _prune(capability)
+    return version
+
+
+def is_in_use(capability: Capability) -> bool:
+    """Whether its current version may run."""
+    current = capability.current
+    return capability.status == Status.ACTIVE and current is not None and current.is_approved
+
+
+def make_current(capability: Capability, version: CapabilityVersion) -> None:
+    """Takes over what the version says; the caller sets the status and saves."""
+    capability.current = version
+    capability.path = version.path
+    capability.description = version.description
+    capability.input_schema = version.input_schema
+    capability.output_schema = version.output_schema
+    capability.tags = version.tags
+    capability.failures_in_row = 0
+    grants_end(user_id=capability.user_id, capability_id=capability.pk, version=version.number)
+
+
+def capability_save(capability: Capability, status: Status, reason: str = "") -> None:
+    """Stores the row with its status and brings the index in step."""
+    capability.status, capability.status_reason = status, reason
+    capability.updated_at = timezone.now()
+    capability.save()
+    capabilities_index(capability.user_id, [capability])
+
+
+def _next_number(capability: Capability) -> int:
+    newest = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
+    return (newest.order_by("-number").values_list("number", flat=True).first() or 0) + 1
+
+
+def _prune(capability: Capability) -> None:
+    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
+    kept = rows.order_by("-number").values_list("pk", flat=True)[:MAX_VERSIONS]
+    gone = rows.exclude(pk__in=[*kept, *filter(None, [capability.current_id])])
+    paths = list(gone.values_list("path", flat=True))
+    gone.delete()
+    transaction.on_commit(lambda: folders_remove(paths))
+
+
+UNTRUSTED = "It came from an archive. Look at its files, then approve it."
+
+
+@beforehand()
+@transaction.atomic
+def capability_create(
+    *,
+    user_id: UUID,
+    name: str,
+    draft: Draft,
+    origin: Origin = Origin.USER,
+    untrusted: bool = False,
+    approved_by: UUID | None = None,
+) -> Capability:
+    """A capability with its first version: active, though it waits for approval where it asks for hosts or secrets.
+
+    An `untrusted` one is disabled until it is approved. `approved_by` says that this user has allowed exactly these
+    hosts and secrets already. Raises InvalidInput, TooLarge, Conflict (`name_taken`, `too_many`).
+    """
+    name = clean_name(name)
+    draft = clean_draft(draft)
+    capability = _new(user_id, name, draft.description, dict(draft.input_schema))
+    version_write(capability, draft, origin=origin, untrusted=untrusted, approved_by=approved_by)
+    waits = untrusted and approved_by is None
+    capability_save(capability, Status.DISABLED if waits else Status.ACTIVE, UNTRUSTED if waits else "")
+    return capability
+
+
+@transaction.atomic
+def capability_begin(
+    *, user_id: UUID, name: str, description: str, input_schema: Mapping[str, Any]
+) -> Capability:
+    """A capability that is going to be built: status building, without a version. Raises as `capability_create`."""
+    name = clean_name(name)
+    description, schema = clean_description(description), clean_schema(dict(input_schema))
+    return _new(user_id, name, description, schema)
+
+
+@transaction.atomic
+def capability_rebuild(
+    *,
+    user_id: UUID,
+    capability_id: UUID,
+    description: str | None = None,
+    input_schema: Mapping[str, Any] | None = None,
+) -> Capability:
+    """Before one is built again: without a version it is building, with the new description and schema where given;
+    one that has a version stays as it is until the new one comes. Raises NotFound, InvalidInput."""
+    capability = capability_locked(user_id, capability_id)
+    if capability.current is not None:
+        return capability
+    if description is not None:
+        capability.description = clean_description(description)
+    if input_schema is not None:
+        capability.input_schema = clean_schema(dict(input_schema))
+    capability_save(capability, Status.BUILDING)
+    return capability
+
+
+def _new(user_id: UUID, name: str, description: str, schema: dict[str, Any]) -> Capability:
+    rows = Capability.objects.for_user(user_id)
+    if rows.filter(name=name).exists():
+        message = f"There is a capability called {name} already. Change that one, or choose another name."
+        raise Conflict(message, code="name_taken", field="name")
+    if rows.count() >= settings.IZZY_CAPABILITY_LIMIT:
+        message = f"There are {settings.IZZY_CAPABILITY_LIMIT:,} capabilities already. Delete some first."
+        raise Conflict(message, code="too_many", limit=settings.IZZY_CAPABILITY_LIMIT)
+    return Capability.objects.create(
+        user_id=user_id, name=name, description=description, input_schema=schema, status=Status.BUILDING
+    )
+
+
+_FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
+
+
+@beforehand()
+@transaction.atomic
+def version_add(
+    *,
+    user_id: UUID,
+    capability_id: UUID,
+    draft: Draft,
+    origin: Origin = Origin.USER,
+    untrusted: bool = False,
+    approved_by: UUID | None = None,
+    quotes_others: bool = False,
+    tested: bool = False,
+    beside: bool = False,
+) -> CapabilityVersion:
+    """A new version, which becomes the current one; the capability is active then, a disabled one stays disabled.
+
+    Where it asks for hosts or secrets it waits for approval, whatever earlier versions were allowed. `approved_by` as
+    in `capability_create`; `tested` says that its examples have passed. With `beside`, one that waits for approval leaves
+    a version in use that needs none. Raises NotFound, InvalidInput, TooLarge.
+    """
+    capability = capability_locked(user_id, capability_id)
+    draft = clean_draft(draft)
+    asks = approved_by is None and bool(draft.hosts or draft.secrets)
+    version = version_write(
+        capability,
+        draft,
+        origin=origin,
+        untrusted=untrusted,
+        approved_by=approved_by,
+        quotes_others=quotes_others,
+        tested=tested,
+        beside=beside and asks and is_in_use(capability),
+    )
+    status, reason = Status(capability.status), capability.status_reason
+    if untrusted and approved_by is None:
+        status, reason = Status.DISABLED, UNTRUSTED
+    elif status in {Status.BUILDING, Status.FAILED}:
+        status, reason = Status.ACTIVE, ""
+    elif reason == UNTRUSTED:
+        # That was said of a version before: this one the user has written, or looked at in the editor.
+        reason = ""
+    capability_save(capability, status, reason)
+    return version
+
+
+@transaction.atomic
+def capability_update(
+    *, user_id: UUID, capability_id: UUID, origin: Origin = Origin.USER, **changes: Any
+) -> CapabilityVersion:
+    """A new version that differs from the current one in the given parts of a `Draft`.
+
+    A RUN.md that was generated is generated anew. Raises as `version_add`, Conflict (`no_version`) where there is
+    nothing to change yet, and CapabilityRefused (`tampered`) where a file that is to stay as it was is no longer that.
+    """
+    capability = capability_locked(user_id, capability_id)
+    draft = replace(draft_of(capability), **changes)
+    current = capability.current
+    if current is not None:
+        require_untouched(
+            current, capability.name, except_for=[_FILE_OF[part] for part in changes if part in _FILE_OF]
+        )
+    untrusted = bool(current and current.untrusted and not current.is_approved)
+    return version_add(
+        user_id=user_id, capability_id=capability_id, draft=draft, origin=origin, untrusted=untrusted
+    )
+
+
+def draft_of(capability: Capability, version: CapabilityVersion | None = None) -> Draft:
+    """The content of a version (the current one) as a draft, with the files as they are on disk now."""
+    version = version or capability.current
+    if version is None:
+        raise Conflict(f"{capability.name} has no version yet.", code="no_version")
+    contents = files_read(version.path)
+    draft = Draft(
+        description=version.description,
+        input_schema=version.input_schema,
+        main=contents[MAIN],
+        requirements=contents[REQUIREMENTS],
+        output_schema=version.output_schema,
+        tags=version.tags,
+        hosts=version.hosts,
+        secrets=version.secrets,
+        examples=version.examples,
+    )
+    own = contents[RUN_MD]
+    return draft if own == run_md_of(capability.name, draft) else replace(draft, run_md=own)

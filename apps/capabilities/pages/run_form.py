@@ -1,0 +1,188 @@
+"""The form that runs a capability, made from its input schema."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.utils.html import escape
+
+from apps.capabilities.catalog.schemas import depth_of
+from apps.core.errors import InvalidInput
+from apps.core.parsers import parse_json
+
+MAX_FIELD_CHARS = 100_000
+MAX_FIELDS = 30
+LONG_HINTS = ("text", "content", "body", "code", "message", "csv", "html", "markdown", "json")
+
+
+class RunForm(forms.Form):
+    """One field for each property; what is not a plain value, or the whole input where there are too many, is JSON."""
+
+    def __init__(
+        self, schema: dict[str, Any], *args: Any, example: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+        self.schema = schema
+        properties = schema.get("properties")
+        self.properties: dict[str, Any] = properties if isinstance(properties, dict) else {}
+        self.names = list(self.properties)
+        self.whole = len(self.names) > MAX_FIELDS or (
+            not self.names and schema.get("additionalProperties") is not False
+        )
+        example = example or {}
+        if self.whole:
+            text = json.dumps(example, indent=2, ensure_ascii=False) if example else "{}"
+            hint = "The whole input as a JSON object."
+            self.fields["input"] = _json_field("Input", True, text, hint, kind=_ObjectField)
+            return
+        required = schema.get("required", [])
+        for place, name in enumerate(self.names):
+            self.fields[f"field-{place}"] = _field(
+                name, _plain(self.properties[name], schema), name in required, example.get(name)
+            )
+
+    def args(self) -> dict[str, Any]:
+        """The entered input of a run; fields left empty are left out. Call it after `is_valid`."""
+        if self.whole:
+            return dict(self.cleaned_data["input"])
+        given: dict[str, Any] = {}
+        for place, name in enumerate(self.names):
+            value = self.cleaned_data.get(f"field-{place}")
+            if value not in (None, ""):
+                given[name] = value
+        return given
+
+
+class _JSONField(forms.CharField):
+    """A JSON value in a text area."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text.strip():
+            return None
+        try:
+            found = parse_json(text.encode("utf-8", "surrogatepass"))
+        except InvalidInput as error:
+            raise forms.ValidationError("This is not valid JSON.") from error
+        if depth_of(found) > 100:
+            raise forms.ValidationError("This is nested too deeply.")
+        return found
+
+
+class _ObjectField(_JSONField):
+    def clean(self, value: Any) -> Any:
+        found = super().clean(value)
+        if not isinstance(found, dict):
+            raise forms.ValidationError("The input must be a JSON object.")
+        return found
+
+
+def _plain(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a property, a reference followed."""
+    if not isinstance(schema, dict):
+        return {}
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        target = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
+        return {**(target if isinstance(target, dict) else {}), **schema}
+    return schema
+
+
+def _field(name: str, schema: dict[str, Any], required: bool, value: Any) -> forms.Field:
+    label = str(schema.get("title") or name.replace("_", " ").replace("-", " ")).strip().capitalize()
+    hint = str(schema.get("description") or "")
+    if value is None:
+        value = schema.get("default")
+    options = schema.get("enum")
+    if (
+        isinstance(options, list)
+        and options
+        and all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in options)
+    ):
+        return _choice(label, required, value, hint, options)
+    match schema.get("type"):
+        case "boolean":
+            return _choice(label, required, value, hint, [True, False])
+        case "integer":
+            return forms.IntegerField(
+                label=label, required=required, initial=value, help_text=_escaped(hint), widget=_number("1")
+            )
+        case "number":
+            return _Number(
+                label=label, required=required, initial=value, help_text=_escaped(hint), widget=_number("any")
+            )
+        case "string":
+            return _text(name, label, required, value, hint, schema)
+    text = "" if value is None else json.dumps(value, indent=2, ensure_ascii=False)
+    return _json_field(label, required, text, hint or "JSON")
+
+
+class _Number(forms.FloatField):
+    def clean(self, value: Any) -> Any:
+        found = super().clean(value)
+        return int(found) if isinstance(found, float) and found.is_integer() and abs(found) < 2**53 else found
+
+
+def _number(step: str) -> forms.NumberInput:
+    return forms.NumberInput(attrs={"class": "input", "step": step})
+
+
+def _text(
+    name: str, label: str, required: bool, value: Any, hint: str, schema: dict[str, Any]
+) -> forms.Field:
+    most = schema.get("maxLength")
+    long = any(word in name.lower() for word in LONG_HINTS) or (isinstance(most, int) and most > 300)
+    widget: forms.Widget = (
+        forms.Textarea(attrs={"class": "input", "rows": 4})
+        if long
+        else forms.TextInput(attrs={"class": "input"})
+    )
+    return forms.CharField(
+        label=label,
+        required=required,
+        initial=value,
+        help_text=_escaped(hint),
+        max_length=MAX_FIELD_CHARS,
+        strip=False,
+        widget=widget,
+    )
+
+
+def _choice(label: str, required: bool, value: Any, hint: str, options: list[Any]) -> forms.Field:
+    known = {json.dumps(item): item for item in options}
+    words = {True: "Yes", False: "No"}
+    choices = [(key, words[item] if isinstance(item, bool) else str(item)) for key, item in known.items()]
+    if not required or value is None:
+        choices.insert(0, ("", "–"))
+    return forms.TypedChoiceField(
+        label=label,
+        required=required,
+        initial="" if value is None else json.dumps(value),
+        choices=choices,
+        coerce=lambda key: known.get(key),
+        empty_value=None,
+        help_text=_escaped(hint),
+        widget=forms.Select(attrs={"class": "input"}),
+    )
+
+
+def _json_field(
+    label: str, required: bool, text: str, hint: str, *, kind: type[_JSONField] = _JSONField
+) -> forms.Field:
+    area = forms.Textarea(
+        attrs={"class": "input code-input", "rows": 5, "spellcheck": "false", "data-code": ""}
+    )
+    return kind(
+        label=label,
+        required=required,
+        initial=text,
+        help_text=_escaped(hint),
+        max_length=MAX_FIELD_CHARS,
+        widget=area,
+    )
+
+
+def _escaped(text: str) -> str:
+    """Templates show help as HTML; this one was written by whoever wrote the tool."""
+    return escape(text)
