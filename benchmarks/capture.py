@@ -23,14 +23,13 @@ from apps.agent.endpoint import Endpoint, current_endpoint, model_for
 from apps.agent.models import ModelCall
 from apps.core.errors import IzzyError
 from apps.core.ids import uuid7
-from apps.memory.capture.background import users_read
-from apps.memory.capture.budget import EXTRACTION, GATE
-from apps.memory.capture.reader import Tally
-from apps.memory.capture.said import Said
-from apps.memory.capture.services import windows_add
-from apps.memory.capture.similarity import SAME, says_the_same
+from apps.memory.capture.reader import Tally, users_read
+from apps.memory.capture.segments import Utterance
+from apps.memory.capture.selectors import EXTRACTION, GATE
+from apps.memory.capture.windows import windows_add
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Trust
 from apps.memory.services import memory_create
+from apps.memory.similarity import SAME, says_the_same
 from apps.search.selectors import likenesses
 from benchmarks._capture_talks import PAIRS, TALKS, Talk
 from benchmarks._scratch import make_user, scratch_database
@@ -166,7 +165,7 @@ def _prepared(talk: Talk, index: int) -> Judged:
 def _say(user: User, talk: Talk, *, extra: str = "") -> None:
     now = timezone.now()
     said = [
-        Said(
+        Utterance(
             message_id=uuid7(),
             role=role,
             speaker=role,

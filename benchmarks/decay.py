@@ -15,11 +15,11 @@ from uuid import UUID
 
 from django.db import connection, connections, transaction
 
-from apps.memory.deep.angles import rule_angles
-from apps.memory.deep.gathering import angle_search, gathered
 from apps.memory.fields import MemoryDraft
-from apps.memory.injection import surface
-from apps.memory.selectors import memory_recall, memory_relevant
+from apps.memory.recall.angles import rule_angles
+from apps.memory.recall.deep import angle_search, gathered
+from apps.memory.recall.injection import surface
+from apps.memory.recall.keywords import memory_recall, memory_relevant
 from apps.memory.services import cycle_advance, memory_bulk_create
 from apps.search.index import cache
 from apps.search.selectors import search

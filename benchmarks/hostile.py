@@ -263,12 +263,10 @@ def _memory() -> list[Subject]:
     from apps.core.quotes import split_quotes
     from apps.memory.addressing import addressed
     from apps.memory.capture.calls import _parsed
-    from apps.memory.capture.items import looks_sensitive
-    from apps.memory.capture.similarity import says_the_same
-    from apps.memory.files.paths import clean_path
-    from apps.memory.files.texts import numbered, replaced
+    from apps.memory.files.texts import clean_path, numbered, replaced
     from apps.memory.history.diffs import text_diff
-    from apps.memory.trust.sentences import is_own_sentence
+    from apps.memory.similarity import says_the_same
+    from apps.memory.trust import is_own_sentence, looks_sensitive
     quotes = ('```', '```\n', '~~~\na\n', '"""', "'''", '<doc>', '</doc>', '<doc ', '<doc\n', '<', '> a\n', '\n>', '| \n', '“', '”', '„', '«', '‘', '"', 'article ', 'says ', 'email: ', 'e-mail\n', 'here is the article:\n', 'summarize ', 'translate\n', 'fass a ', 'resum', 'from: a\n', 'On a ', 'on a a wrote ', '--original', '# a\n', 'the text: ')
     claims = ('not ', "n't ", 'remember ', 'never to ', 'forget ', 'and ', 'not a ', 'A ', 'a.b', 'a@', '://', '12.', '1-', '2020-', '1999/', 'merk ', 'do you ', 'vergiss a ', ', ', "A'")
     secrets = ('1 ', '12', 'AB12 ', 'AAAA ', 'pin ', 'password ', 'GB12', '1-', '0000 ', 'bic', '0')

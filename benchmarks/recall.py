@@ -14,14 +14,8 @@ from django.db import connection, transaction
 from apps.core.inserts import insert_all
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.models.folding import folded
-from apps.memory.selectors import (
-    RelatedNote,
-    RelevantNote,
-    links_of,
-    memory_recall,
-    memory_relevant,
-    related_notes,
-)
+from apps.memory.recall.keywords import RelevantNote, memory_recall, memory_relevant
+from apps.memory.selectors import RelatedNote, links_of, related_notes
 from benchmarks._baselines import measure
 from benchmarks._scratch import Corpus, make_user, scratch_database
 from benchmarks.report import Report, Section

@@ -20,8 +20,8 @@ from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Ro
 from apps.chat.selectors.words import shown_untrusted
 from apps.core.ids import parse_id
 from apps.core.quotes import quotes_others
-from apps.memory.capture.said import Said
-from apps.memory.capture.services import conversation_tainted, taint_note, windows_add, windows_hasten
+from apps.memory.capture.segments import Utterance
+from apps.memory.capture.windows import conversation_tainted, taint_note, windows_add, windows_hasten
 from apps.memory.models import Trust
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,9 @@ def conversation_capture(
     )
 
 
-def _said(rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID | None, str]]) -> list[Said]:
+def _said(
+    rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID | None, str]]
+) -> list[Utterance]:
     """The messages as memory takes them. The assistant may repeat whatever the conversation held before: once that was
     others' words, its own are trusted no more than those."""
     said = []
@@ -123,7 +125,7 @@ def _said(rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID 
         own = row.role == Role.USER
         trust = Trust.USER if own else Trust.UNTRUSTED if tainted else Trust.ASSISTANT
         said.append(
-            Said(
+            Utterance(
                 message_id=row.id,
                 role=row.role,
                 speaker=row.speaker,

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 from apps.core.errors import IzzyError
 from apps.memory import services
-from apps.memory.capture.services import windows_retry
+from apps.memory.capture.windows import windows_retry
 from apps.memory.fields import clean_changes
 from apps.memory.models import (
     CaptureLease,

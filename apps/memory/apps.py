@@ -12,8 +12,7 @@ class MemoryConfig(AppConfig):
         from apps.core.registries import badges, purgers, stats_providers
 
         from . import selectors, services
-        from .capture import health
-        from .capture.selectors import capture_figures
+        from .capture.selectors import capture_figures, check_capture
         from .purge.services import PURGING
         from .quality.selectors import memory_quality
         from .review.selectors import waiting_count
@@ -27,6 +26,6 @@ class MemoryConfig(AppConfig):
         stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)
         badges.register("memory", waiting_count)
-        register_check("capture", health.check_capture)
+        register_check("capture", check_capture)
         register_sweeps()
         purge_parts.register("memory", PURGING)

@@ -5,10 +5,10 @@ from typing import Any, cast
 from django import forms
 
 from apps.core.errors import IzzyError
+from apps.memory.files.texts import ROOT
 
 from .addressing import addressed
 from .fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, STANDING, MemoryChanges
-from .files.paths import ROOT
 from .files.texts import MAX_FILE_CHARS
 from .models import MAX_PATH_CHARS, Kind, Memory, MemoryFile, Origin, Status, Tier
 

@@ -3,14 +3,14 @@
 from datetime import timedelta
 
 from apps.core.jobs.sweeps import register_sweep
+from apps.memory.capture import reader
 
-from .capture import background
 from .purge.services import deleted_purge, interrupted_resume
 from .services import superseded_due
 
 
 def register_sweeps() -> None:
-    register_sweep("capture", background.sweep, every=background.SWEEP_EVERY)
+    register_sweep("capture", reader.sweep, every=reader.SWEEP_EVERY)
     register_sweep("memory_deleted_purge", _deleted_purge, every=timedelta(hours=1))
     register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
     register_sweep("memory_superseded", _superseded_end, every=timedelta(minutes=10))

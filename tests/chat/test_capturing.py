@@ -20,8 +20,8 @@ from apps.chat.runner.registry import registry
 from apps.chat.selectors.words import shown_untrusted
 from apps.chat.services import conversation_create, conversation_delete, messages_ingest
 from apps.core.database import in_db
-from apps.memory.capture.background import users_read
-from apps.memory.capture.services import windows_add
+from apps.memory.capture.reader import users_read
+from apps.memory.capture.windows import windows_add
 from apps.memory.models import CaptureWindow, Memory, Origin, Trust
 from apps.memory.services import Provenance, memory_create
 from tests.chat.client import connected, program_of

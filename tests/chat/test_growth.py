@@ -31,7 +31,7 @@ from apps.chat.services.messages import Draft, message_append
 from apps.chat.summary.budget import current_budget
 from apps.chat.summary.selectors import Need, fold_job
 from apps.chat.sweeps import events_prune, turns_interrupt
-from apps.memory.injection import still_shown
+from apps.memory.recall.injection import still_shown
 from apps.memory.services import memory_create
 from tests.tools import Tools
 

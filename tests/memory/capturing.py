@@ -8,11 +8,10 @@ from uuid import UUID
 from apps.accounts.models import User
 from apps.core.database import in_db
 from apps.core.ids import uuid7
-from apps.memory.capture.background import users_read
-from apps.memory.capture.reader import Tally
-from apps.memory.capture.said import Said
+from apps.memory.capture.reader import Tally, users_read
+from apps.memory.capture.segments import Utterance
 from apps.memory.capture.selectors import capture_status
-from apps.memory.capture.services import windows_add
+from apps.memory.capture.windows import windows_add
 from apps.memory.models import CaptureWindow, Memory, Trust
 from tests.peers.anthropic_server import Reply, reply, tool
 from tests.peers.capture_model import Rule
@@ -20,14 +19,14 @@ from tests.peers.capture_model import Rule
 MORNING = datetime(2026, 5, 4, 8, 0, tzinfo=UTC)
 
 
-def said(text: str, role: str = "user", **values: Any) -> Said:
+def said(text: str, role: str = "user", **values: Any) -> Utterance:
     """A message; a user's words are theirs, an assistant's the assistant's."""
     trust = Trust.USER if role == "user" else Trust.ASSISTANT
     given = {"message_id": uuid7(), "speaker": role, "said_at": MORNING, "trust": trust}
-    return Said(**{**given, **values, "role": role, "text": text})
+    return Utterance(**{**given, **values, "role": role, "text": text})
 
 
-def talk(*texts: str, start: datetime = MORNING) -> list[Said]:
+def talk(*texts: str, start: datetime = MORNING) -> list[Utterance]:
     """User and assistant in turns, a minute apart."""
     roles = ("user", "assistant")
     return [
@@ -36,7 +35,9 @@ def talk(*texts: str, start: datetime = MORNING) -> list[Said]:
     ]
 
 
-def add(user: User, messages: Sequence[Said], *, conversation: UUID | None = None, **options: Any) -> UUID:
+def add(
+    user: User, messages: Sequence[Utterance], *, conversation: UUID | None = None, **options: Any
+) -> UUID:
     """Adds what was said to be read at once; returns the conversation."""
     place = conversation or uuid7()
     windows_add(user_id=user.pk, conversation_id=place, said=messages, **{"at_once": True, **options})
@@ -48,7 +49,7 @@ async def read(user: User, *, any_time: bool = False) -> Tally:
     return await users_read([user.pk], any_time=any_time)
 
 
-async def captured(user: User, *messages: Said, **options: Any) -> Tally:
+async def captured(user: User, *messages: Utterance, **options: Any) -> Tally:
     """Adds and reads."""
     await in_db(add, user, messages, **options)
     return await read(user)

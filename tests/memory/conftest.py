@@ -9,8 +9,8 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.memory.models import Memory
-from apps.memory.searching import NOTES
 from apps.memory.services import memory_create
+from apps.memory.similarity import NOTES
 from apps.search.selectors import search
 from tests.chat.conftest import model as model
 from tests.peers.anthropic_server import AnthropicServer

@@ -9,8 +9,8 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
+from apps.memory.files.selectors import file_history
 from apps.memory.models import MemoryFile, Origin
-from apps.memory.selectors.files import file_history
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,8 @@ from apps.accounts.models import User
 from apps.core.database import in_db
 from apps.memory import services
 from apps.memory.models import Memory, MemoryRevision, Origin
-from apps.memory.searching import NOTES
 from apps.memory.services import Provenance
+from apps.memory.similarity import NOTES
 from apps.search.models import Passage
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote, found_texts

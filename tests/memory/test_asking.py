@@ -9,7 +9,7 @@ from apps.agent.taint import ConversationTaint
 from apps.core.database import in_db
 from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, Status
-from apps.memory.trust.judging import needs_a_look
+from apps.memory.trust import needs_a_look
 from tests.memory.conftest import MakeNote, found_texts
 from tests.tools import Tools
 

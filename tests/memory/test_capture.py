@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.core.database import in_db
-from apps.memory.capture.said import Said
+from apps.memory.capture.segments import Utterance
 from apps.memory.models import MemoryEdge
 from apps.memory.services import memory_create
 from tests.memory.capturing import MORNING, add, captured, note, notes, read, said, talk, windows
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CHATTER = "Well, the weather was nice and we walked around the old town for an hour without any hurry. "
 
 
-def forty_messages() -> list[Said]:
+def forty_messages() -> list[Utterance]:
     """Small talk of about 60 tokens a message, with six things worth knowing, one said twice, one that changes."""
     texts = [f"{CHATTER}{CHATTER}{CHATTER}That was number {n}." for n in range(40)]
     texts[2] = "I live in Graz, in a flat by the river."

@@ -10,8 +10,8 @@ from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.core.database import in_db
 from apps.core.health import checks, run_check
-from apps.memory.capture import claims
-from apps.memory.capture.background import windows_read
+from apps.memory.capture import leases
+from apps.memory.capture.reader import windows_read
 from apps.memory.capture.selectors import capture_figures
 from apps.memory.models import CaptureWindow
 from tests.memory.capturing import LINZ, add, captured, notes, read, said, status, windows
@@ -37,10 +37,10 @@ async def test_when_the_days_tokens_are_spent_windows_wait_for_tomorrow(
     now = await status(alice)
     assert (now.spent_today, now.budget, now.reason) == (5000, 5000, "budget_spent")
     assert "It goes on tomorrow" in now.sentence
-    assert await in_db(claims.users_due, timezone.now()) == []
+    assert await in_db(leases.users_due, timezone.now()) == []
     await in_db(ModelCall.objects.for_user(alice).update, created_at=timezone.now() - timedelta(days=1))
     tomorrow = timezone.now() + timedelta(days=1)
-    assert await in_db(claims.users_due, tomorrow) == [alice.pk]
+    assert await in_db(leases.users_due, tomorrow) == [alice.pk]
     assert (await read(alice, any_time=True)).added == 1
 
 

@@ -8,10 +8,8 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.database import in_db
-from apps.memory.capture import claims
-from apps.memory.capture.services import (
-    windows_retry,
-)
+from apps.memory.capture import leases
+from apps.memory.capture.windows import windows_retry
 from apps.memory.models import Memory
 from tests.memory.capturing import LINZ, YES, add, captured, item, items, notes, read, said, status, windows
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
@@ -26,7 +24,7 @@ async def test_a_failing_window_is_tried_again_later_and_given_up_in_the_end(
     await in_db(add, alice, [said("I live in Linz.")])
     peer.fallback = reply("no", stop_reason="refusal")
     waits = []
-    for _ in range(claims.MAX_ATTEMPTS):
+    for _ in range(leases.MAX_ATTEMPTS):
         await read(alice, any_time=True)
         (window,) = await windows(alice)
         waits.append(window.due_at - timezone.now())
@@ -44,7 +42,7 @@ async def test_a_failing_window_is_tried_again_later_and_given_up_in_the_end(
 async def test_a_server_at_fault_never_makes_a_window_be_given_up(alice: User, peer: AnthropicServer) -> None:
     await in_db(add, alice, [said("I live in Linz.")])
     peer.fallback = failure(401, "authentication_error")
-    for _ in range(claims.MAX_ATTEMPTS + 2):
+    for _ in range(leases.MAX_ATTEMPTS + 2):
         tally = await read(alice, any_time=True)
         assert tally.server_down_for
     (window,) = await windows(alice)

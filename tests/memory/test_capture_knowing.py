@@ -5,9 +5,9 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.core.database import in_db
-from apps.memory.capture.similarity import same_words
 from apps.memory.models import Origin
 from apps.memory.services import Provenance, memory_create
+from apps.memory.similarity import same_words
 from apps.search import spaces
 from tests.memory.capturing import captured, note, notes, said
 from tests.peers.anthropic_server import AnthropicServer

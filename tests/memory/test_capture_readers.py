@@ -16,8 +16,8 @@ from apps.core.database import in_db
 from apps.core.jobs import fair
 from apps.core.jobs.background import Background
 from apps.core.jobs.leases import lease_end
-from apps.memory.capture import background, claims
-from apps.memory.capture.background import read_due, windows_read
+from apps.memory.capture import leases, reader
+from apps.memory.capture.reader import read_due, windows_read
 from apps.memory.models import CaptureLease, CaptureWindow, Memory
 from tests.memory.capturing import LINZ, add, notes, read, said, windows
 from tests.peers.anthropic_server import AnthropicServer, Reply
@@ -33,7 +33,7 @@ async def test_a_users_windows_are_read_by_one_process_at_a_time(alice: User, pe
     await in_db(add, alice, [said("I live in Linz.")])
     await in_db(CaptureLease.objects.create, user=alice, runner="another", lease_until=lease_end())
     assert (await read(alice)).windows == 0
-    assert await in_db(claims.users_due, timezone.now()) == []
+    assert await in_db(leases.users_due, timezone.now()) == []
     past = timezone.now() - timedelta(seconds=1)
     await in_db(CaptureLease.objects.filter(user_id=alice.pk).update, lease_until=past)
     peer.fallback = CaptureModel(LINZ)
@@ -45,14 +45,14 @@ async def test_who_has_lost_the_lease_writes_nothing(
 ) -> None:
     await in_db(add, alice, [said("I live in Linz.")])
     model = CaptureModel(LINZ)
-    original = claims.gate_store
+    original = leases.gate_store
 
     def stolen(*args: Any, **kwargs: Any) -> bool:
         kept = original(*args, **kwargs)
         CaptureLease.objects.filter(user_id=alice.pk).update(runner="another")
         return kept
 
-    monkeypatch.setattr(claims, "gate_store", stolen)
+    monkeypatch.setattr(leases, "gate_store", stolen)
     peer.fallback = model
     await read(alice)
     assert await notes(alice) == []
@@ -77,7 +77,7 @@ async def test_who_has_waited_longest_is_read_first(alice: User, bob: User) -> N
         await in_db(add, user, [said("I live in Linz.")])
         due = timezone.now() - timedelta(minutes=minutes)
         await in_db(CaptureWindow.objects.for_user(user).update, due_at=due)
-    assert await in_db(lambda: claims.users_due(timezone.now(), limit=1)) == [bob.pk]
+    assert await in_db(lambda: leases.users_due(timezone.now(), limit=1)) == [bob.pk]
 
 
 # --- The command ------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ async def test_who_has_much_to_be_read_does_not_keep_others_waiting(
     alice: User, bob: User, peer: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fair, "AT_ONCE", 1)
-    monkeypatch.setattr(background, "IN_A_ROW", 2)
+    monkeypatch.setattr(reader, "IN_A_ROW", 2)
     order: list[str] = []
     model = CaptureModel(LINZ)
 

@@ -8,9 +8,9 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.core.database import in_db
 from apps.core.quotes import split_quotes
-from apps.memory.capture.evidence import judged_item
 from apps.memory.capture.items import Action, Item
-from apps.memory.capture.said import segments_of
+from apps.memory.capture.segments import segments_of
+from apps.memory.capture.writing import judged_item
 from apps.memory.models import Trust
 from apps.memory.services import memory_create
 from tests.memory.capturing import captured, note, notes, said

@@ -14,8 +14,8 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.core.database import in_db
 from apps.core.health import State, checks, run_check
-from apps.memory.capture import background
-from apps.memory.capture.background import windows_read
+from apps.memory.capture import reader
+from apps.memory.capture.reader import windows_read
 from apps.memory.models import CaptureWindow
 from tests.memory.capturing import (
     LINZ,
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def test_without_a_model_windows_wait_and_nothing_is_lost(alice: User) -> None:
     await in_db(add, alice, talk("I live in Linz.", "Nice."))
     assert (await windows_read()).windows == 0
-    await in_db(background.sweep)
+    await in_db(reader.sweep)
     now = await status(alice)
     assert (now.waiting, now.reason) == (1, "no_model")
     assert now.sentence == "1 passage of your conversations waits to be read: no model is connected."

@@ -11,10 +11,10 @@ from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.core.database import in_db
 from apps.core.errors import IzzyError, Unavailable
-from apps.memory.deep import Asked, asking, deep_memory, gathering
 from apps.memory.models import Memory, MemoryEdge, Origin, Trust
-from apps.memory.searching import NOTES
-from apps.memory.selectors import memory_recall
+from apps.memory.recall import deep
+from apps.memory.recall.deep import Asked, deep_memory
+from apps.memory.recall.keywords import memory_recall
 from apps.memory.services import (
     Provenance,
     edge_create,
@@ -22,6 +22,7 @@ from apps.memory.services import (
     memory_create,
     memory_delete,
 )
+from apps.memory.similarity import NOTES
 from apps.memory.tools.answers import UNTRUSTED_HINT
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote
@@ -195,7 +196,7 @@ async def test_what_it_returns_counts_as_read(alice: User, kitchen: dict[str, Me
 async def test_a_search_that_hangs_does_not_hold_up_the_others(
     alice: User, kitchen: dict[str, Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, searched = threading.Event(), gathering.angle_search
+    release, searched = threading.Event(), deep.angle_search
 
     def slow(user_id: Any, angle: Any) -> Any:
         if "eat" in angle.words:
@@ -203,8 +204,8 @@ async def test_a_search_that_hangs_does_not_hold_up_the_others(
         return searched(user_id, angle)
 
     await ask(alice, EAT)  # with all that a first search loads
-    monkeypatch.setattr(asking, "angle_search", slow)
-    monkeypatch.setattr(asking, "SEARCH_SECONDS", 3.0)
+    monkeypatch.setattr(deep, "angle_search", slow)
+    monkeypatch.setattr(deep, "SEARCH_SECONDS", 3.0)
     try:
         assert set(texts(await ask(alice, EAT))[:3]) == FOOD.keys()
     finally:
@@ -214,7 +215,7 @@ async def test_a_search_that_hangs_does_not_hold_up_the_others(
 async def test_when_no_search_ends_in_time_it_says_so(
     alice: User, kitchen: dict[str, Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "SEARCH_SECONDS", 0.0)
+    monkeypatch.setattr(deep, "SEARCH_SECONDS", 0.0)
     with pytest.raises(Unavailable, match="memory_search"):
         await ask(alice, EAT)
 

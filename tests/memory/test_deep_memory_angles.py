@@ -3,7 +3,7 @@
 import pytest
 
 from apps.accounts.models import User
-from apps.memory.deep.angles import MAX_SETS, completed, question_words, rule_angles
+from apps.memory.recall.angles import MAX_SETS, completed, question_words, rule_angles
 from apps.search.embedders import vocabulary
 from tests.memory.conftest import MakeNote
 

@@ -10,8 +10,9 @@ from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.core.database import in_db
 from apps.core.ids import uuid7
-from apps.memory.deep import Asked, deep_memory, fast_model
 from apps.memory.models import Origin, Trust
+from apps.memory.recall import deep
+from apps.memory.recall.deep import Asked, deep_memory
 from apps.memory.services import Provenance, memory_create
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
 
@@ -140,7 +141,7 @@ async def test_a_model_too_slow_to_expand_is_done_without(
 ) -> None:
     peer.add(sets(SETS), reply(SUMMARY))
     await ask(alice)  # with all that a first request loads
-    monkeypatch.setattr(fast_model, "EXPANSION_SECONDS", 1)
+    monkeypatch.setattr(deep, "EXPANSION_SECONDS", 1)
     held = sets(SETS)
     held.hold_after = 1
     peer.add(held)

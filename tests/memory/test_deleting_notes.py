@@ -12,9 +12,9 @@ from apps.accounts.models import User
 from apps.core.errors import NotFound
 from apps.core.jobs.sweeps import sweeps
 from apps.core.registries import purgers
-from apps.memory.injection import surface
 from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision
 from apps.memory.purge.services import deleted_purge
+from apps.memory.recall.injection import surface
 from apps.memory.selectors import links_of, memories_by_id, memory_get, related_notes
 from apps.memory.services import (
     cycle_advance,

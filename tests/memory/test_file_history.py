@@ -11,9 +11,9 @@ from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import uuid7
+from apps.memory.files.selectors import file_history
 from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
 from apps.memory.purge.services import deleted_purge
-from apps.memory.selectors.files import file_history
 from apps.memory.services import BY_ASSISTANT, BY_USER, revisions
 from apps.memory.services.file_history import file_restore, file_undo
 from apps.memory.services.files import file_delete, file_rename, file_replace, file_update, file_write

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from apps.accounts.models import User
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import command_run
+from apps.memory.files.selectors import file_history
 from apps.memory.models import MemoryFile
-from apps.memory.selectors.files import file_history
 from apps.memory.services import BY_ASSISTANT
 from apps.memory.services.file_history import file_undo
 from apps.search.documents import Source

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.core.text import estimate_tokens
-from apps.memory import injection
-from apps.memory.injection import (
+from apps.memory.models import Kind, Memory, Tier, Trust
+from apps.memory.recall import injection
+from apps.memory.recall.injection import (
     BUDGET_TOKENS,
     HEADER,
     THRESHOLD,
@@ -23,7 +24,6 @@ from apps.memory.injection import (
     still_shown,
     surface,
 )
-from apps.memory.models import Kind, Memory, Tier, Trust
 from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_delete, memory_update
 from apps.search.documents import Hit, Source
 from tests.memory.conftest import MakeNote

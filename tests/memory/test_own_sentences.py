@@ -5,8 +5,7 @@ import pytest
 from apps.core.quotes import own_words, quotes_others
 from apps.memory.models import Origin, Trust
 from apps.memory.services import Change
-from apps.memory.trust import least_trust
-from apps.memory.trust.sentences import is_own_sentence
+from apps.memory.trust import is_own_sentence, least_trust
 
 
 @pytest.mark.parametrize(

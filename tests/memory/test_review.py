@@ -7,8 +7,9 @@ from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.memory import services
 from apps.memory.history.diffs import text_diff
-from apps.memory.injection import surface
 from apps.memory.models import Memory, MemoryEdge, Origin, Proposal, Status, Trust
+from apps.memory.recall.injection import surface
+from apps.memory.recall.keywords import memory_recall, memory_relevant
 from apps.memory.review.policy import status_for
 from apps.memory.review.selectors import pending_count, review_queue, waiting_of
 from apps.memory.review.services import (
@@ -18,7 +19,7 @@ from apps.memory.review.services import (
     review_reject,
     review_reject_all,
 )
-from apps.memory.selectors import memory_recall, memory_relevant, open_contradictions
+from apps.memory.selectors import open_contradictions
 from apps.memory.services import Change, Provenance, contradiction_resolve, edge_create, memory_submit
 from tests.memory.conftest import MakeNote, found_texts
 

@@ -8,9 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.memory.deep import Asked, deep_memory
 from apps.memory.models import Memory
-from apps.memory.searching import NOTES
+from apps.memory.recall.deep import Asked, deep_memory
 from apps.memory.services import (
     memory_archive,
     memory_delete,
@@ -21,6 +20,7 @@ from apps.memory.services import (
 )
 from apps.memory.services.deletion import memories_erase
 from apps.memory.services.ticked import memories_tag
+from apps.memory.similarity import NOTES
 from apps.search.backends import Stem, backend
 from apps.search.documents import Document, Label, Scope, Source
 from apps.search.models import IndexOwner, Passage

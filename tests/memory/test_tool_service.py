@@ -13,7 +13,7 @@ from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, MemoryRevision, Trust
 from apps.memory.selectors import note_history, open_contradictions
 from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_restore, memory_update
-from apps.memory.tools.notes import UNCHANGED, UNKNOWN_NOTE
+from apps.memory.tools.search import UNCHANGED, UNKNOWN_NOTE
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote

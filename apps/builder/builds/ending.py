@@ -19,7 +19,7 @@ from apps.capabilities.catalog.versions import version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.jobs.leases import RELEASED
 from apps.core.registries import Registry
-from apps.memory.capture.services import conversation_tainted
+from apps.memory.capture.windows import conversation_tainted
 
 finished: Registry[Callable[[Build], None]] = Registry()
 """name -> fn(build), called inside the transaction that ends a build (done, failed or cancelled)."""

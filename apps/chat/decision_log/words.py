@@ -10,7 +10,7 @@ from apps.agent.results import UNTRUSTED, result_json
 from apps.agent.tools.base import NoteAction
 from apps.agent.tools.registry import find_tool, tool_title
 from apps.memory.files.commands import SYNONYMS
-from apps.memory.files.paths import ROOT
+from apps.memory.files.texts import ROOT
 
 LINE_CHARS = 140
 _UNKNOWN_NOTE = re.compile(r"There is no note with the id [^.]{0,200}\.")

@@ -24,7 +24,7 @@ from apps.chat.runner.work import opening_message
 from apps.chat.summary.budget import current_budget
 from apps.chat.summary.selectors import over, turns_shown
 from apps.core.ids import parse_id
-from apps.memory.injection import Surfaced, still_shown, surface
+from apps.memory.recall.injection import Surfaced, still_shown, surface
 from apps.memory.services import cycle_advance
 
 

@@ -15,7 +15,7 @@ from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import RELEASED
 from apps.core.slices import SLICE, in_slices, rows_remove
-from apps.memory.capture.services import conversation_withdraw, withdrawn_messages
+from apps.memory.capture.windows import conversation_withdraw, withdrawn_messages
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 

@@ -21,7 +21,7 @@ from apps.chat.services.ingest_input import (
     session_checked,
 )
 from apps.core.beforehand import beforehand, once
-from apps.memory.capture.said import pieces_of
+from apps.memory.capture.segments import pieces_of
 from apps.search.services import documents_index, documents_prepare
 
 

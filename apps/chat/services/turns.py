@@ -36,7 +36,7 @@ from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
-from apps.memory.capture.services import windows_hasten, windows_withdraw
+from apps.memory.capture.windows import windows_hasten, windows_withdraw
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 

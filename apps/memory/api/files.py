@@ -13,9 +13,9 @@ from apps.core.ids import parse_id
 from apps.core.rest_views import operation
 from apps.core.shapes import Checked, ClosedInput, Query, Refused, Shape, page_of
 from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
-from apps.memory.files.paths import ROOT, clean_path
+from apps.memory.files.selectors import file_get, file_history, files_in
+from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import MemoryFile, Origin, Trust
-from apps.memory.selectors.files import file_get, file_history, files_in
 from apps.memory.services import file_history as past
 
 from .base import NotesView

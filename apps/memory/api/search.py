@@ -15,8 +15,8 @@ from apps.core.rest_views import operation
 from apps.core.shapes import Beside
 from apps.memory.fields import clean_tag
 from apps.memory.models import Memory
-from apps.memory.searching import context_for, untrusted_among
-from apps.memory.selectors.filters import has_tag
+from apps.memory.recall.searching import context_for, untrusted_among
+from apps.memory.selectors import has_tag
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 

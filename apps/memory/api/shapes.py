@@ -27,8 +27,7 @@ from apps.core.shapes import (
 from apps.core.text import clean_text
 from apps.memory.fields import BULK_LIMIT, MAX_CONTENT_CHARS, TAG, MemoryInput
 from apps.memory.models import PRIORITY_FLOOR, Kind, Origin, Status, Tier, Trust
-from apps.memory.selectors import MAX_DEPTH, ORDERINGS
-from apps.memory.selectors.filters import MAX_QUERY_CHARS
+from apps.memory.selectors import MAX_DEPTH, MAX_QUERY_CHARS, ORDERINGS
 from apps.memory.services.edges import MAX_RELATION_CHARS
 from apps.search.documents import Source
 

@@ -1,5 +1,1 @@
-"""Izzy remembers by itself: what was said is cut into windows, read by a model, and kept as notes."""
-
-from .said import Said
-
-__all__ = ["Said"]
+"""Izzy remembers by itself: conversations are cut into windows, read by a model, and kept as notes."""

@@ -1,26 +1,35 @@
-"""The notes near to what was said: what the extractor is shown, and what its items are compared with."""
+"""What the items of a window are compared with: near notes, notes that ended, and what Izzy itself showed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.memory.models import Memory, Status, Trust
-from apps.memory.searching import NOTES
 from apps.memory.selectors import memories_by_id
+from apps.memory.similarity import (
+    CANDIDATES,
+    NOTES,
+    Content,
+    adds_to,
+    content_of,
+    near_notes,
+    same_content,
+    same_words,
+    says_the_same,
+)
+from apps.memory.trust import least_trust
 from apps.search.selectors import likenesses, search, similar
 
-from .items import Item
-from .said import Segment
-from .similarity import Content, content_of
+from .items import Action, Item
+from .segments import Segment
 
 SHOWN_NOTES = 12
 SEGMENTS_ASKED = 6
 QUERY_CHARS = 2000
-CANDIDATES = 6
 PAST_NOTES = 300
 """The newest notes that are not active any more, or not yet, which an item is compared with."""
 PAST_DAYS = timedelta(days=365)
@@ -65,17 +74,6 @@ def nearby(user_id: UUID, items: Sequence[Item]) -> list[Nearby]:
     ]
 
 
-def near_notes(user_id: UUID, content: str) -> list[tuple[UUID, float]]:
-    """Active notes with their calibrated similarity, most alike first: by meaning and by words, so that a dead embedder
-    does not make everything look new."""
-    if not content:
-        return []
-    found = dict(similar(user_id, content, top_k=CANDIDATES, scope=NOTES))
-    for hit in search(user_id, content, top_k=CANDIDATES, scope=NOTES):
-        found.setdefault(hit.source_id, 0.0)
-    return sorted(found.items(), key=lambda pair: -pair[1])
-
-
 @dataclass(frozen=True, slots=True)
 class Past:
     """A note that search does not find, but that says what Izzy was told before: it waits, or was superseded, put away
@@ -111,3 +109,77 @@ def shown_texts(user_id: UUID, shown: Sequence[tuple[str | None, str]]) -> list[
     ids = [key for key, _ in shown if key]
     notes = Memory.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", flat=True)
     return [content_of(text) for text in dict.fromkeys([*(text for _, text in shown), *notes])]
+
+
+@dataclass(slots=True)
+class Known:
+    """Compares the items of one window with what is known already."""
+
+    user_id: UUID
+    past: Sequence[Past]
+    shown: Sequence[Content]
+    written: dict[int, Memory] = field(default_factory=dict)  # notes that items before gave rise to, by place
+
+    def was_shown(self, item: Item) -> bool:
+        """Whether Izzy itself put these words beside the conversation: hearing them again is no news."""
+        words = content_of(item.content)
+        return any(same_content(words, text) for text in self.shown)
+
+    def same_as(self, item: Item, around: Nearby, *, target: Memory | None, trust: Trust) -> Memory | None:
+        """The active note that says the same already, or one that an item before gave rise to."""
+        for place, value in enumerate(around.items):
+            note = self.written.get(place)
+            if note is None or note == target or not says_the_same(item.content, note.content, value):
+                continue
+            kept = self._living().filter(pk=note.pk).first()
+            if kept and not (kept.status == Status.PENDING and _outranks(trust, kept.trust)):
+                return kept
+        near = self._living().filter(pk__in=[key for key, _ in around.notes], status=Status.ACTIVE)
+        by_id = {note.pk: note for note in near}
+        for key, value in around.notes:
+            found = by_id.get(key)
+            if found is not None and _says(found, item, value, is_target=found == target):
+                return found
+        return None
+
+    def past_reason(self, item: Item, trust: Trust, said_at: datetime) -> str | None:
+        """Why an item that says what a note said that is not active must not come back; None where it may.
+
+        A note that waits is not proposed again, unless the words are trusted more by now. What was superseded, put
+        away or deleted comes back only when it is said anew afterwards by the user, and a superseded text only where
+        the model says what it replaces.
+        """
+        words = content_of(item.content)
+        for note in self.past:
+            if not same_content(words, note.content):
+                continue
+            if note.status == Status.PENDING:
+                if not _outranks(trust, note.trust):
+                    return "waits_for_review"
+            elif said_at <= note.ended or trust == Trust.UNTRUSTED:
+                return f"was_{note.status}"
+            elif (
+                note.status == Status.SUPERSEDED and item.action == Action.ADD and self._successor_holds(note)
+            ):
+                return "was_superseded"
+        return None
+
+    def _successor_holds(self, note: Past) -> bool:
+        if note.superseded_by is None:
+            return False
+        return self._living().filter(pk=note.superseded_by, status=Status.ACTIVE).exists()
+
+    def _living(self) -> QuerySet[Memory]:
+        return Memory.objects.owned_by(self.user_id).filter(status__in=[Status.ACTIVE, Status.PENDING])
+
+
+def _says(note: Memory, item: Item, value: float, *, is_target: bool) -> bool:
+    """Of the note that an item means to change, only its words can say that there is nothing to change."""
+    if is_target:
+        return same_words(item.content, note.content) and not adds_to(item.content, note.content)
+    return says_the_same(item.content, note.content, value)
+
+
+def _outranks(trust: Trust, other: Trust | str) -> bool:
+    """Whether words are trusted more than others."""
+    return trust != Trust(other) and least_trust(trust, other) == Trust(other)

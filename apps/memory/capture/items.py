@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -14,18 +14,13 @@ from apps.core.shapes import clean_time
 from apps.core.text import clean_text
 from apps.memory.fields import MAX_TAG_CHARS
 from apps.memory.models import Kind, Tier
+from apps.memory.trust import looks_sensitive
 
 MAX_ITEMS = 10
 MAX_CHARS = 1000
 MAX_TAGS = 8
 DEFAULT_IMPORTANCE = 3
 
-_SECRET = re.compile(
-    r"\b(?:pass(?:word|phrase|code|wort)|kennwort|contraseña|mot de passe|iban|bic|cvv|pin(?:[ -]?code)?(?= |:)|"
-    r"credit card|kreditkarte|account number|kontonummer|social security|sozialversicherung\w*|passport number|"
-    r"api[ -]?key|secret key|private key)\b|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,}|\b(?:\d[ -]?){13,19}\b",
-    re.IGNORECASE,
-)
 _NUMBER = re.compile(r"(?<![\d.])\d{1,4}(?![\d.]*\d)")
 """Which segment is meant: 3, "3", "[3]", "segment 3"; nothing where it is no whole number."""
 
@@ -64,11 +59,6 @@ class Dropped:
 
     def to_json(self) -> dict[str, str]:
         return {"code": self.code, "detail": self.detail[:120]}
-
-
-def looks_sensitive(content: str) -> bool:
-    """Whether a text tells of a password, an account or a card, whatever the model makes of it."""
-    return _SECRET.search(content) is not None
 
 
 def checked_items(
@@ -173,3 +163,41 @@ def _evidence(value: object, segments: int) -> tuple[int, ...]:
         if found and 1 <= int(found[0]) <= segments:
             numbers.append(int(found[0]) - 1)
     return tuple(dict.fromkeys(numbers))
+
+
+@dataclass(slots=True)
+class Counts:
+    """Items by what came of them: `pending` wait for the user's review, `injected_again` are Izzy's own notes."""
+
+    added: int = 0
+    merged: int = 0
+    superseded: int = 0
+    pending: int = 0
+    skipped: int = 0
+    injected_again: int = 0
+
+    def count(self, other: "Counts") -> None:
+        """Adds the figures of another."""
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+COUNTS = tuple(column.name for column in fields(Counts))
+
+
+@dataclass(slots=True)
+class Outcome(Counts):
+    """Outcome of one window, or of one of its items."""
+
+    dropped: list[Dropped] = field(default_factory=list)
+    memory_ids: list[UUID] = field(default_factory=list)
+
+    def skip(self, code: str) -> None:
+        """An item that brings nothing new, and why."""
+        self.skipped += 1
+        self.dropped.append(Dropped(code))
+
+    def add(self, other: "Outcome") -> None:
+        self.count(other)
+        self.dropped += other.dropped
+        self.memory_ids += other.memory_ids

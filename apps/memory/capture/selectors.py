@@ -1,21 +1,60 @@
-"""Reads: what waits, why, and what reading has brought and cost."""
+"""Reads: what waits, why, what a user's daily budget is, and what reading has brought and cost."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
-from apps.accounts.selectors import preferences_for
+from apps.accounts.selectors import preferences_for, user_time_zone
 from apps.agent.endpoint import current_endpoint
 from apps.agent.models import ModelCall
+from apps.core.health import CheckResult, not_set_up
 from apps.memory.models import CaptureWindow, GateVerdict, WindowState
 
-from .budget import PURPOSES, TOKENS, spent_today
-from .said import Segment
+from .segments import Segment
+
+GATE, EXTRACTION = "gate", "extraction"
+PURPOSES = (GATE, EXTRACTION)
+"""The purposes under which the usage ledger holds these calls."""
+LONGEST_DAY = timedelta(hours=25)
+"""On one day of the year the clock is put back."""
+TOKENS = F("input_tokens") + F("output_tokens") + F("cache_read_tokens") + F("cache_write_tokens")
+"""All tokens of a call, whatever they cost."""
+
+
+def day_of(user_id: UUID, now: datetime) -> tuple[datetime, datetime]:
+    """Begin and end of the user's day, in their time zone."""
+    local = now.astimezone(user_time_zone(user_id))
+    start = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    return start, start + timedelta(days=1)  # by the clock on the wall, also where it is put forward or back
+
+
+def spent_today(user_id: UUID, now: datetime) -> int:
+    """Tokens of all kinds that the gate and the extractor took for this user since midnight."""
+    calls = ModelCall.objects.for_user(user_id).filter(
+        purpose__in=PURPOSES, created_at__gte=day_of(user_id, now)[0]
+    )
+    return int(calls.order_by().aggregate(spent=Sum(TOKENS, default=0))["spent"])
+
+
+def is_spent(user_id: UUID, now: datetime) -> bool:
+    return spent_today(user_id, now) >= settings.IZZY_CAPTURE_TOKENS
+
+
+def spenders(user_ids: QuerySet[Any], now: datetime) -> list[UUID]:
+    """Those of the users (a query of ids) who have spent what a day has."""
+    since = now - LONGEST_DAY
+    calls = ModelCall.objects.unscoped().filter(
+        purpose__in=PURPOSES, created_at__gte=since, user_id__in=user_ids
+    )
+    totals = calls.order_by().values("user_id").annotate(spent=Sum(TOKENS))
+    lately = totals.filter(spent__gte=settings.IZZY_CAPTURE_TOKENS).values_list("user_id", flat=True)
+    return [user_id for user_id in lately if is_spent(user_id, now)]
+
 
 NO_MODEL, SPENT, RETRYING, OFF = "no_model", "budget_spent", "retrying", "off"
 
@@ -148,3 +187,35 @@ def capture_figures(user_id: UUID) -> dict[str, Any]:
         "tokens_per_memory": round(cost["tokens"] / made) if made else None,
         "cost_per_memory": round(float(cost["cost"]) / made, 6) if made else None,
     }
+
+
+def check_capture() -> CheckResult:
+    """Whether conversations are read for what is worth remembering, over all users."""
+    rows = CaptureWindow.objects.unscoped()
+    waiting = rows.filter(state=WindowState.WAITING)
+    count, now = waiting.count(), timezone.now()
+    wait = f"{passages(count)} {'waits' if count == 1 else 'wait'} to be read"
+    if current_endpoint().is_offline:
+        return not_set_up(
+            f"{wait}: no model is connected."
+            if count
+            else "Conversations are not read: no model is connected.",
+            gives="With a model Izzy keeps what is worth remembering by itself; what was said until then is read then.",
+            how="Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL.",
+        )
+    if gave_up := rows.filter(state=WindowState.GAVE_UP).count():
+        return CheckResult(
+            False,
+            f"{passages(gave_up)} of conversations could not be read; {wait}.",
+            "See the reasons in the admin (capture windows), then run: manage.py extract --retry",
+        )
+    failed = waiting.filter(due_at__gt=now).exclude(error="")
+    if (problem := failed.order_by("-id").values_list("error", flat=True).first()) is not None:
+        return CheckResult(False, f"{wait}: {problem}", "They are tried again by themselves.")
+    if spent := len(spenders(waiting.values("user_id"), now)):
+        return CheckResult(
+            False,
+            f"{wait}: {'a user has' if spent == 1 else f'{spent:,} users have'} spent the day's tokens for it.",
+            "It goes on at midnight; IZZY_CAPTURE_TOKENS is what each user has for a day.",
+        )
+    return CheckResult(True, f"Izzy remembers by itself; {wait}." if count else "Izzy remembers by itself.")

@@ -1,19 +1,112 @@
-"""Applies statements to notes. Each call adds what it did to an outcome and needs a transaction."""
+"""From checked items to notes: all of a window's results in one transaction with marking it read."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from django.db import transaction
+from django.utils import timezone
+
+from apps.agent.client import Usage
+from apps.core.errors import IzzyError
 from apps.memory import services
 from apps.memory.fields import STANDING
 from apps.memory.models import Action as NoteAction
-from apps.memory.models import Memory, Relation, Status, Trust
+from apps.memory.models import CaptureWindow, GateVerdict, Memory, Origin, Relation, Status, Trust
 from apps.memory.review.policy import status_for
+from apps.memory.services import Change, Provenance
 from apps.memory.services.superseding import supersede_with
+from apps.memory.similarity import Content, adds_to
+from apps.memory.trust import judged_among, least_trust
 
-from .candidates import Nearby
-from .evidence import Statement
-from .items import Action
-from .outcome import Outcome
-from .similarity import adds_to
+from .candidates import Known, Nearby, Past
+from .items import COUNTS, Action, Dropped, Item, Outcome
+from .leases import LeasedWindow, usage_count, window_done, window_locked
+from .segments import Segment
+
+
+def judged_item(item: Item, segments: Sequence[Segment], *, tainted: bool) -> tuple[Item, Trust]:
+    """An item as it may be kept, and how far it is trusted: computed from the words it rests on, never taken from the model.
+
+    Where others' words were read it is the user's where it says one whole sentence of what it cites of them, else
+    untrusted; what labels it is judged alike. Elsewhere it is trusted as the least of the segments that it cites, or of all.
+    """
+    cited = [segments[place] for place in item.evidence] or segments
+    if not tainted:
+        return item, least_trust(Trust.USER, *(segment.trust for segment in cited))
+    own = [segment.text for segment in cited if segment.trust == Trust.USER and segment.whole]
+    judged = judged_among(own, item.content, {"tags": list(item.tags)})
+    trust = Trust.UNTRUSTED if judged.trust == Trust.UNTRUSTED else Trust.USER
+    return replace(item, tags=tuple(judged.fields["tags"]), standing=False), trust
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An item with what it rests on in its window: the segments it cites, or all where it cites none."""
+
+    item: Item
+    user_id: UUID
+    conversation_id: UUID
+    trust: Trust
+    cited: Sequence[Segment]
+
+    @classmethod
+    def of(cls, item: Item, window: LeasedWindow) -> "Statement":
+        item, trust = judged_item(item, window.segments, tainted=window.tainted)
+        return cls(
+            item=item,
+            user_id=window.user_id,
+            conversation_id=window.conversation_id,
+            trust=trust,
+            cited=[window.segments[place] for place in item.evidence] or window.segments,
+        )
+
+    @property
+    def is_read_before(self) -> bool:
+        """Whether it rests on nothing but what the window before held."""
+        return bool(self.item.evidence) and all(segment.seen for segment in self.cited)
+
+    @property
+    def said_at(self) -> datetime:
+        return max(segment.said_at for segment in self.cited)
+
+    @property
+    def messages(self) -> set[UUID]:
+        return {segment.message for segment in self.cited}
+
+    @property
+    def source_message(self) -> UUID:
+        """The message that a note made of it names as its source."""
+        fresh = [segment for segment in self.cited if not segment.seen]
+        return (fresh or self.cited)[0].message
+
+    @property
+    def valid_from(self) -> datetime:
+        """Since when it is true: what was said, else when it was said; never ahead, or search would not find it yet."""
+        now, told = timezone.now(), self.item.valid_from
+        return min(told if told and told <= now else self.said_at, now)
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(
+            origin=Origin.EXTRACTION,
+            trust=self.trust,
+            conversation_id=self.conversation_id,
+            message_id=self.source_message,
+        )
+
+    def change(self, reason: str) -> Change:
+        return Change(
+            actor=Origin.EXTRACTION,
+            reason=reason,
+            trust=self.trust,
+            sensitive=self.item.sensitive,
+            conversation_id=self.conversation_id,
+            message_id=self.source_message,
+        )
+
 
 MAX_LINKS = 3
 LINK_FROM = 0.5
@@ -145,3 +238,97 @@ def _counted(note: Memory, name: str, outcome: Outcome) -> Memory:
     setattr(outcome, name, getattr(outcome, name) + 1)
     outcome.memory_ids.append(note.pk)
     return note
+
+
+@transaction.atomic
+def window_apply(
+    leased: LeasedWindow,
+    *,
+    items: Sequence[Item],
+    near: Sequence[Nearby],
+    past: Sequence[Past],
+    shown: Sequence[Content],
+    dropped: Sequence[Dropped],
+    usage: Usage,
+) -> Outcome | None:
+    """Writes what a window's items say and marks it read; None where the window was changed or withdrawn meanwhile.
+
+    Raises LeaseLost. Either all of it happens or nothing does, but that an item which cannot be written is dropped.
+    """
+    window = window_locked(leased)
+    if window is None:
+        return None
+    total = Outcome(dropped=list(dropped))
+    applying = _Applying(leased, Known(leased.user_id, past, shown))
+    for place, (item, around) in enumerate(zip(items, near, strict=True)):
+        outcome = Outcome()
+        try:
+            with transaction.atomic():
+                note = applying.take(item, around, outcome)
+        except IzzyError as error:
+            total.dropped.append(Dropped(error.code, str(error.extra.get("field", ""))))
+            continue
+        total.add(outcome)
+        if note is not None:
+            applying.known.written[place] = note
+    _store(window, total, usage)
+    return total
+
+
+def _store(window: CaptureWindow, outcome: Outcome, usage: Usage) -> None:
+    for name in COUNTS:
+        setattr(window, name, getattr(outcome, name))
+    window.gate = GateVerdict.PASSED
+    window.dropped = [reason.to_json() for reason in outcome.dropped]
+    window.memory_ids = list(dict.fromkeys(str(value) for value in outcome.memory_ids))
+    usage_count(window, usage)
+    window_done(window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Applying:
+    """Applies the items of one window."""
+
+    leased: LeasedWindow
+    known: Known
+
+    def take(self, item: Item, around: Nearby, outcome: Outcome) -> Memory | None:
+        """Does what an item asks for, as far as it brings anything new; returns the note that holds it now."""
+        statement = Statement.of(item, self.leased)
+        if item.action == Action.SKIP:
+            outcome.skip("known")
+        elif statement.is_read_before:
+            outcome.skip("read_before")
+        elif item.action != Action.SUPERSEDE and self.known.was_shown(item):
+            outcome.injected_again += 1
+        else:
+            return self._compared(statement, around, outcome)
+        return None
+
+    def _compared(self, statement: Statement, around: Nearby, outcome: Outcome) -> Memory | None:
+        item, trust = statement.item, statement.trust
+        target = self._target(item)
+        same = self.known.same_as(item, around, target=target, trust=trust)
+        reason = self.known.past_reason(item, trust, statement.said_at)
+        if self.leased.tainted and STANDING in {note.category for note in (same, target) if note}:
+            # It stands in every conversation: the user has to see what it will say.
+            statement = replace(statement, trust=Trust.UNTRUSTED)
+        if same is not None and not (reason and trust == Trust.UNTRUSTED):
+            kept = say_again(same, statement, outcome)
+            if target is not None and target != same and item.action == Action.SUPERSEDE:
+                give_way(target, same, statement, outcome)
+            return kept
+        if reason is not None:
+            outcome.skip(reason)
+        elif target is not None and is_older(statement, target):
+            outcome.skip("older_than_note")
+        else:
+            return statement_write(statement, target, around, outcome)
+        return None
+
+    def _target(self, item: Item) -> Memory | None:
+        """The active note that an item means to change or to replace."""
+        if item.target is None or item.action == Action.ADD:
+            return None
+        notes = Memory.objects.for_user(self.leased.user_id).select_for_update()
+        return notes.filter(pk=item.target, status=Status.ACTIVE).first()

@@ -6,12 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from apps.core.errors import InvalidInput, NotFound
-from apps.memory.selectors.files import entries, file_at, is_directory
 from apps.memory.services import Change
 from apps.memory.services import files as services
 
-from .paths import ROOT, clean_path
-from .texts import listing, numbered, snippet
+from .selectors import entries, file_at, is_directory
+from .texts import ROOT, clean_path, listing, numbered, snippet
 
 VIEW = "view"
 CREATE = "create"

@@ -16,8 +16,9 @@ from apps.core.ids import parse_id
 from apps.memory import selectors, services
 from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryEdge, Status
-from apps.memory.searching import NOTES, notes_search
+from apps.memory.recall.searching import notes_search
 from apps.memory.selectors import NoteFilter
+from apps.memory.similarity import NOTES
 from apps.memory.views.cards import own_note
 from apps.memory.views.listing import LEAST_SCORE, rows_of
 from apps.memory.views.taking_back import done_last, done_next, named

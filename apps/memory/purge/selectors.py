@@ -13,7 +13,7 @@ from apps.core.errors import NotFound
 from apps.core.purging.disk import scrubbed_at
 from apps.core.purging.places import Hits, Rule, SourceText, find, purge_parts
 from apps.core.purging.trace import Fragments, Trace
-from apps.memory.files.paths import ROOT
+from apps.memory.files.texts import ROOT
 from apps.memory.models import (
     Memory,
     MemoryEdge,

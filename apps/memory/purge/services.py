@@ -29,7 +29,7 @@ from apps.core.purging.places import (
     tallies,
 )
 from apps.core.purging.trace import Trace
-from apps.memory.capture.services import windows_scrub
+from apps.memory.capture.windows import windows_scrub
 from apps.memory.models import (
     KEEP_DELETED,
     Memory,

@@ -9,9 +9,9 @@ from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from apps.memory.capture.selectors import capture_figures
-from apps.memory.capture.similarity import SAME, differs
 from apps.memory.models import PRIORITY_FLOOR, Memory, MemoryFile, Status, Trust
 from apps.memory.selectors import current_cycle, memories_by_id, open_contradictions, present_priority
+from apps.memory.similarity import SAME, differs
 from apps.search.documents import Source
 from apps.search.selectors import alike_pairs
 

@@ -7,11 +7,10 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from apps.core.errors import Conflict
-from apps.memory.capture.similarity import says_the_same
 from apps.memory.history.diffs import Piece, text_diff
 from apps.memory.models import Memory, Proposal, Status
-from apps.memory.searching import NOTES
 from apps.memory.selectors import memories_by_id, memory_get, open_contradictions, with_present_priority
+from apps.memory.similarity import NOTES, says_the_same
 from apps.search.selectors import similar
 
 _CANDIDATES = 3

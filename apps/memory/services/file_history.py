@@ -6,9 +6,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.core.errors import Conflict, NotFound
+from apps.memory.files.selectors import file_at, file_get
 from apps.memory.indexing.files import files_index
 from apps.memory.models import FileAction, MemoryFile, MemoryFileRevision
-from apps.memory.selectors.files import file_at, file_get
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 

@@ -13,11 +13,19 @@ from django.utils import timezone
 
 from apps.core.beforehand import beforehand
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
-from apps.memory.files.paths import ROOT, clean_path, inside, parents
-from apps.memory.files.texts import check_size, clean_file_text, inserted, replaced
+from apps.memory.files.selectors import file_at, files_in, is_directory
+from apps.memory.files.texts import (
+    ROOT,
+    check_size,
+    clean_file_text,
+    clean_path,
+    inserted,
+    inside,
+    parents,
+    replaced,
+)
 from apps.memory.indexing.files import files_index, files_prepare
 from apps.memory.models import MAX_PATH_CHARS, FileAction, MemoryFile, Trust
-from apps.memory.selectors.files import file_at, files_in, is_directory
 from apps.memory.trust import least_trust
 
 from .provenance import BY_USER, Change

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
 from apps.core.text import clean_text
-from apps.memory import deep
-
-from .notes import MAX_QUERY_CHARS, TOOLSET
+from apps.memory.recall import deep
+from apps.memory.tools.search import MAX_QUERY_CHARS, TOOLSET
 
 MAX_QUESTION_CHARS = 2000
 

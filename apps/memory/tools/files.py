@@ -22,11 +22,11 @@ from apps.memory.files.commands import (
     command_name,
     command_run,
 )
-from apps.memory.files.paths import ROOT, clean_path
+from apps.memory.files.selectors import file_at, files_in
+from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import Trust
-from apps.memory.selectors.files import file_at, files_in
 from apps.memory.services import BY_ASSISTANT
-from apps.memory.trust.judging import texts_judged
+from apps.memory.trust import texts_judged
 
 TOOLSET = "files"
 RESULT_CHARS = 16_000  # the most that a view shows, as the model is told

@@ -9,9 +9,9 @@ from apps.memory.models import Relation, Status
 from apps.memory.selectors import MAX_DEPTH, related_notes
 from apps.memory.services import access_record, edge_create
 from apps.memory.services.edges import MAX_RELATION_CHARS
+from apps.memory.tools.search import TOOLSET, NoteId, known_notes
 
 from .answers import fragments, near_json
-from .notes import TOOLSET, NoteId, known_notes
 
 DEFAULT_DEPTH = 2
 DEFAULT_RELATED = 20

@@ -7,15 +7,13 @@ from uuid import UUID
 
 from apps.agent.tools.base import ToolContext
 from apps.memory import services
-from apps.memory.capture.candidates import near_notes
-from apps.memory.capture.similarity import adds_to, denies_other, same_words
 from apps.memory.fields import clean_changes
 from apps.memory.models import Memory, Origin, Relation, Status, Tier, Trust
 from apps.memory.selectors import memories_by_id
 from apps.memory.services import Change, Provenance
 from apps.memory.services.merging import joined_tags
-from apps.memory.trust import least_trust
-from apps.memory.trust.judging import needs_a_look, note_judged
+from apps.memory.similarity import adds_to, denies_other, near_notes, same_words
+from apps.memory.trust import least_trust, needs_a_look, note_judged
 
 from .answers import known, left_out, waits
 

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, IzzyError
 from apps.core.ids import parse_id
+from apps.memory.files.selectors import file_get, file_history, files_in
 from apps.memory.forms import FileForm
 from apps.memory.history.versions import steps_of
 from apps.memory.models import MemoryFile
-from apps.memory.selectors.files import file_get, file_history, files_in
 from apps.memory.services import file_history as past
 from apps.memory.services import files as services
 

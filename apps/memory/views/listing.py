@@ -15,7 +15,7 @@ from apps.core.errors import IzzyError
 from apps.memory import selectors, services
 from apps.memory.forms import FilterForm, NoteForm
 from apps.memory.models import Memory, MemoryEdge, Origin, Status
-from apps.memory.searching import notes_search
+from apps.memory.recall.searching import notes_search
 from apps.memory.selectors import NoteFilter
 from apps.memory.services import Provenance
 from apps.memory.views.passages import capture_context

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts.access import SignedInRequest
 from apps.memory.capture.selectors import capture_status, given_up
-from apps.memory.capture.services import windows_retry
+from apps.memory.capture.windows import windows_retry
 
 NOTHING = "Nothing was left to try again."
 

@@ -11,11 +11,9 @@ from rich.table import Table
 
 from apps.accounts.models import User
 from apps.agent.endpoint import current_endpoint
-from apps.memory.capture import claims, services
-from apps.memory.capture.background import users_read
-from apps.memory.capture.budget import is_spent
-from apps.memory.capture.reader import Tally
-from apps.memory.capture.selectors import passages
+from apps.memory.capture import leases, windows
+from apps.memory.capture.reader import Tally, users_read
+from apps.memory.capture.selectors import is_spent, passages
 from apps.memory.models import CaptureWindow, WindowState
 
 FIGURES = (
@@ -48,13 +46,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         user = self._user(options["user"])
         if options["retry"]:
-            count = services.windows_retry(user_id=user.pk if user else None)
+            count = windows.windows_retry(user_id=user.pk if user else None)
             self.stdout.write(f"{count} given up before, tried again")
         if current_endpoint().is_offline:
             self.stdout.write(f"{self._waiting(user)}: no model is connected. Set ANTHROPIC_API_KEY or")
             self.stdout.write("ANTHROPIC_BASE_URL; nothing is lost.")
             return
-        users = [user.pk] if user else claims.users_due(timezone.now(), any_time=options["now"], limit=10_000)
+        users = [user.pk] if user else leases.users_due(timezone.now(), any_time=options["now"], limit=10_000)
         tally = asyncio.run(users_read(users, any_time=options["now"]))
         self._print(tally)
         now, limit = timezone.now(), f"{settings.IZZY_CAPTURE_TOKENS:,}"

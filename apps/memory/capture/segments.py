@@ -1,7 +1,7 @@
-"""Messages as chat hands them over, and the numbered pieces that a window holds."""
+"""Messages as chat hands them over, the numbered pieces that a window holds, and how they are cut into windows."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,14 +10,14 @@ from apps.core.beforehand import once
 from apps.core.quotes import own_words, split_quotes
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import Trust
-from apps.memory.trust.sentences import spoken
+from apps.memory.trust import spoken
 
 SEGMENT_TOKENS = 100
 """A message is cut into pieces of at most so many tokens: what the model cites, and what two windows share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Utterance:
     """One message: `text` is what people read of it, never tool output, system text or notes that Izzy put beside it.
 
     `role` is user or assistant, `speaker` the name shown, `trust` how far the speaker's own words are trusted (quoted
@@ -59,7 +59,7 @@ class Segment:
         return cls(**(value | {"message": message, "trust": Trust(value["trust"]), "said_at": said_at}))
 
 
-def segments_of(said: Said) -> list[Segment]:
+def segments_of(said: Utterance) -> list[Segment]:
     """The pieces of a message in their order; what it quotes is untrusted whoever quotes it."""
     return [
         Segment(
@@ -87,3 +87,49 @@ def pieces_of(text: str, by_user: bool) -> list[tuple[str, int, bool, bool]]:
         for part, quoted in parts
         for piece in chunk_text(part, size=SEGMENT_TOKENS, overlap=0)
     ]
+
+
+WINDOW_TOKENS = 500
+OVERLAP_TOKENS = 100
+
+
+@dataclass(slots=True)
+class Cut:
+    """A window in the making. `fresh` segments are those that no window before it holds."""
+
+    segments: list[Segment] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> int:
+        return sum(segment.tokens for segment in self.segments)
+
+    @property
+    def has_fresh(self) -> bool:
+        return any(not segment.seen for segment in self.segments)
+
+
+def cut(start: Sequence[Segment], fresh: Iterable[Segment]) -> list[Cut]:
+    """Windows that go on from `start` (the segments of one still open, or an overlap) with what is new.
+
+    All but the last are full. Each but the first begins with the end of the one before, marked as seen.
+    """
+    windows = [Cut(list(start))]
+    for segment in fresh:
+        last = windows[-1]
+        if last.has_fresh and last.tokens + segment.tokens > WINDOW_TOKENS:
+            last = Cut(overlap(last.segments))
+            windows.append(last)
+        last.segments.append(segment)
+    return [window for window in windows if window.has_fresh]
+
+
+def overlap(segments: Sequence[Segment]) -> list[Segment]:
+    """The last segments of about OVERLAP_TOKENS together, as the next window shows them again."""
+    kept: list[Segment] = []
+    total = 0
+    for segment in reversed(segments):
+        total += segment.tokens
+        if total > OVERLAP_TOKENS and kept:
+            break
+        kept.append(replace(segment, seen=True))
+    return kept[::-1]

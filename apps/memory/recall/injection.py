@@ -13,15 +13,15 @@ from django.utils import timezone
 
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
+from apps.memory.fields import STANDING
+from apps.memory.models import Kind, Memory, Status, Tier, Trust
+from apps.memory.selectors import memories_by_id, standing_notes
+from apps.memory.services import access_record
+from apps.memory.similarity import NOTES
 from apps.search.bearing import bearing
-from apps.search.documents import Hit
+from apps.search.documents import Hit, Source
 
-from .capture.unread import SurfacedWords, unread_hits
-from .fields import STANDING
-from .models import Kind, Memory, Status, Tier, Trust
-from .searching import NOTES
-from .selectors import memories_by_id, standing_notes
-from .services import access_record
+from .searching import NEWEST_WINDOWS, unread_scope
 
 BUDGET_TOKENS = 500
 STANDING_TOKENS = 300
@@ -85,6 +85,37 @@ class SurfacedNote:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SurfacedWords:
+    """A message of another conversation that is brought up; `text` is as much of it as there is room for."""
+
+    hit: Hit
+    text: str
+
+    @property
+    def id(self) -> UUID:
+        return self.hit.source_id
+
+    @property
+    def score(self) -> float:
+        return self.hit.score
+
+    @property
+    def label(self) -> str:
+        return f"said by the user in another conversation, {self.hit.happened_at:%Y-%m-%d}"
+
+    def to_json(self) -> dict[str, object]:
+        """The entry of a `memory_context` event's `items`; `id` is that of the message."""
+        return {
+            "id": str(self.hit.source_id),
+            "source": str(Source.CONVERSATION),
+            "conversation": str(self.hit.conversation_id),
+            "text": self.text,
+            "score": round(self.score, 3),
+            "created_at": self.hit.happened_at.isoformat(),
+        }
+
+
 Item: TypeAlias = SurfacedNote | SurfacedWords
 
 
@@ -118,9 +149,9 @@ def surface(
     hits = bearing(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE)
     items: list[Item] = [*_relevant(user_id, hits, now)]
     if conversation_id is not None:
-        others = conversation_id
-        said = unread_hits(user_id, talk, other_than=others, exclude_ids=exclude_ids, least=THRESHOLD)
-        items += [SurfacedWords(hit, _shortened(hit.text, NOTE_TOKENS)) for hit in said]
+        unread = unread_scope(user_id, other_than=conversation_id, exclude_ids=exclude_ids)
+        hits = bearing(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD) if unread else []
+        items += [SurfacedWords(hit, _shortened(hit.text, NOTE_TOKENS)) for hit in hits]
     surfaced = compose(items, first=standing)
     notes = (item.id for item in surfaced.items if isinstance(item, SurfacedNote))
     access_record(user_id=user_id, memory_ids=list(notes))

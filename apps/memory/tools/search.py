@@ -12,7 +12,6 @@ from apps.core.ids import parse_id
 from apps.core.shapes import clean_time
 from apps.core.text import clean_text
 from apps.memory import services
-from apps.memory.capture.unread import unread_scope
 from apps.memory.fields import (
     MAX_CATEGORY_CHARS,
     MAX_CONTENT_CHARS,
@@ -24,15 +23,15 @@ from apps.memory.fields import (
 )
 from apps.memory.models import Origin, Trust
 from apps.memory.models import Tier as NoteTier
-from apps.memory.searching import NOTES, notes_search, untrusted_among
+from apps.memory.recall.searching import notes_search, unread_scope, untrusted_among
 from apps.memory.selectors import NoteFilter, memory_get, texts_at
 from apps.memory.services import BY_ASSISTANT, Change
-from apps.memory.trust.judging import needs_a_look, texts_judged
+from apps.memory.similarity import NOTES
+from apps.memory.tools.answers import known, note_json, said_json, waits
+from apps.memory.tools.saving import note_save
+from apps.memory.trust import needs_a_look, texts_judged
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
-
-from .answers import known, note_json, said_json, waits
-from .saving import note_save
 
 TOOLSET = "notes"
 DEFAULT_RESULTS = 5

@@ -18,9 +18,7 @@ from apps.core.text import clean_text
 from apps.memory.fields import MAX_TAG_CHARS
 from apps.memory.models import PRIORITY_FLOOR, Memory, Status
 from apps.memory.models.folding import fold
-
-from .filters import has_tag
-from .notes import current_cycle, present_priority
+from apps.memory.selectors import current_cycle, has_tag, present_priority
 
 TAG_WEIGHT = 0.3
 CONTENT_WEIGHT = 0.2

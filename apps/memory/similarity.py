@@ -5,9 +5,14 @@ must also agree in names, numbers, dates and in whether it affirms or denies."""
 import re
 import unicodedata
 from dataclasses import dataclass
+from uuid import UUID
 
+from apps.search.documents import Scope, Source
+from apps.search.selectors import search, similar
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 
+NOTES = Scope(sources=frozenset({Source.MEMORY}))
+CANDIDATES = 6
 MAX_CHARS = 8000
 """Of longer texts the beginning is compared."""
 SAME = 0.85
@@ -158,3 +163,14 @@ def _figures(text: str) -> set[str]:
         | dates
         | {_NUMBER_WORDS.get(word, "") for word in split_words(text)} - {""}
     )
+
+
+def near_notes(user_id: UUID, content: str) -> list[tuple[UUID, float]]:
+    """Active notes with their calibrated similarity, most alike first: by meaning and by words, so that a dead embedder
+    does not make everything look new."""
+    if not content:
+        return []
+    found = dict(similar(user_id, content, top_k=CANDIDATES, scope=NOTES))
+    for hit in search(user_id, content, top_k=CANDIDATES, scope=NOTES):
+        found.setdefault(hit.source_id, 0.0)
+    return sorted(found.items(), key=lambda pair: -pair[1])

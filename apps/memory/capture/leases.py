@@ -1,4 +1,4 @@
-"""Claims windows for one reader, picks the next, and puts a failed one back."""
+"""Leases windows to one reader, picks the next, and puts a failed one back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.client import Usage
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
-from .budget import day_of, is_spent
-from .said import Segment
-from .services import NO_WORDS, user_withdraw
+from .segments import Segment
+from .selectors import day_of, is_spent
+from .windows import NO_WORDS, user_withdraw
 
 MAX_ATTEMPTS = 5
 RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25), timedelta(hours=2))
@@ -28,7 +28,7 @@ NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class LeasedWindow:
     """A window as it was when reading began."""
 
     id: UUID
@@ -55,14 +55,14 @@ def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> lis
     return list(rows.order_by("first", "user_id").values_list("user_id", flat=True)[:limit])
 
 
-def user_claim(user_id: UUID) -> bool:
+def user_lease(user_id: UUID) -> bool:
     """Whether this process, of all that may try, now reads this user's windows."""
     CaptureLease.objects.get_or_create(user_id=user_id)
     return CaptureLease.lease_take(user_id)
 
 
 @transaction.atomic
-def window_next(user_id: UUID, *, any_time: bool, tried: frozenset[UUID]) -> Claimed | None:
+def window_next(user_id: UUID, *, any_time: bool, tried: frozenset[UUID]) -> LeasedWindow | None:
     """The user's oldest window that may be read; None when there is none, or no more is to be spent today.
 
     `tried` are left out. Raises LeaseLost.
@@ -80,7 +80,7 @@ def window_next(user_id: UUID, *, any_time: bool, tried: frozenset[UUID]) -> Cla
     if is_spent(user_id, now):
         waiting.filter(due_at__lt=day_of(user_id, now)[1]).update(due_at=day_of(user_id, now)[1])
         return None
-    return Claimed(
+    return LeasedWindow(
         id=window.pk,
         user_id=user_id,
         conversation_id=window.conversation_id,
@@ -94,22 +94,22 @@ def window_next(user_id: UUID, *, any_time: bool, tried: frozenset[UUID]) -> Cla
     )
 
 
-def window_locked(claimed: Claimed) -> CaptureWindow | None:
+def window_locked(leased: LeasedWindow) -> CaptureWindow | None:
     """The window's row, locked, where it still waits as it was read; None where it was changed or withdrawn meanwhile.
 
     Changed is also what a purge has taken words out of. Call it inside a transaction. Raises LeaseLost.
     """
-    CaptureLease.lease_extend(claimed.user_id)
-    rows = CaptureWindow.objects.for_user(claimed.user_id).select_for_update()
-    window = rows.filter(pk=claimed.id, state=WindowState.WAITING, version=claimed.version).first()
-    as_read = [segment.to_json() for segment in claimed.segments]
+    CaptureLease.lease_extend(leased.user_id)
+    rows = CaptureWindow.objects.for_user(leased.user_id).select_for_update()
+    window = rows.filter(pk=leased.id, state=WindowState.WAITING, version=leased.version).first()
+    as_read = [segment.to_json() for segment in leased.segments]
     return window if window is not None and window.segments == as_read else None
 
 
 @transaction.atomic
-def gate_store(claimed: Claimed, verdict: GateVerdict, reason: str, usage: Usage) -> bool:
+def gate_store(leased: LeasedWindow, verdict: GateVerdict, reason: str, usage: Usage) -> bool:
     """Keeps what the gate said, so that it is asked once; False where the window has changed meanwhile."""
-    window = window_locked(claimed)
+    window = window_locked(leased)
     if window is None:
         return False
     window.gate, window.gate_reason = verdict, reason
@@ -119,9 +119,11 @@ def gate_store(claimed: Claimed, verdict: GateVerdict, reason: str, usage: Usage
 
 
 @transaction.atomic
-def window_close(claimed: Claimed, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE) -> bool:
+def window_close(
+    leased: LeasedWindow, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE
+) -> bool:
     """Ends a window from which nothing is taken."""
-    window = window_locked(claimed)
+    window = window_locked(leased)
     if window is None:
         return False
     window.gate, window.gate_reason = verdict, reason
@@ -131,9 +133,9 @@ def window_close(claimed: Claimed, verdict: GateVerdict, reason: str = "", usage
 
 
 @transaction.atomic
-def usage_add(claimed: Claimed, usage: Usage) -> None:
+def usage_add(leased: LeasedWindow, usage: Usage) -> None:
     """Books a call that came to nothing."""
-    window = window_locked(claimed)
+    window = window_locked(leased)
     if window is not None:
         usage_count(window, usage)
         window.save(update_fields=["used_tokens", "cost_usd"])
@@ -162,10 +164,10 @@ def window_done(window: CaptureWindow) -> None:
 
 @transaction.atomic
 def window_failed(
-    claimed: Claimed, *, code: str, message: str, server: bool, retry_after: float | None = None
+    leased: LeasedWindow, *, code: str, message: str, server: bool, retry_after: float | None = None
 ) -> timedelta | None:
     """Puts a window back with the reason; returns how long it waits now, None where it was given up or has changed."""
-    window = window_locked(claimed)
+    window = window_locked(leased)
     if window is None:
         return None
     window.error_code, window.error = code[:48], message[:300]

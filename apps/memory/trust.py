@@ -1,9 +1,45 @@
-"""Whether a text is one whole sentence of the user's, said again word by word: what counts as theirs once others' words
-were read. A part of a sentence, or words of several put together, may say the opposite of what they meant."""
+"""Whose words a memory repeats, and what follows from it."""
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.agent.taint import ConversationTaint
+from apps.memory.fields import STANDING
+from apps.memory.models import Origin, Trust
+
+_RANK = {Trust.UNTRUSTED: 0, Trust.ASSISTANT: 1, Trust.USER: 2}
+_BY_ORIGIN = {
+    Origin.USER: Trust.USER,
+    Origin.API: Trust.USER,
+    Origin.IMPORT: Trust.UNTRUSTED,
+    Origin.FILE: Trust.UNTRUSTED,
+}
+
+_SECRET = re.compile(
+    r"\b(?:pass(?:word|phrase|code|wort)|kennwort|contraseña|mot de passe|iban|bic|cvv|pin(?:[ -]?code)?(?= |:)|"
+    r"credit card|kreditkarte|account number|kontonummer|social security|sozialversicherung\w*|passport number|"
+    r"api[ -]?key|secret key|private key)\b|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,}|\b(?:\d[ -]?){13,19}\b",
+    re.IGNORECASE,
+)
+
+
+def least_trust(first: Trust | str, *others: Trust | str) -> Trust:
+    """The lowest of these: user, then assistant, then untrusted. What comes out of a merge is trusted no more."""
+    return min(map(Trust, (first, *others)), key=_RANK.__getitem__)
+
+
+def trust_of(origin: Origin | str) -> Trust:
+    """How far the words of a writer are trusted where nothing more is known of them."""
+    return _BY_ORIGIN.get(Origin(origin), Trust.ASSISTANT)
+
+
+def looks_sensitive(content: str) -> bool:
+    """Whether a text tells of a password, an account or a card, whatever the model makes of it."""
+    return _SECRET.search(content) is not None
+
 
 MAX_CHARS = 1000
 """A longer text is no sentence."""
@@ -146,3 +182,61 @@ def _third(verb: str) -> set[str]:
     german = {verb[:-1] + "t", verb[:-1] + "et"} if verb.endswith("e") else set()
     english = verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
     return {english, verb + "es" if re.search(r"(?:s|sh|ch|x|z|o)$", verb) else english} | german
+
+
+LABEL_CHARS = 12
+"""One word of at most so many letters is a label: it finds a note, and claims nothing by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How far a new note is trusted, its fields as they may be kept, and the labels that were left out."""
+
+    trust: Trust
+    fields: dict[str, Any]
+    left_out: Sequence[str] = ()
+
+
+def texts_judged(taint: ConversationTaint, texts: Sequence[str]) -> Trust:
+    """How far texts and names that the model writes now are trusted."""
+    if not taint.is_tainted:
+        return Trust.ASSISTANT
+    own = taint.own()
+    return Trust.ASSISTANT if all(is_own_sentence(text, own) for text in texts) else Trust.UNTRUSTED
+
+
+def note_judged(taint: ConversationTaint, content: str, fields: Mapping[str, Any]) -> Judged:
+    """Judges what may be kept of a note the model writes with these (cleaned) fields."""
+    if not taint.is_tainted:
+        return Judged(Trust.ASSISTANT, dict(fields))
+    return judged_among(taint.own(), content, fields)
+
+
+def judged_among(own: Sequence[str], content: str, fields: Mapping[str, Any]) -> Judged:
+    """Judges what may be kept where others' words were read, by the user's own messages.
+
+    Tags and category count like the text; single words that the user did not say as a sentence are left out of a note that
+    does not wait. None becomes a standing note.
+    """
+    category = fields.get("category", "")
+    labels = [*fields.get("tags", []), *([category] if category else [])]
+    claims = [label for label in labels if not (label.isalpha() and len(label) <= LABEL_CHARS)]
+    waits = not all(is_own_sentence(text, own) for text in [content, *claims])
+    kept = [
+        label for label in labels if label.casefold() != STANDING and (waits or is_own_sentence(label, own))
+    ]
+    values = dict(fields)
+    if "tags" in fields:
+        values["tags"] = [tag for tag in fields["tags"] if tag in kept]
+    if category not in kept:
+        values.pop("category", None)
+    left_out = [label for label in labels if label not in kept]
+    return Judged(Trust.UNTRUSTED if waits else Trust.ASSISTANT, values, left_out)
+
+
+def needs_a_look(taint: ConversationTaint, texts: Sequence[str], *, known: str = "") -> bool:
+    """Whether one of the texts is sensitive and the user has not asked for it: in one whole sentence that begins with a
+    request to remember, or with none where the note that says `known` is sensitive already."""
+    sensitive = [text for text in texts if looks_sensitive(text)]
+    asked = not looks_sensitive(known)
+    return any(not is_own_sentence(text, taint.own(), asked=asked) for text in sensitive)

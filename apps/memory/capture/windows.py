@@ -13,8 +13,7 @@ from django.utils import timezone
 
 from apps.memory.models import CaptureWindow, Trust, WindowState
 
-from .cutting import Cut, cut, overlap
-from .said import Said, Segment, segments_of
+from .segments import Cut, Segment, Utterance, cut, overlap, segments_of
 
 LONGEST = timedelta(minutes=5)
 """A window that is not full is read after IZZY_CAPTURE_WAIT without a word, or this time, however lively the conversation."""
@@ -34,8 +33,8 @@ def windows_add(
     *,
     user_id: UUID,
     conversation_id: UUID,
-    said: Sequence[Said],
-    before: Sequence[Said] = (),
+    said: Sequence[Utterance],
+    before: Sequence[Utterance] = (),
     at_once: bool = False,
     tainted: bool = False,
 ) -> int:
@@ -199,7 +198,7 @@ def _segments(window: CaptureWindow) -> list[Segment]:
     return [Segment.from_json(value) for value in window.segments]
 
 
-def _fill(window: CaptureWindow, part: Cut, said: Sequence[Said]) -> None:
+def _fill(window: CaptureWindow, part: Cut, said: Sequence[Utterance]) -> None:
     window.segments = [segment.to_json() for segment in part.segments]
     fresh = [segment for segment in part.segments if not segment.seen]
     window.message_ids = list(dict.fromkeys(str(segment.message) for segment in part.segments))

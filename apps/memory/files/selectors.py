@@ -6,10 +6,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Substr
 
 from apps.core.errors import NotFound
-from apps.memory.files.paths import ROOT, inside
-from apps.memory.files.texts import Entry
 from apps.memory.history.versions import FileVersion, file_versions
 from apps.memory.models import MemoryFile, MemoryFileRevision, is_gone
+
+from .texts import ROOT, Entry, inside
 
 
 def files_in(user_id: UUID, directory: str = ROOT, *, deleted: bool = False) -> QuerySet[MemoryFile]:

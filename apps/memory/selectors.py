@@ -1,0 +1,329 @@
+"""Reads of a user's notes: single ones, lists, links, history, figures. Synchronous: from async code call through
+`apps.core.database.in_db`."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, F, FloatField, Q, QuerySet, Value
+from django.db.models.functions import Cast, Greatest
+
+from apps.core.errors import InvalidInput, NotFound
+from apps.core.shapes import clean_time
+from apps.core.text import clean_text
+from apps.memory.fields import STANDING, clean_category, clean_tag
+from apps.memory.history.spans import SEARCHABLE, spans_of
+from apps.memory.history.versions import NoteVersion, note_versions
+from apps.memory.models import (
+    PRIORITY_FLOOR,
+    Kind,
+    Memory,
+    MemoryEdge,
+    MemoryRevision,
+    Origin,
+    Relation,
+    Status,
+    Tier,
+    Trust,
+)
+from apps.memory.models.folding import fold
+
+
+def current_cycle(user_id: UUID) -> int:
+    """How many chat turns the user has had."""
+    key = Memory._meta.pk.get_db_prep_value(user_id, connection)
+    with connection.cursor() as cursor:  # every save asks for it, and the ORM takes ten times as long
+        cursor.execute("SELECT cycle FROM memory_decaycycle WHERE user_id = %s", [key])
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def present_priority(cycle: int) -> Greatest:
+    """SQL for the priority at a cycle: max(0, priority - decay_rate x (cycle - cycle it was written at))."""
+    passed = Cast(Value(cycle) - F("priority_cycle"), FloatField())
+    return Greatest(Value(0.0), F("priority") - F("decay_rate") * passed, output_field=FloatField())
+
+
+def with_present_priority(user_id: UUID, notes: QuerySet[Memory]) -> QuerySet[Memory]:
+    """The notes, each with the priority it has now as `priority_now` (read it as `present`)."""
+    return notes.annotate(priority_now=present_priority(current_cycle(user_id)))
+
+
+def memory_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
+    """The note; unless locked for a change with `present`.
+
+    Raises NotFound for an id that is unknown, deleted or somebody else's.
+    """
+    notes = Memory.objects.owned_by(user_id).filter(pk=memory_id)
+    note = (notes.select_for_update() if lock else with_present_priority(user_id, notes)).first()
+    if note is None:
+        raise NotFound("There is no note with this id.")
+    return note
+
+
+def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
+    """The user's active notes of the category STANDING that hold now, most important and newest first, each with
+    `present`; none that repeats what others said."""
+    notes = Memory.objects.for_user(user_id).filter(category=STANDING, status=Status.ACTIVE)
+    notes = with_present_priority(user_id, notes)
+    held = [
+        note
+        for note in notes.order_by("-importance", "-created_at", "-pk")
+        if note.trust != Trust.UNTRUSTED
+        and (note.valid_from is None or note.valid_from <= now)
+        and (note.valid_to is None or note.valid_to > now)
+    ]
+    return held[:limit]
+
+
+def memories_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, Memory]:
+    """The user's notes among these ids, each with `present`."""
+    notes = with_present_priority(user_id, Memory.objects.owned_by(user_id).filter(pk__in=memory_ids))
+    return {note.pk: note for note in notes}
+
+
+MAX_QUERY_CHARS = 1000
+MAX_QUERY_WORDS = 20
+
+ORDERINGS = {
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+    "importance": "importance",
+    "priority": "priority_now",
+    "last_accessed": "last_accessed",
+    "access_count": "access_count",
+}
+"""Public name of an order -> what it sorts by; a leading minus turns it round."""
+
+_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tier": ("tier", tuple(Tier.values)),
+    "kind": ("kind", tuple(Kind.values)),
+    "status": ("status", tuple(Status.values)),
+    "source": ("origin", tuple(Origin.values)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteFilter:
+    """Filter of a list. An empty value does not limit; without a status all but deleted notes are shown.
+
+    `q` are words that all must occur in the text or the tags; `source` is an `Origin`. `status` `deleted`
+    shows what can still be restored. `as_of` shows the notes that held at that time instead, whatever has become of
+    them but deletion and archiving; what they said then is `history.texts_at`.
+    """
+
+    q: str = ""
+    tier: str = ""
+    kind: str = ""
+    tag: str = ""
+    category: str = ""
+    status: str = ""
+    source: str = ""
+    as_of: datetime | str = ""
+    ordering: str = "-created_at"
+
+
+def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
+    """The notes that fit, each with `present`. Raises InvalidInput for a value that no note can have."""
+    notes = _with_status(user_id, wanted)
+    for name, (column, allowed) in _CHOICES.items():
+        value = getattr(wanted, name)
+        if value and value not in allowed:
+            raise InvalidInput(f"{name} must be one of {', '.join(allowed)}.", field=name)
+        if value:
+            notes = notes.filter(**{column: value})
+    if wanted.category:
+        notes = notes.filter(category=clean_category(wanted.category))
+    if wanted.tag:
+        notes = notes.filter(has_tag(clean_tag(wanted.tag)))
+    for condition in _words(wanted.q):
+        notes = notes.filter(condition)
+    return _ordered(with_present_priority(user_id, notes), wanted.ordering)
+
+
+def _with_status(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
+    if wanted.as_of:
+        return _at(user_id, clean_time(wanted.as_of, field="as_of"))
+    if wanted.status == Status.DELETED:
+        return Memory.objects.restorable(user_id)
+    return Memory.objects.for_user(user_id)
+
+
+def _at(user_id: UUID, moment: datetime) -> QuerySet[Memory]:
+    """The notes that held at a moment: from their `valid_from`, or else from when they were made."""
+    begun = Q(valid_from__lte=moment) | Q(valid_from=None, created_at__lte=moment)
+    held = Q(valid_to=None) | Q(valid_to__gt=moment)
+    return Memory.objects.for_user(user_id).filter(begun, held, status__in=SEARCHABLE)
+
+
+def has_tag(tag: str) -> Q:
+    """Notes with a tag, however it is written."""
+    return Q(folded_tags__contains=f"\n{fold(tag)}\n")
+
+
+def _words(query: str) -> list[Q]:
+    """Notes with a word, or part of one, in their text or tags, however it is written; for each word."""
+    text = clean_text(query, field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True)
+    words = map(fold, text.split()[:MAX_QUERY_WORDS])
+    return [Q(folded_content__contains=word) | Q(folded_tags__contains=word) for word in words]
+
+
+def _ordered(notes: QuerySet[Memory], ordering: str) -> QuerySet[Memory]:
+    name = ordering.removeprefix("-")
+    if name not in ORDERINGS:
+        raise InvalidInput(f"ordering must be one of {', '.join(ORDERINGS)}.", field="ordering")
+    column = F(ORDERINGS[name])
+    order: Any = column.desc(nulls_last=True) if ordering.startswith("-") else column.asc(nulls_last=True)
+    return notes.order_by(order, "-pk")
+
+
+MAX_DEPTH = 5
+NOT_DELETED = tuple(status for status in Status if status != Status.DELETED)
+
+MAX_STEPS = 10_000
+"""Links of one level that are followed at most, the strongest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedNote:
+    """A note near another: `depth` links away, reached by a link with this relation and weight from `via_id`."""
+
+    note: Memory
+    depth: int
+    relation: str
+    weight: float
+    via_id: UUID
+
+
+class _Link(NamedTuple):
+    """A link from `via_id` to a note."""
+
+    note_id: UUID
+    created_at: datetime
+    relation: str
+    weight: float
+    via_id: UUID
+
+
+def related_notes(
+    user_id: UUID,
+    memory_id: UUID,
+    *,
+    depth: int = 2,
+    limit: int = 200,
+    statuses: Collection[str] = NOT_DELETED,
+) -> list[RelatedNote]:
+    """The notes within `depth` (1 to MAX_DEPTH) links of a note, in either direction, nearest first.
+
+    Level by level, one query each, until there are `limit`; the links of what is reached are looked at and no
+    others. A note of another status, such as a deleted one, is neither shown nor passed through; a cycle ends where it
+    began.
+    """
+    start = memory_get(user_id, memory_id).pk
+    seen, level, reached = {start}, {start}, list[tuple[int, _Link]]()
+    for away in range(1, min(max(depth, 1), MAX_DEPTH) + 1):
+        best: dict[UUID, _Link] = {}
+        for link in _links(user_id, level, statuses):
+            if link.note_id not in seen:
+                best[link.note_id] = min(link, best.get(link.note_id, link), key=_strength)
+        reached += [(away, link) for link in sorted(best.values(), key=_place)]
+        level = set(best)
+        seen |= level
+        if not level or len(reached) >= limit:
+            break
+    nearest = reached[: max(limit, 1)]
+    notes = memories_by_id(user_id, [link.note_id for _, link in nearest])
+    return [
+        RelatedNote(notes[link.note_id], away, link.relation, link.weight, link.via_id)
+        for away, link in nearest
+        if link.note_id in notes
+    ]
+
+
+def _links(user_id: UUID, level: Collection[UUID], statuses: Collection[str]) -> Iterator[_Link]:
+    """The links between these notes and others of these statuses."""
+    edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id__in=level) | Q(target_id__in=level))
+    ends = [f"{end}__{column}" for end in ("source", "target") for column in ("id", "created_at", "status")]
+    rows = edges.order_by("-weight").values_list("relation", "weight", *ends)[:MAX_STEPS]
+    for relation, weight, *both in rows:
+        for (via_id, *_), (note_id, created_at, status) in ((both[:3], both[3:]), (both[3:], both[:3])):
+            if via_id in level and status in statuses:
+                yield _Link(note_id, created_at, relation, weight, via_id)
+
+
+def _strength(link: _Link) -> tuple[float, str, UUID]:
+    return -link.weight, link.relation, link.via_id
+
+
+def _place(link: _Link) -> tuple[float, float, UUID]:
+    return -link.weight, -link.created_at.timestamp(), link.note_id
+
+
+def links_of(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryEdge]:
+    """The links that start or end at a note, oldest first, to notes that are not deleted."""
+    memory_get(user_id, memory_id)
+    edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id=memory_id) | Q(target_id=memory_id))
+    seen = edges.exclude(source__status="deleted").exclude(target__status="deleted")
+    return seen.select_related("source", "target").order_by("created_at", "pk")
+
+
+def open_contradictions(user_id: UUID, *, of: Collection[UUID] | None = None) -> QuerySet[MemoryEdge]:
+    """The links between two active notes that say they contradict each other, oldest first; or only those of some."""
+    edges = MemoryEdge.objects.for_user(user_id).filter(
+        relation=Relation.CONTRADICTS, source__status=Status.ACTIVE, target__status=Status.ACTIVE
+    )
+    if of is not None:
+        edges = edges.filter(Q(source_id__in=of) | Q(target_id__in=of))
+    return edges.select_related("source", "target").order_by("created_at", "pk")
+
+
+def note_history(user_id: UUID, memory_id: UUID) -> list[NoteVersion]:
+    """The versions of a note that are kept, newest first."""
+    note = memory_get(user_id, memory_id)
+    revisions = MemoryRevision.objects.owned_by(user_id).filter(memory_id=memory_id).order_by("version")
+    return note_versions(note, list(revisions), current_cycle(user_id))[::-1]
+
+
+def texts_at(user_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, str]:
+    """The text that those of the notes had at a moment whose text was changed since."""
+    kept = MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=memory_ids).order_by("version")
+    revisions: dict[UUID, list[MemoryRevision]] = {}
+    for row in kept:
+        revisions.setdefault(row.memory_id, []).append(row)
+    notes = Memory.objects.owned_by(user_id).filter(pk__in=revisions)
+    texts: dict[UUID, str] = {}
+    for note in notes:
+        *former, _ = spans_of(note, revisions[note.pk])
+        for span in former:
+            if span.end and span.start <= moment < span.end:
+                texts[note.pk] = span.text
+    return texts
+
+
+def memory_stats(user_id: UUID) -> dict[str, Any]:
+    """Counts of notes: in all, by status, tier, kind and source; faded, never used, links, and the decay cycle."""
+    cycle = current_cycle(user_id)
+    notes = Memory.objects.for_user(user_id)
+    totals = notes.annotate(priority_now=present_priority(cycle)).aggregate(
+        total=Count("pk"),
+        faded=Count("pk", filter=Q(priority_now__lt=PRIORITY_FLOOR)),
+        never_used=Count("pk", filter=Q(access_count=0)),
+    )
+    return {
+        **totals,
+        "deleted": Memory.objects.restorable(user_id).count(),
+        "links": MemoryEdge.objects.for_user(user_id).count(),
+        "cycle": cycle,
+        "by_status": _counts(user_id, "status"),
+        "by_tier": _counts(user_id, "tier"),
+        "by_kind": _counts(user_id, "kind"),
+        "by_source": _counts(user_id, "origin"),
+    }
+
+
+def _counts(user_id: UUID, field: str) -> dict[str, int]:
+    rows = Memory.objects.for_user(user_id).values_list(field).annotate(count=Count("pk"))
+    return {str(value): count for value, count in rows.order_by("-count", field)}
