@@ -20,10 +20,10 @@ from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability
-from apps.chat.prompt.capability_hints import NAMED
-from apps.chat.prompt.toolbox import LISTED_CAPABILITIES
-from apps.chat.runner.registry import registry
-from apps.chat.services import UserMessage, conversation_create, message_send
+from apps.chat.conversations.services import conversation_create
+from apps.chat.prompt.toolbox import LISTED_CAPABILITIES, NAMED
+from apps.chat.turns.scheduler import scheduler
+from apps.chat.turns.services import UserMessage, message_send
 from apps.core.database import in_db
 from apps.core.text import estimate_tokens
 from benchmarks._capability_requests import others, targets
@@ -132,10 +132,10 @@ async def _first_bodies(users: list[User]) -> list[bytes]:
             message = UserMessage(text="Do I need an umbrella in Hamburg tomorrow?", conversation=place.id)
             before = len(model.bodies)
             await in_db(partial(message_send, user_id=user.id, message=message))
-            await registry().schedule(place.id)
-            await registry().idle()
+            await scheduler().schedule(place.id)
+            await scheduler().idle()
             found.append(model.bodies[before])
-        await registry().close()
+        await scheduler().close()
         return found
 
 

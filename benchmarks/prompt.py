@@ -13,8 +13,9 @@ from typing import Any
 from django.conf import settings
 
 from apps.accounts.models import User
-from apps.chat.runner.registry import registry
-from apps.chat.services import UserMessage, conversation_create, message_send
+from apps.chat.conversations.services import conversation_create
+from apps.chat.turns.scheduler import scheduler
+from apps.chat.turns.services import UserMessage, message_send
 from apps.core.database import in_db
 from apps.core.text import estimate_tokens
 from apps.memory.models import Origin, Trust
@@ -108,10 +109,10 @@ async def _converse(user: User, turns: int) -> tuple[list[bytes], list[int]]:
                 text=f"{TOPICS[number % len(TOPICS)]} ({number + 1})", conversation=place.id
             )
             await in_db(partial(message_send, user_id=user.id, message=message))
-            await registry().schedule(place.id)
-            await registry().idle()
+            await scheduler().schedule(place.id)
+            await scheduler().idle()
             counts.append(len(model.bodies))
-        await registry().close()
+        await scheduler().close()
         return model.bodies, counts
 
 

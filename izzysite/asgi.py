@@ -15,9 +15,9 @@ from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from apps.accounts.websocket import OriginOrToken  # noqa: E402
-from apps.chat.routing import websocket_urlpatterns  # noqa: E402
-from apps.chat.runner.registry import WithRunner  # noqa: E402
-from apps.chat.socket_limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
+from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
+from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
+from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.network import peer_ip  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
+from apps.chat.conversations.services import conversation_delete
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
-from apps.chat.services import conversation_delete
 from apps.core.admin import ReadOnlyAdmin
 from apps.search.documents import Source
 from apps.search.services import documents_remove

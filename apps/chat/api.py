@@ -1,29 +1,110 @@
 """REST: conversations and what was said in them, and taking in conversations held elsewhere."""
 
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
+from pydantic import Field
 from rest_framework.request import Request
 
-from apps.chat import services
-from apps.chat.inputs import (
-    ConversationInput,
-    ConversationsQuery,
-    IngestInput,
-    MessagesQuery,
-    RenameInput,
+from apps.chat.conversations import services
+from apps.chat.conversations.ingest import (
+    DEFAULT_CHANNEL,
+    MAX_CHANNEL_CHARS,
+    MAX_MESSAGES,
+    MAX_SESSION_CHARS,
+    IngestMessageInput,
+    SkippedMessage,
+    channel_checked,
+    messages_ingest,
+    messages_listed,
+    session_checked,
 )
-from apps.chat.models import Conversation, Message
-from apps.chat.selectors.conversations import (
+from apps.chat.conversations.messages import MessageOutput, messages_json, readable_messages
+from apps.chat.conversations.selectors import (
     conversation_get,
     conversations_for,
+    conversations_search,
     messages_counted,
 )
-from apps.chat.selectors.finding import conversations_search
-from apps.chat.selectors.messages import messages_json, readable_messages
-from apps.chat.shapes import ConversationDetailOutput, ConversationOutput, IngestOutput, MessageOutput
+from apps.chat.conversations.services import MAX_TITLE
+from apps.chat.models import Conversation, Message
 from apps.core.errors import NotFound
 from apps.core.rest_views import Listed, UserView, operation
-from apps.core.shapes import Beside, page_of
+from apps.core.shapes import (
+    ABSENT,
+    Beside,
+    Checked,
+    Moment,
+    NoteId,
+    OpenInput,
+    Query,
+    Refused,
+    Shape,
+    page_of,
+    text,
+)
+
+SESSION = {"type": "string", "minLength": 1, "maxLength": MAX_SESSION_CHARS, "pattern": r"\S"}
+CHANNEL = {"type": "string", "maxLength": MAX_CHANNEL_CHARS, "nullable": True}
+MESSAGES = {
+    "type": "array",
+    "items": {"anyOf": [IngestMessageInput, SkippedMessage]},
+    "minItems": 1,
+    "maxItems": MAX_MESSAGES,
+}
+
+
+class ConversationsQuery(Query):
+    q: str = Field("", max_length=1_000, description="Only those whose title or text fits.")
+    channel: str = Field("", max_length=64, description="Only this channel; `chat` is Izzy's own.")
+
+
+class MessagesQuery(Query):
+    before: NoteId = Field(ABSENT, description="A message's id: only what was said before it.")
+
+
+class ConversationInput(OpenInput):
+    title: Annotated[str, text(MAX_TITLE, allow_empty=True)] = ABSENT
+    use_memory: bool = ABSENT
+
+
+class RenameInput(OpenInput):
+    openapi = {"required": ["title"]}
+    title: Annotated[str, text(MAX_TITLE)]
+
+
+class IngestInput(OpenInput):
+    session: Annotated[str, Checked(lambda value, field: session_checked(value), SESSION)]
+    channel: Annotated[str, Checked(lambda value, field: channel_checked(value), CHANNEL)] = DEFAULT_CHANNEL
+    messages: Annotated[
+        list[Any], Checked(lambda value, field: messages_listed(value), MESSAGES), Refused("")
+    ]
+    extract: bool = Field(True, description="Whether the messages are read for what is worth remembering.")
+
+
+class ConversationOutput(Shape):
+    id: UUID
+    title: str
+    channel: str
+    session: str
+    use_memory: bool
+    messages: int = Field(description="How many a reader sees.")
+    created_at: Moment
+    updated_at: Moment
+
+
+class ConversationDetailOutput(ConversationOutput):
+    summary: str = Field(
+        description="What stands in the prompt for the messages that were summed up; empty where none were."
+    )
+
+
+class IngestOutput(Shape):
+    conversation: UUID
+    added: int
+    repeated: int = Field(description="Messages whose external_id had come before.")
+    skipped: int = Field(description="Messages that nobody said: system text and tool output.")
+    ids: list[UUID] = Field(description="Of the added messages, in order.")
 
 
 class ConversationsView(UserView):
@@ -113,7 +194,7 @@ class IngestView(UserView):
     def post(self, request: Request) -> Beside:
         """Take in messages of a conversation held elsewhere. They are searchable when this answers."""
         body = self.body(IngestInput)
-        done = services.messages_ingest(
+        done = messages_ingest(
             user_id=self.user_id,
             session=body.session,
             channel=body.channel,

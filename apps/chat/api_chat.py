@@ -1,30 +1,46 @@
 """REST: talking with Izzy, and answering what a turn waits for."""
 
-from typing import Any
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse
+from pydantic import Field
 from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check, following
+from apps.agent.events import LAST_EVENTS
 from apps.agent.models import ToolCall
 from apps.agent.selectors import toolcalls_undecided
-from apps.chat import services
-from apps.chat.inputs import AnswerInput, ApproveInput, ChatInput, RetryInput
-from apps.chat.live.follow import turn_end, turn_stream
-from apps.chat.models import Conversation, Turn, TurnState
-from apps.chat.runner.registry import schedule_soon
-from apps.chat.selectors.conversations import conversation_get
-from apps.chat.shapes import StopOutput, TurnOutput
+from apps.agent.services import MAX_ANSWER_CHARS
+from apps.agent.shapes import ToolCallOutput
+from apps.chat.conversations.selectors import conversation_get
+from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent, TurnState
+from apps.chat.stream.events import events_of
+from apps.chat.stream.feed import Subscription
+from apps.chat.stream.snapshot import Start, one_view
+from apps.chat.turns import services
+from apps.chat.turns.scheduler import schedule_soon, scheduler
+from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
+from apps.core.database import in_db
+from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, IzzyError, NotFound
 from apps.core.rest_views import UserView, operation
 from apps.core.server_sent import server_sent
+from apps.core.shapes import ABSENT, Checked, Id, OpenInput, Refused, Shape, text
 
+WHICH_CALL = "The tool call. Where it is missing the only one that waits; 409 where several do."
+DECISION = Literal["allow", "conversation", "always", "decline"]
+LASTING = ("conversation", "always")
+ANSWER = text(MAX_ANSWER_CHARS)
+CLIENT_ID = text(MAX_CLIENT_ID, allow_empty=True)
+KEEP_ALIVE_SECONDS = 15.0
 FAILED_STATUS = {TurnState.FAILED: 502, TurnState.INTERRUPTED: 503}
-
 EVENTS = OpenApiResponse(
     {"$ref": "#/components/schemas/TurnEvent"},
     "With `stream`: the turn's events as server-sent events, one JSON object each, whose type `event:` repeats.",
@@ -36,6 +52,139 @@ RESPONSES = {
     ),
     503: OpenApiResponse(description="Izzy was interrupted while answering; `extra` as with 502."),
 }
+
+
+def _decision(value: object, *, field: str) -> object:
+    """A yes or no, or a yes that lasts."""
+    return value if value in LASTING else is_yes(value)
+
+
+class RetryInput(OpenInput):
+    stream: bool = False
+    client_id: Annotated[str, CLIENT_ID] | None = Field(
+        None, description="Your name for it: sent again, it makes no second turn."
+    )
+
+
+class ChatInput(RetryInput):
+    message: Annotated[str, text(MAX_MESSAGE_CHARS)]
+    conversation: Id | None = Field(None, description="A new one where it is missing.")
+    client_id: Annotated[str, CLIENT_ID] | None = Field(
+        None, description="Your name for the message: sent again, it makes no second turn."
+    )
+    replaces: Id | None = Field(
+        None, description="A message of the user: it and all after it are taken out of the conversation."
+    )
+    use_memory: bool = Field(ABSENT, description="For a new conversation.")
+
+
+class AnswerInput(OpenInput):
+    text: Annotated[str, ANSWER]
+    id: Id | None = Field(None, description=WHICH_CALL)
+    stream: bool = False
+
+
+class ApproveInput(OpenInput):
+    decision: Annotated[object, Checked(_decision, DECISION), Refused("")]
+    id: Id | None = Field(None, description=WHICH_CALL)
+    stream: bool = False
+
+
+class TurnOutput(Shape):
+    conversation: UUID
+    turn: UUID
+    state: TurnState
+    text: str
+    messages: list[UUID]
+    tool_calls: list[ToolCallOutput]
+    memories: list[dict[str, Any]]
+    pending_question: dict[str, Any] | None
+    pending_approval: dict[str, Any] | None
+    build_id: str | None
+    notice: dict[str, Any] | None
+    usage: dict[str, Any]
+
+
+class StopOutput(Shape):
+    conversation: UUID
+    stopping: int = Field(description="How many turns were asked to stop.")
+
+
+async def turn_frames(
+    conversation_id: UUID, turn_id: UUID, after: int = 0
+) -> AsyncGenerator[dict[str, Any] | None, None]:
+    """The turn's events above `after` up to the one that ends its stream; None now and then while nothing happens.
+
+    Has the turn run, too. Leaving early does not stop it.
+    """
+    runner, watcher = scheduler(), None
+    try:
+        while True:
+            if watcher is None or watcher.lagged:  # What a reader that lags has missed stands in the rows.
+                if watcher is not None:
+                    runner.hub.leave(watcher)
+                watcher = runner.hub.join(conversation_id, html=False)
+                if not await _begun(watcher, turn_id, after):
+                    return
+            try:
+                async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+                    frame = await watcher.next()
+            except TimeoutError:
+                yield None
+                continue
+            if frame.get("turn") not in {None, str(turn_id)}:
+                continue
+            after = max(after, frame.get("seq", 0))
+            yield frame
+            if frame["type"] in LAST_EVENTS:
+                return
+    finally:
+        if watcher is not None:
+            runner.hub.leave(watcher)
+
+
+async def _begun(watcher: Subscription, turn_id: UUID, after: int) -> bool:
+    """Lets the watcher begin above `after`, and the turn run; whether there is something to come."""
+    runner = scheduler()
+    await runner.flush(watcher.conversation_id)
+    found = await in_db(_start, turn_id, after)
+    if found is None:
+        return False
+    start, ended = found
+    runner.hub.begin(watcher, start)
+    if any(frame["type"] in LAST_EVENTS for frame in start.frames):
+        return True
+    await runner.schedule(watcher.conversation_id)
+    return not ended
+
+
+@one_view()
+def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
+    """The turn's stored events, and whether it has ended; None where its conversation was deleted meanwhile."""
+    turn = Turn.objects.unscoped().select_related("conversation").filter(id=turn_id).first()
+    if turn is None:
+        return None
+    conversation = turn.conversation
+    rows = TurnEvent.objects.filter(turn_id=turn_id, last_seq__gt=after).order_by("seq")
+    frames = [event.frame(conversation.id) for event in events_of(rows, after)]
+    seq = max(after, conversation.stored_seq)
+    return Start(frames, seq, None), turn.state not in OPEN_STATES
+
+
+async def turn_stream(conversation_id: UUID, turn_id: UUID, after: int = 0) -> AsyncGenerator[bytes, None]:
+    """The same as server-sent events: `event` repeats the type, `id` is the sequence number."""
+    async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
+        async for frame in frames:
+            yield b": still here\n\n" if frame is None else server_sent(frame, frame.get("seq"))
+
+
+async def turn_end(conversation_id: UUID, turn_id: UUID, after: int = 0) -> dict[str, Any] | None:
+    """The event that ends the turn's stream; None when the turn ended long ago and its events are gone."""
+    async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
+        async for frame in frames:
+            if frame is not None and frame["type"] in LAST_EVENTS:
+                return frame
+    return None
 
 
 class TurnView(UserView):

@@ -10,14 +10,15 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.builder.builds import ending
-        from apps.chat import purging, sweeps
-        from apps.chat.builds import build_announce, build_announce_settled, turn_words
-        from apps.chat.capturing import messages_capture_pending
-        from apps.chat.markdown import warm_up
-        from apps.chat.runner.afterwards import messages_index_pending
-        from apps.chat.selectors.conversations import conversation_belongs
-        from apps.chat.selectors.stats import chat_stats
-        from apps.chat.services import deletion
+        from apps.chat import purging
+        from apps.chat.conversations.capturing import messages_capture_pending
+        from apps.chat.conversations.indexing import messages_index_pending
+        from apps.chat.conversations.markdown import warm_up
+        from apps.chat.conversations.selectors import chat_stats, conversation_belongs
+        from apps.chat.conversations.services import conversations_delete_pending, user_conversations_thin
+        from apps.chat.stream.events import events_prune
+        from apps.chat.turns.builds import build_announce, build_announce_settled, turn_words
+        from apps.chat.turns.queue import turns_interrupt
         from apps.core.jobs.sweeps import register_sweep
         from apps.core.purging.places import purge_parts
         from apps.core.registries import (
@@ -32,14 +33,14 @@ class ChatConfig(AppConfig):
         ending.finished.register("chat", build_announce)
         ending.version_resolved.register("chat", build_announce_settled)
         words.register("turn", turn_words)
-        register_sweep("turns_interrupted", sweeps.turns_interrupt, every=timedelta(seconds=10))
+        register_sweep("turns_interrupted", turns_interrupt, every=timedelta(seconds=10))
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))
         register_sweep("messages_capture_pending", messages_capture_pending, every=timedelta(minutes=1))
-        register_sweep("turn_events_prune", sweeps.events_prune, every=timedelta(hours=1))
+        register_sweep("turn_events_prune", events_prune, every=timedelta(hours=1))
         register_sweep(
-            "conversations being deleted", deletion.conversations_delete_pending, every=timedelta(minutes=1)
+            "conversations being deleted", conversations_delete_pending, every=timedelta(minutes=1)
         )
-        thinners.register("chat", deletion.user_conversations_thin)
+        thinners.register("chat", user_conversations_thin)
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)

@@ -5,31 +5,137 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
+from django.urls import URLPattern, path
 
 from apps.accounts.authentication import require_scope
 from apps.accounts.credentials import Credentials, credentials_ended, credentials_watch
 from apps.accounts.models import APIToken, User
-from apps.chat import services
-from apps.chat.frames import ClientFrame, parse_frame
-from apps.chat.live.following import Following
-from apps.chat.live.hub import Start, start_for, start_now
-from apps.chat.log import queued_event
-from apps.chat.runner.registry import Registry, registry
-from apps.chat.selectors.conversations import conversation_get
+from apps.chat.conversations.selectors import conversation_get
+from apps.chat.stream.events import queued_event
+from apps.chat.stream.feed import Subscription
+from apps.chat.stream.hub import Hub
+from apps.chat.stream.limits import SOCKETS_PER_USER, FrameLimit, SocketsAtOnce
+from apps.chat.stream.snapshot import Start, start_for, start_now
+from apps.chat.turns import services
+from apps.chat.turns.scheduler import Scheduler, scheduler
 from apps.core.database import in_db
-from apps.core.errors import InvalidInput, IzzyError, Unavailable
+from apps.core.errors import InvalidInput, IzzyError, TooLarge, Unavailable
+from apps.core.ids import parse_id
 
 logger = logging.getLogger(__name__)
-
+MAX_FRAME_CHARS = 500_000
+"""A message may have 100,000 characters, each up to six in JSON's escapes, and this leaves room for most of them."""
+MAX_SUBSCRIPTIONS = 8
 CLOSE_SIGNED_OUT = 4401
 CLOSE_TOO_SLOW = 4408
+READING = frozenset({"open", "close", "ping"})
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFrame:
+    """One frame: its type and its other keys, not yet checked but for the helpers below."""
+
+    type: str
+    values: dict[str, Any]
+
+    @property
+    def client_id(self) -> str | None:
+        """The client's name for the message, to be repeated in an error."""
+        value = self.values.get("client_id")
+        fits = isinstance(value, str) and len(value) <= 64 and value.isprintable()
+        return value if fits else None
+
+    @property
+    def conversation_id(self) -> UUID:
+        """The conversation it is about. NotFound when malformed or missing."""
+        return parse_id(self.values.get("conversation"))
+
+    @property
+    def seq(self) -> int | None:
+        """The newest event the client knows, 0 for none; None where it wants a snapshot. InvalidInput for what is
+        no whole number."""
+        value = self.values.get("seq")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InvalidInput("seq must be a whole number.", code="wrong_type", field="seq")
+        return max(0, min(value, 2**62))
+
+    @property
+    def use_memory(self) -> bool | None:
+        value = self.values.get("use_memory")
+        if value is not None and not isinstance(value, bool):
+            raise InvalidInput("use_memory must be true or false.", code="wrong_type", field="use_memory")
+        return value
+
+
+def parse_frame(text: str | None) -> ClientFrame:
+    """The frame in a websocket's text message (None: a binary one). InvalidInput, TooLarge."""
+    if text is None:
+        raise InvalidInput("Send text frames with JSON.", code="malformed_frame")
+    if len(text) > MAX_FRAME_CHARS:
+        raise TooLarge(f"A frame may have {MAX_FRAME_CHARS:,} characters.", limit=MAX_FRAME_CHARS)
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("The frame is not valid JSON.", code="malformed_frame") from None
+    if not isinstance(values, dict):
+        raise InvalidInput("A frame is a JSON object.", code="malformed_frame")
+    kind = values.pop("type", None)
+    if not isinstance(kind, str):
+        raise InvalidInput("A frame has a type.", code="unknown_type", field="type")
+    return ClientFrame(kind, values)
+
+
+class Following:
+    """Subscriptions by conversation, each with a task that passes its frames on by `send`; of more than MAX_SUBSCRIPTIONS the
+    one that was begun first ends. `lagging` is called for a client that lags too far behind."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        send: Callable[[dict[str, Any]], Awaitable[None]],
+        lagging: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._hub = hub
+        self._send = send
+        self._lagging = lagging
+        self._followed: dict[UUID, tuple[Subscription, asyncio.Task[None]]] = {}
+
+    def __contains__(self, conversation_id: UUID) -> bool:
+        return conversation_id in self._followed
+
+    def join(self, conversation_id: UUID) -> Subscription:
+        """A new subscription, in place of one there was; call `begin` of the hub on it."""
+        self.leave(conversation_id)
+        while len(self._followed) >= MAX_SUBSCRIPTIONS:
+            self.leave(next(iter(self._followed)))
+        watcher = self._hub.join(conversation_id, html=True)
+        self._followed[conversation_id] = (watcher, asyncio.ensure_future(self._pass_on(watcher)))
+        return watcher
+
+    def leave(self, conversation_id: UUID) -> None:
+        watcher, task = self._followed.pop(conversation_id, (None, None))
+        if watcher is not None and task is not None:
+            task.cancel()
+            self._hub.leave(watcher)
+
+    def leave_all(self) -> None:
+        for conversation_id in list(self._followed):
+            self.leave(conversation_id)
+
+    async def _pass_on(self, watcher: Subscription) -> None:
+        while not watcher.lagged:
+            await self._send(await watcher.next())
+        await self._lagging()
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
@@ -40,7 +146,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
 
     user: User
     token: APIToken | None
-    registry: Registry
+    scheduler: Scheduler
     channel_layer_alias = (
         ""  # Events come by the hub. With a layer it would subscribe in Redis before anything else.
     )
@@ -60,10 +166,10 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             return
         self.user = user
         self.token = self.scope.get("token")
-        self.registry = registry()
-        self.registry.start()
+        self.scheduler = scheduler()
+        self.scheduler.start()
         too_slow = partial(self.close, code=CLOSE_TOO_SLOW)
-        self.following = Following(self.registry.hub, self._send, too_slow)
+        self.following = Following(self.scheduler.hub, self._send, too_slow)
         self.credentials = Credentials.of(user, self.token, self.scope.get("session"))
         self.watching = ExitStack()
         self.ended = self.watching.enter_context(credentials_watch().hold(self.credentials))
@@ -134,13 +240,13 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         """Stops the running turn."""
         conversation_id = frame.conversation_id
         await in_db(partial(services.turn_stop, user_id=self.user.id, conversation_id=conversation_id))
-        await self.registry.schedule(conversation_id)
+        await self.scheduler.schedule(conversation_id)
 
     async def answer(self, frame: ClientFrame) -> None:
         """Answers a question; the turn goes on."""
         call_id, text = frame.values.get("id"), frame.values.get("text")
         given = partial(services.question_answer, user_id=self.user.id, tool_call_id=call_id, text=text)
-        await self.registry.schedule(await in_db(given))
+        await self.scheduler.schedule(await in_db(given))
 
     async def approve(self, frame: ClientFrame) -> None:
         """Allows or declines a tool call; the turn goes on."""
@@ -150,7 +256,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             tool_call_id=frame.values.get("id"),
             decision=frame.values.get("decision"),
         )
-        await self.registry.schedule(await in_db(decided))
+        await self.scheduler.schedule(await in_db(decided))
 
     async def unsubscribe(self, frame: ClientFrame) -> None:
         """Ends a subscription."""
@@ -173,7 +279,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
                 await self._follow(conversation_id, None)
         elif conversation_id not in self.following:
             await self._begin(conversation_id, partial(start_now, self.user.id, conversation_id))
-        await self.registry.schedule(conversation_id)
+        await self.scheduler.schedule(conversation_id)
 
     async def _follow(self, conversation_id: UUID, seq: int | None) -> None:
         await in_db(conversation_get, self.user.id, conversation_id)
@@ -183,8 +289,8 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         """A subscription that could not begin ends: it would only gather what nobody gets."""
         watcher = self.following.join(conversation_id)
         try:
-            await self.registry.flush(conversation_id)
-            self.registry.hub.begin(watcher, await in_db(start))
+            await self.scheduler.flush(conversation_id)
+            self.scheduler.hub.begin(watcher, await in_db(start))
         except (IzzyError, DatabaseError):
             self.following.leave(conversation_id)
             raise
@@ -218,4 +324,9 @@ HANDLERS: dict[str, Callable[[ChatConsumer, ClientFrame], Awaitable[None]]] = {
     "approve": ChatConsumer.approve,
     "ping": ChatConsumer.ping,
 }
-READING = frozenset({"open", "close", "ping"})
+chat_socket = SocketsAtOnce(
+    FrameLimit(ChatConsumer.as_asgi()), lambda scope: getattr(scope.get("user"), "pk", None), SOCKETS_PER_USER
+)
+websocket_urlpatterns: list[URLPattern] = [
+    path("ws/chat/", cast("Any", chat_socket)),
+]

@@ -8,9 +8,9 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from apps.agent.canonical import canonical_json
-from apps.chat import markdown
-from apps.chat.log import TEXT
+from apps.chat.conversations import markdown
 from apps.chat.models import Conversation, Message, Role, Turn, TurnEvent, TurnState
+from apps.chat.stream.events import TEXT
 from apps.chat.summary.services import summary_forget
 from apps.core.purging.places import Hits, PurgePart, SourceText, rewrite
 from apps.core.purging.trace import MARKER, Trace, redact

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
+from apps.chat.conversations.messages import readable_messages
+from apps.chat.conversations.selectors import conversation_get, conversations_for, messages_counted
+from apps.chat.conversations.services import conversation_delete as delete
 from apps.chat.models import Conversation, Message
 from apps.chat.prompt.toolbox import CONVERSATIONS
-from apps.chat.selectors.conversations import conversation_get, conversations_for, messages_counted
-from apps.chat.selectors.messages import readable_messages
-from apps.chat.services.deletion import conversation_delete as delete
 from apps.chat.summary.transcript import shortened
 from apps.core.errors import Conflict, NotFound
 from apps.core.text import clean_text

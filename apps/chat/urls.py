@@ -1,7 +1,7 @@
 from django.urls import path
 
 from apps.chat import views
-from apps.chat.decision_log import views as log_views
+from apps.chat.audit_log import views as log_views
 
 app_name = "chat"
 

@@ -17,13 +17,11 @@ from django_htmx.middleware import HtmxDetails
 from apps.agent.endpoint import current_endpoint
 from apps.agent.tools.registry import tool_words
 from apps.builder.builds.selectors import questions_pressing
-from apps.chat import services
-from apps.chat.links import ConversationLinks, url_of
-from apps.chat.markdown_links import parts_of
+from apps.chat.conversations import services
+from apps.chat.conversations.links import ConversationLinks, parts_of, url_of
+from apps.chat.conversations.selectors import conversation_get, conversations_page, conversations_search
 from apps.chat.models import Conversation
-from apps.chat.selectors.conversations import conversation_get, conversations_page
-from apps.chat.selectors.finding import conversations_search
-from apps.chat.selectors.snapshot import snapshot
+from apps.chat.stream.snapshot import snapshot
 from apps.chat.templatetags.conversation_groups import conversation_groups
 from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.text import clean_text
@@ -154,7 +152,7 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
         "nav": "chat",
         "conversation": shown,
         "tool_words": tool_words(),
-        "snapshot": snapshot(shown).frame if shown else None,
+        "snapshot": snapshot(shown).frames[0] if shown else None,
         "offline": current_endpoint().is_offline,
         "deleted": request.session.pop(DELETED, None) if DELETED in request.session else None,
     }

@@ -16,7 +16,7 @@ from apps.agent.status import tool_choices
 from apps.agent.tools.arguments import input_schema
 from apps.agent.tools.base import Tier, Tool, ToolContext, tool
 from apps.agent.tools.registry import all_tools, find_tool, tool_title
-from apps.chat.decision_log.words import target, title
+from apps.chat.audit_log.words import target, title
 
 
 @pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)

@@ -20,7 +20,7 @@ from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.models import Capability
 from apps.capabilities.runs.examples import prove_all
 from apps.chat.models import Message
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
 from tests.chat.client import Frame, Socket, connected
@@ -35,7 +35,7 @@ PROMISE = reply("I am building a dice roller for you.")
 @pytest.fixture(autouse=True)
 async def _quiet() -> AsyncIterator[None]:
     yield
-    await registry().close()
+    await scheduler().close()
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from apps.builder.builds.running import build_answer
 from apps.builder.models import Build, State
 from apps.builder.runner import pool as pools
 from apps.builder.runner.pool import BuildPool
-from apps.chat.runner import registry as runner
+from apps.chat.turns import scheduler as runner
 from apps.core.database import in_db
 from apps.core.jobs.bus import Bus, bus
 from tests.builder.scripts import SCHEMA, Cast, last_result, register, write

@@ -18,7 +18,7 @@ from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.sandbox.layers import index as packages
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from tests.builder.scripts import Cast, code, last_result
 from tests.builder.test_in_conversation import build_message, of_type, working
@@ -77,7 +77,7 @@ async def index(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WebPages]:
 @pytest.fixture(autouse=True)
 async def _quiet() -> AsyncIterator[None]:
     yield
-    await registry().close()
+    await scheduler().close()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from django.test import AsyncClient
 
 from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create
-from apps.chat.routing import chat_socket
+from apps.chat.consumers import chat_socket
 from apps.core.database import in_db
 from tests.waiting import PATIENCE
 

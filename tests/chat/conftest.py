@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from apps.agent.web.pages import recent_pages
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.web_pages import WebPages
 
@@ -23,14 +23,14 @@ async def model(settings: Settings) -> AsyncIterator[AnthropicServer]:
         settings.ANTHROPIC_BASE_URL = server.url
         settings.ANTHROPIC_API_KEY = "key-for-tests"
         yield server
-        await registry().close()
+        await scheduler().close()
 
 
 @pytest.fixture
 async def runner() -> AsyncIterator[None]:
     """For tests without a model server: closes the runner in the end."""
     yield
-    await registry().close()
+    await scheduler().close()
 
 
 @pytest.fixture

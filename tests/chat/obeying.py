@@ -3,7 +3,7 @@
 from typing import Any
 
 from apps.accounts.models import User
-from apps.chat.runner.registry import registry as runners
+from apps.chat.turns.scheduler import scheduler as runners
 from tests.chat.client import connected
 from tests.peers.anthropic_server import reply, tool
 from tests.peers.web_pages import WebPages

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Turn
-from apps.chat.services import conversation_create
 from apps.core.database import in_db
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from apps.accounts.models import User
 from apps.chat.models import Conversation
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from tests.chat.client import Socket
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply
@@ -53,7 +53,7 @@ async def say(page: Socket, place: str, *texts: str, settle: bool = True, **valu
         queued = await page.say(text, conversation=place, **values)
         await page.ended()
         if settle:
-            await registry().idle()
+            await scheduler().idle()
     return queued
 
 

@@ -14,11 +14,11 @@ from pytest_django import Settings
 from apps.accounts import credentials
 from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create, token_revoke, user_set_active, user_set_password
-from apps.chat import consumers, socket_limits
-from apps.chat.frames import MAX_FRAME_CHARS
+from apps.chat import consumers
+from apps.chat.consumers import MAX_FRAME_CHARS, chat_socket
 from apps.chat.models import Conversation, Message, Turn
-from apps.chat.routing import chat_socket
-from apps.chat.runner.registry import registry
+from apps.chat.stream import limits as socket_limits
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from tests.chat.client import Socket, connected
 from tests.chat.rows import conversation
@@ -162,10 +162,10 @@ async def test_a_socket_the_server_gives_up_on_leaves_nothing_behind(alice: User
     await communicator.connect(PATIENCE)
     await communicator.send_json_to({"type": "open", "conversation": place})
     assert (await communicator.receive_json_from(PATIENCE))["type"] == "snapshot"
-    assert registry().hub.feeds
+    assert scheduler().hub.feeds
     communicator.future.cancel()
     await asyncio.wait([communicator.future], timeout=PATIENCE)
-    assert not registry().hub.feeds
+    assert not scheduler().hub.feeds
 
 
 async def token(user: User, *scopes: str) -> APIToken:
@@ -339,7 +339,7 @@ async def test_a_subscription_that_could_not_begin_is_not_kept(
         with monkeypatch.context() as patch:
             patch.setattr(consumers, "start_for", fails)
             assert (await page.snapshot(place))["code"] == "unavailable"
-        assert not registry().hub.feeds
+        assert not scheduler().hub.feeds
         assert (await page.snapshot(place))["type"] == "snapshot"
 
 
@@ -347,4 +347,4 @@ async def test_nobody_gets_in_without_a_user(runner: None) -> None:
     communicator = WebsocketCommunicator(consumers.ChatConsumer.as_asgi(), "/ws/chat/")
     accepted, _ = await communicator.connect(PATIENCE)
     assert not accepted
-    assert not registry().hub.feeds
+    assert not scheduler().hub.feeds

@@ -12,7 +12,7 @@ from apps.capabilities.catalog.lifecycle import capability_approve, capability_d
 from apps.capabilities.catalog.selectors import capability_get
 from apps.capabilities.catalog.versions import capability_create, capability_update
 from apps.capabilities.models import Execution
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.models import Memory
 from apps.memory.services import memory_create
@@ -32,7 +32,7 @@ needs_sandbox = pytest.mark.usefixtures("real_sandbox")
 async def say(page: Socket, place: str, text: str) -> dict[str, Any]:
     queued = await page.say(text, conversation=place)
     await page.ended()
-    await registry().idle()
+    await scheduler().idle()
     return queued
 
 
@@ -126,7 +126,7 @@ async def test_what_it_asks_for_is_allowed_in_the_chat_for_that_version(
         assert (asked["permission"]["capability"], asked["permission"]["version"]) == ("greeter", 1)
         await page.send("approve", id=asked["id"], decision="allow")
         assert (await page.ended())["text"].endswith("Greeted.")
-        await registry().idle()
+        await scheduler().idle()
         approved = await in_db(capability_get, alice.pk, "greeter")
         assert approved.current is not None
         assert approved.current.approved_by_id == alice.pk
@@ -136,7 +136,7 @@ async def test_what_it_asks_for_is_allowed_in_the_chat_for_that_version(
         assert asked["reach"]["hosts"] == ["api.example.org"]
         await page.send("approve", id=asked["id"], decision="always")
         assert (await page.ended())["text"].endswith("Again.")
-        await registry().idle()
+        await scheduler().idle()
         last = await say(page, place, "And again")
         reopened = await page.snapshot(place)
     assert len([frame for frame in page.seen if frame["type"] == "approval_requested"]) == 2
@@ -169,7 +169,7 @@ async def test_a_yes_that_lasts_is_given_only_as_it_was_offered(
             assert (await page.until("error"))["code"] == "not_always"
         await page.send("approve", id=asked["id"], decision="deny")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await in_db(lambda: Memory.objects.for_user(alice).count()) == 1
 
 
@@ -182,7 +182,7 @@ async def test_a_no_allows_nothing_and_runs_nothing(alice: User, model: Anthropi
         asked = (await page.ended())["pending_approval"]
         await page.send("approve", id=asked["id"], decision="deny")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     refused = await in_db(capability_get, alice.pk, "greeter")
     assert refused.current is not None
     assert not refused.current.is_approved
@@ -204,7 +204,7 @@ async def test_a_yes_to_one_version_allows_no_other(alice: User, model: Anthropi
         await in_db(lambda: capability_update(**change))
         await page.send("approve", id=asked["id"], decision="allow")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     (call,) = await calls(queued["turn"])
     assert call.error_code == "version_changed"
     current = (await in_db(capability_get, alice.pk, "greeter")).current
@@ -375,7 +375,7 @@ async def test_stopping_the_turn_ends_the_run(alice: User, model: AnthropicServe
             pass
         await page.send("stop", conversation=place)
         await page.until("turn_stopped")
-        await registry().idle()
+        await scheduler().idle()
     row = await in_db(lambda: Execution.objects.for_user(alice).get())
     assert (row.state, row.error_code) == ("failed", "cancelled")
 
@@ -387,7 +387,7 @@ async def test_offline_they_are_listed_and_run_in_plain_words(alice: User, runne
     async with connected(alice) as page:
         await page.say("list capabilities", conversation=place)
         assert "`greeter`: Greet somebody by name." in (await page.ended())["text"]
-        await registry().idle()
+        await scheduler().idle()
         for words in (
             "run greeter with name Ada",
             'run greeter with {"name": "Ada"}',
@@ -395,10 +395,10 @@ async def test_offline_they_are_listed_and_run_in_plain_words(alice: User, runne
         ):
             await page.say(words, conversation=place)
             assert (await page.ended())["text"] == "Hello, Ada!", words
-            await registry().idle()
+            await scheduler().idle()
         await page.say("run nonsense_tool with Ada", conversation=place)
         assert "no capability called" in (await page.ended())["text"]
-        await registry().idle()
+        await scheduler().idle()
 
 
 async def test_the_words_of_an_archive_reach_the_model_only_after_a_yes(

@@ -13,12 +13,13 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
-from apps.chat import capturing
-from apps.chat.capturing import messages_capture_pending, turn_capture
+from apps.chat.conversations import capturing
+from apps.chat.conversations.capturing import messages_capture_pending, turn_capture
+from apps.chat.conversations.ingest import messages_ingest
+from apps.chat.conversations.selectors import shown_untrusted
+from apps.chat.conversations.services import conversation_create, conversation_delete
 from apps.chat.models import Message, Turn
-from apps.chat.runner.registry import registry
-from apps.chat.selectors.words import shown_untrusted
-from apps.chat.services import conversation_create, conversation_delete, messages_ingest
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.capture.reader import users_read
 from apps.memory.capture.windows import windows_add
@@ -57,7 +58,7 @@ async def chat(user: User, *texts: str, **values: Any) -> str:
         for text in texts:
             await page.say(text, conversation=place)
             await page.ended()
-            await registry().idle()
+            await scheduler().idle()
     return place
 
 
@@ -203,10 +204,10 @@ async def test_an_edited_message_is_read_as_it_is_now(alice: User, model: Anthro
         place = await conversation(alice)
         first = await page.say("I like red", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         await page.say("I like blue", conversation=place, replaces=first["message"]["id"])
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     texts = [text for _, _, text in await in_db(said_in, alice)]
     assert texts == ["I like blue", "Blue."]
 
@@ -243,14 +244,14 @@ async def test_a_page_that_was_read_never_becomes_an_active_memory(
         place = await conversation(alice)
         await page.say("What does that page say?", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         await in_db(CaptureWindow.objects.for_user(alice).delete)
         await in_db(Message.objects.for_user(alice).update, captured=False)
         await in_db(ToolCall.objects.for_user(alice).update, untrusted=True)
         await in_db(turn_capture, (await in_db(lambda: Turn.objects.for_user(alice).get())).id)
         await page.say("And again?", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     trusts = [(role, trust) for role, trust, _ in await in_db(said_in, alice)]
     assert trusts == [
         ("user", "user"),
@@ -297,11 +298,11 @@ async def test_even_when_it_was_quoted_while_nothing_was_captured(
         place = await conversation(alice)
         await page.say(f"Look at this:\n> {INJECTION}", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         await in_db(lambda: preferences_update(user_id=alice.pk, capture=True))
         await page.say("So which bank is it?", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     model.fallback = obedient()
     await users_read([alice.pk], any_time=True)
     assert await rows_of(alice) == [(OBEYED, "pending")]
@@ -450,7 +451,7 @@ async def test_what_failed_to_be_read_keeps_its_time_when_another_conversation_b
 async def test_a_conversation_whose_page_is_closed_is_read_unless_the_page_is_back(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.chat.runner.registry.AWAY_SECONDS", 0)
+    monkeypatch.setattr("apps.chat.turns.scheduler.AWAY_SECONDS", 0)
     model.fallback = lambda request: reply("All right.")
     place = await conversation(alice)
     async with connected(alice) as other_tab:
@@ -458,7 +459,7 @@ async def test_a_conversation_whose_page_is_closed_is_read_unless_the_page_is_ba
         async with connected(alice) as page:
             await page.say(PRIYA, conversation=place)
             await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         assert not await in_db(due, alice, place)
     await until(lambda: in_db(due, alice, place))
 
@@ -466,7 +467,7 @@ async def test_a_conversation_whose_page_is_closed_is_read_unless_the_page_is_ba
 async def test_one_whose_page_is_closed_before_the_answer_is_read_after_it(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.chat.runner.registry.AWAY_SECONDS", 0)
+    monkeypatch.setattr("apps.chat.turns.scheduler.AWAY_SECONDS", 0)
     held = reply("All right.", hold_after=1)
     model.add(held)
     place = await conversation(alice)

@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.agent.events import Response
-from apps.chat.decision_log.selectors import decision_log
+from apps.chat.audit_log.selectors import decision_log
+from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Turn, TurnState
-from apps.chat.runner.registry import conversations_left
-from apps.chat.runner.rows import Outcome, turn_finish
-from apps.chat.runner.work import conversation_take, work_next
-from apps.chat.services import UserMessage, conversation_create, message_send
+from apps.chat.turns.queue import conversation_take, work_next
+from apps.chat.turns.scheduler import conversations_left
+from apps.chat.turns.services import UserMessage, message_send
+from apps.chat.turns.store import Outcome, turn_finish
 from apps.core import ids
 
 

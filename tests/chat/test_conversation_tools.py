@@ -8,9 +8,9 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.models import User
 from apps.accounts.selectors import preferences_for
 from apps.agent.models import ToolCall
+from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Conversation
-from apps.chat.runner.registry import registry
-from apps.chat.services import messages_ingest
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
@@ -26,14 +26,14 @@ async def test_past_conversations_are_listed_and_read(alice: User, model: Anthro
     async with connected(alice) as page:
         await page.say("Where shall I go in May?", conversation=old)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         model.add(
             reply(tool("conversation_list"), tool("conversation_read", {"conversation_id": old})),
             reply("Porto."),
         )
         queued = await page.say("What did you suggest?", conversation=new)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     listed, read = await calls(queued["turn"])
     rows = {row["id"]: row for row in json.loads(listed.result)["conversations"]}
     assert (rows[old]["messages"], rows[new].get("current")) == (2, True)
@@ -72,14 +72,14 @@ async def test_deleting_takes_messages_passages_and_tool_calls_along(
     async with connected(alice) as page:
         await page.say("My boat is called Albatross", conversation=old)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         assert await in_db(lambda: search(alice.id, "Albatross", scope=spoken))
         model.add(reply(tool("conversation_delete", {"conversation_id": old})), reply("Gone."))
         await page.say("Delete the one about the boat", conversation=new)
         asked = await page.ended()
         await page.send("approve", id=asked["pending_approval"]["id"], decision="allow")
         assert (await page.ended())["text"].endswith("Gone.")
-        await registry().idle()
+        await scheduler().idle()
     assert await in_db(lambda: [str(row.id) for row in Conversation.objects.for_user(alice)]) == [new]
     found = await in_db(lambda: search(alice.id, "Albatross", scope=spoken))
     assert old not in {str(hit.conversation_id) for hit in found}
@@ -93,7 +93,7 @@ async def test_the_conversation_going_on_is_not_deleted(alice: User, model: Anth
         asked = await page.ended()
         await page.send("approve", id=asked["pending_approval"]["id"], decision="allow")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     [call] = await calls(queued["turn"])
     assert call.is_error
     assert "list" in call.result
@@ -112,7 +112,7 @@ async def test_a_yes_from_now_on_is_the_users_setting_for_the_tool(
         assert (await page.ended())["text"].endswith("There is none.")
         await page.say("Once more", conversation=place)
         assert (await page.ended())["pending_approval"] is None
-        await registry().idle()
+        await scheduler().idle()
     assert (await in_db(preferences_for, alice.pk)).tool_approval == {"conversation_delete": "allow"}
 
 
@@ -127,7 +127,7 @@ async def test_after_others_words_a_yes_holds_for_one_call_alone(alice: User, mo
         assert (await page.until("error"))["code"] == "not_always"
         await page.send("approve", id=asked["id"], decision="deny")
         await page.until("response")
-        await registry().idle()
+        await scheduler().idle()
     assert (await in_db(preferences_for, alice.pk)).tool_approval == {}
 
 
@@ -146,7 +146,7 @@ async def test_a_conversation_without_memory_has_no_tools_over_notes_and_past(
     async with connected(alice) as page:
         queued = await page.say("What do you know?", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     offered = {entry["name"] for entry in model.messages[0]["tools"]}
     assert not any(name.startswith(("memory", "conversation")) for name in offered)
     assert all(call.is_error for call in await calls(queued["turn"]))
@@ -164,11 +164,11 @@ async def test_what_was_said_is_found_in_all_conversations(
         await page.ended()
         await other.say("Porto is where I live.", conversation=foreign)
         await other.ended()
-        await registry().idle()
+        await scheduler().idle()
         model.add(reply(tool("conversation_search", {"query": "Porto"})), reply("Porto."))
         queued = await page.say("Which town did you suggest?", conversation=new)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     (search_call,) = await calls(queued["turn"])
     assert not search_call.is_error
     assert search_call.untrusted
@@ -201,7 +201,7 @@ async def test_a_title_made_after_a_page_was_read_is_others_words(
     async with connected(alice) as page:
         queued = await page.say("What did we talk about?", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     (call,) = await calls(queued["turn"])
     assert call.untrusted
     assert str(plain.pk) in call.result
@@ -212,10 +212,10 @@ async def test_without_a_model_our_conversations_are_searched_by_simple_rules(al
     async with connected(alice) as page:
         await page.say("The ferry to Lisbon leaves at noon.", conversation=old)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         queued = await page.say("search our conversations for Lisbon", conversation=new)
         end = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     (call,) = await calls(queued["turn"])
     assert call.name == "conversation_search"
     assert "The ferry to Lisbon leaves at noon." in end["text"]

@@ -11,11 +11,11 @@ from apps.accounts.models import User
 from apps.agent.models import ModelCall, ToolCall
 from apps.agent.offline.dialogue import Done
 from apps.agent.results import UNTRUSTED
-from apps.chat.decision_log.recovery import recoveries
-from apps.chat.decision_log.selectors import decision_log
+from apps.chat.audit_log.selectors import decision_log
+from apps.chat.audit_log.words import recoveries
 from apps.chat.models import Conversation, Turn, TurnState
-from apps.chat.runner.registry import registry
 from apps.chat.templatetags.log_figures import unmarked
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.models import Memory, MemoryFile, Origin, Trust
 from apps.memory.services import Change, memory_create
@@ -259,7 +259,7 @@ async def test_what_was_declined_or_stopped_is_no_error(alice: User, model: Anth
         open_log = await in_db(lambda: decision_log(Conversation.objects.for_user(alice).get(id=place)))
         await page.send("approve", id=asked["id"], decision="deny")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert open_log["turns"][0]["steps"][0]["state"] == "open"
     assert open_log["turns"][0]["outcome"] == ["Waits for you."]
     [turn] = (await in_db(lambda: decision_log(Conversation.objects.for_user(alice).get(id=place))))["turns"]

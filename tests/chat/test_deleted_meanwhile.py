@@ -10,7 +10,7 @@ from django.db.models import Model
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Message, Turn
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.search.models import Passage
 from tests.chat.client import connected, program_of
@@ -53,7 +53,7 @@ async def test_the_request_that_waits_for_the_answer_is_told(
     assert (await program.send("delete", f"conversations/{place}/")).status_code == 204
     answer.release.set()
     status, text = await asyncio.wait_for(talking, PATIENCE)
-    await registry().idle()
+    await scheduler().idle()
     assert (status, "deleted" in text) == (200, True), text
     assert await in_db(rows_left) == 0
     assert [record.getMessage() for record in caplog.records if is_error_of_ours(record)] == []
@@ -72,4 +72,4 @@ async def test_pages_that_watch_it_go_on_with_others(alice: User, model: Anthrop
         assert (end["conversation"], end["code"]) == (place, "not_found")
         await page.say("Hello")
         assert (await page.ended())["text"] == "Hello again."
-    await registry().idle()
+    await scheduler().idle()

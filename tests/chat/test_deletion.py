@@ -17,21 +17,20 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.accounts.services import user_delete, user_set_active, users_delete_pending
 from apps.agent.models import ModelCall, ToolCall
-from apps.chat.capturing import messages_capture_pending
-from apps.chat.models import Conversation, Message, Turn, TurnEvent
-from apps.chat.runner.afterwards import messages_index_pending
-from apps.chat.runner.registry import conversations_left
-from apps.chat.runner.work import conversation_take, work_next
-from apps.chat.services import (
-    UserMessage,
+from apps.chat.conversations.capturing import messages_capture_pending
+from apps.chat.conversations.indexing import messages_index_pending
+from apps.chat.conversations.ingest import messages_ingest
+from apps.chat.conversations.services import (
     conversation_create,
     conversation_delete,
     conversation_hide,
     conversation_restore,
-    message_send,
-    messages_ingest,
+    conversations_delete_pending,
 )
-from apps.chat.services.deletion import conversations_delete_pending
+from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.chat.turns.queue import conversation_take, work_next
+from apps.chat.turns.scheduler import conversations_left
+from apps.chat.turns.services import UserMessage, message_send
 from apps.core import slices
 from apps.core.errors import Conflict, Forbidden, NotFound
 from apps.core.jobs.leases import LeaseLost
@@ -131,7 +130,7 @@ def test_nobody_runs_or_continues_a_conversation_that_is_being_deleted(
     message_send(user_id=alice.pk, message=UserMessage(text="Hello", conversation=str(place)))
     Turn.objects.unscoped().update(created_at="2020-01-01T00:00:00Z")
     assert conversation_take(place)
-    monkeypatch.setattr("apps.chat.services.deletion._slice", lambda *given: False)
+    monkeypatch.setattr("apps.chat.conversations.services._slice", lambda *given: False)
     conversation_delete(user_id=alice.pk, conversation_id=place)
     with pytest.raises(LeaseLost):
         work_next(place, None)
@@ -251,7 +250,7 @@ def test_what_waited_to_be_read_of_it_waits_again(alice: User) -> None:
 
 
 def test_after_a_while_it_is_gone_for_good(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.chat.services.deletion.UNDO_FOR", timedelta(0))
+    monkeypatch.setattr("apps.chat.conversations.services.UNDO_FOR", timedelta(0))
     place = a_long_talk(alice, number=3)
     conversation_hide(user_id=alice.pk, conversation_id=place)
     with pytest.raises(NotFound):

@@ -2,7 +2,7 @@
 
 from apps.accounts.models import User
 from apps.chat.models import Message
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.models import Memory
 from apps.search.documents import Scope, Source
@@ -24,7 +24,7 @@ async def test_an_edited_message_takes_the_place_of_the_old_one_and_what_followe
         await page.ended()
         edited = await page.say("Tell me about blue", conversation=place, replaces=first["message"]["id"])
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         snapshot = await page.snapshot(place)
     assert [message["text"] for message in snapshot["messages"]] == ["Tell me about blue", "Blue is cold."]
     assert first["message"]["id"] in edited["replaces"]
@@ -40,11 +40,11 @@ async def test_what_was_replaced_is_out_of_search_and_kept_in_its_rows(
         place = await conversation(alice)
         first = await page.say("My boat is called Albatross", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         assert await in_db(lambda: [hit.text for hit in search(alice.id, "boat Albatross", scope=SPOKEN)])
         await page.say("My bike is called Swift", conversation=place, replaces=first["message"]["id"])
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     found = await in_db(lambda: [hit.text for hit in search(alice.id, "boat Albatross", scope=SPOKEN)])
     assert not any("Albatross" in text for text in found)
     assert await in_db(lambda: Message.objects.unscoped().filter(text__contains="Albatross").exists())
@@ -62,7 +62,7 @@ async def test_a_retry_asks_the_model_again_with_the_same_words(alice: User, mod
         await page.send("retry", conversation=place, client_id="again")
         queued = await page.until("turn_queued")
         assert (await page.ended())["text"] == "Now it works."
-        await registry().idle()
+        await scheduler().idle()
     assert (queued["client_id"], queued["message"]["text"]) == ("again", "Hello")
     assert [(role, kind) for role, kind, _ in await messages(place)] == [
         ("user", "text"),
@@ -84,7 +84,7 @@ async def test_nothing_is_replaced_while_a_turn_runs(alice: User, model: Anthrop
         assert (await page.until("error"))["code"] == "turn_running"
         held.release.set()
         assert (await page.ended())["type"] == "response"
-        await registry().idle()
+        await scheduler().idle()
     assert len(await messages(place)) == 2
 
 
@@ -98,7 +98,7 @@ async def test_editing_stops_a_turn_that_waits(alice: User, model: AnthropicServ
         stopped = next(frame for frame in page.seen if frame["type"] == "turn_stopped")
         assert stopped["turn"] == first["turn"]
         assert (await page.ended())["text"] == "Fine."
-        await registry().idle()
+        await scheduler().idle()
     assert (await turn(first["turn"])).state == "stopped"
     assert [text[-1] for _, _, text in await messages(place)] == [said("Do that")[0], said("Fine.")[0]]
     assert len(model.messages[-1]["messages"]) == 1
@@ -112,7 +112,7 @@ async def test_a_note_of_a_replaced_turn_stays(alice: User, model: AnthropicServ
         await page.ended()
         await page.say("Hello", conversation=place, replaces=first["message"]["id"])
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await in_db(lambda: list(Memory.objects.for_user(alice).values_list("content", flat=True))) == [
         "Alice likes figs."
     ]
@@ -132,5 +132,5 @@ async def test_only_a_message_of_the_users_own_in_this_conversation_is_replaced(
             assert (refused["type"], refused["code"]) == ("error", "not_found")
         await page.send("retry", conversation=str(await conversation(alice)))
         assert (await page.until("error"))["code"] == "nothing_to_retry"
-        await registry().idle()
+        await scheduler().idle()
     assert len(await messages(place)) == 2

@@ -2,9 +2,9 @@
 
 import pytest
 
-from apps.chat.live import feed as feeds
-from apps.chat.live.feed import Feed, Subscription
-from apps.chat.log import LoggedEvent
+from apps.chat.stream import feed as feeds
+from apps.chat.stream.events import LoggedEvent
+from apps.chat.stream.feed import Feed, Subscription
 from apps.core.ids import uuid7
 
 PLACE, TURN = uuid7(), uuid7()

@@ -17,20 +17,19 @@ from apps.agent.models import ToolCall
 from apps.agent.outcome import Outcome as ToolOutcome
 from apps.agent.selectors import conversation_untrusted, toolcalls_undecided, turn_usage
 from apps.agent.services import NewCall, toolcall_finish, toolcalls_open, toolcalls_start
-from apps.chat.capturing import messages_capture_pending, turn_capture
-from apps.chat.live.hub import start_for
+from apps.chat.conversations.capturing import messages_capture_pending, turn_capture
+from apps.chat.conversations.indexing import messages_index_pending, turn_index
+from apps.chat.conversations.selectors import shown_untrusted, user_messages
+from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Role, Turn, TurnState
-from apps.chat.runner.afterwards import messages_index_pending, turn_index
-from apps.chat.runner.prepare import turn_prepare
-from apps.chat.runner.registry import conversations_left
-from apps.chat.runner.rows import Outcome, turn_finish
-from apps.chat.runner.work import conversation_take, work_next
-from apps.chat.selectors.words import shown_untrusted, user_messages
-from apps.chat.services import UserMessage, conversation_create, message_send
-from apps.chat.services.messages import Draft, message_append
-from apps.chat.summary.budget import current_budget
-from apps.chat.summary.selectors import Need, fold_job
-from apps.chat.sweeps import events_prune, turns_interrupt
+from apps.chat.stream.events import events_prune
+from apps.chat.stream.snapshot import start_for
+from apps.chat.summary.selectors import Need, current_budget, fold_job
+from apps.chat.turns.queue import conversation_take, turns_interrupt, work_next
+from apps.chat.turns.running import turn_prepare
+from apps.chat.turns.scheduler import conversations_left
+from apps.chat.turns.services import UserMessage, message_send
+from apps.chat.turns.store import Draft, Outcome, message_append, turn_finish
 from apps.memory.recall.injection import still_shown
 from apps.memory.services import memory_create
 from tests.tools import Tools

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
+from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Conversation, Message
-from apps.chat.services import messages_ingest
 from apps.core.errors import IzzyError
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search

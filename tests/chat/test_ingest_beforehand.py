@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from apps.accounts.models import User
-from apps.chat.services import messages_ingest
+from apps.chat.conversations.ingest import messages_ingest
 from apps.core import text
 from apps.memory.capture import segments
 from apps.memory.models import CaptureWindow

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.errors import NotFound
 from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation, messages, turn
@@ -24,7 +24,7 @@ async def test_no_frame_reaches_another_users_conversation(
         place = await conversation(alice)
         queued = await hers.say("My secret plan", conversation=place)
         asked = (await hers.ended())["pending_question"]["id"]
-        await registry().idle()
+        await scheduler().idle()
         before = await messages(place)
         for frame in (
             {"type": "open", "conversation": place},
@@ -54,7 +54,7 @@ async def test_the_same_client_id_of_another_user_is_another_message(
         two = await his.say("Good morning", client_id="same")
         await hers.ended()
         await his.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert one["conversation"] != two["conversation"]
     assert two["message"]["text"] == "Good morning"
 
@@ -102,7 +102,7 @@ async def test_lists_and_searches_hold_ones_own_alone(alice: User, bob: User, mo
     async with connected(alice) as page:
         await page.say("What is my boat called?", conversation=await conversation(alice))
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     client = await program_of(bob)
     for query in ("", "?q=boat", "?q=Albatross", "?channel=chat"):
         assert (await client.get(f"conversations/{query}")).json()["count"] == 0
@@ -134,7 +134,7 @@ async def test_the_tools_of_one_user_do_not_reach_another(
 def test_no_page_shows_another_users_conversation(
     alice: User, bob: User, sign_in: Callable[[User], Client], method: str, path: str
 ) -> None:
-    from apps.chat.services import conversation_create
+    from apps.chat.conversations.services import conversation_create
 
     hers = conversation_create(user_id=alice.id, title="Hers")
     response = getattr(sign_in(bob), method)(path.replace("{id}", str(hers.id)), {"title": "Mine"})

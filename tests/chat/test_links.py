@@ -10,10 +10,10 @@ from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.chat.links import through
-from apps.chat.markdown import render
+from apps.chat.conversations.links import through
+from apps.chat.conversations.markdown import render
 from apps.chat.models import Conversation
-from apps.chat.runner.registry import registry as runners
+from apps.chat.turns.scheduler import scheduler as runners
 from apps.core.database import in_db
 from tests.chat.client import connected
 from tests.chat.obeying import opens
@@ -130,7 +130,7 @@ def test_nobody_else_can_make_such_a_page(alice: User, sign_in: Any) -> None:
 
 
 def test_a_user_shares_no_named_addresses_with_another(alice: User, bob: User) -> None:
-    from apps.chat.links import ConversationLinks
+    from apps.chat.conversations.links import ConversationLinks
 
     place = Conversation.objects.create(user=alice, title="A talk").pk
     for user, url in [(alice, "https://a.example/x"), (bob, "https://b.example/x")]:

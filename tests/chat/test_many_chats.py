@@ -7,7 +7,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.chat.models import Message, Turn
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.models import Memory
 from tests.chat.client import Frame, connected
@@ -35,7 +35,7 @@ async def test_fifty_chats_at_once_end_well(
             return await page.ended()
 
     ends = await asyncio.gather(*(chat(number) for number in range(50)))
-    await registry().idle()
+    await scheduler().idle()
     assert [end["type"] for end in ends] == ["response"] * 50
     assert await in_db(lambda: set(Turn.objects.unscoped().values_list("state", flat=True))) == {"done"}
     assert await in_db(lambda: Memory.objects.for_user(alice).count()) == 50

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.chat.markdown import LiveRenderer, blocks, render
+from apps.chat.conversations.markdown import LiveRenderer, blocks, render
 
 SAMPLE = """# Title
 

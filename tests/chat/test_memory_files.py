@@ -13,7 +13,7 @@ from apps.accounts.services import preferences_update
 from apps.agent import endpoint
 from apps.agent.models import ToolCall
 from apps.chat.prompt.system import system_blocks
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.models import MemoryFile
 from apps.memory.services.files import file_write
@@ -62,7 +62,7 @@ class Talk:
         self.model.add(*replies)
         body = {"message": words, "conversation": self.place, "stream": False}
         answer = (await self.program.post("chat/", body)).json()
-        await registry().idle()
+        await scheduler().idle()
         assert answer["state"] == "done", answer
         return [each for sent in self.model.messages[before + 1 :] for each in results(sent)]
 

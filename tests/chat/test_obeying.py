@@ -7,7 +7,7 @@ import pytest
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.chat.models import Conversation
-from apps.chat.runner.registry import registry as runners
+from apps.chat.turns.scheduler import scheduler as runners
 from apps.core.database import in_db
 from apps.memory.models import Memory, MemoryEdge, MemoryFile
 from apps.memory.services import memory_create

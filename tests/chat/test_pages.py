@@ -12,15 +12,11 @@ from apps.accounts.models import User
 from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, Kind, MessageType
 from apps.capabilities.catalog.versions import capability_begin
+from apps.chat.conversations import selectors as finding
+from apps.chat.conversations.indexing import messages_index
+from apps.chat.conversations.ingest import messages_ingest
+from apps.chat.conversations.services import conversation_create, conversation_delete, conversation_rename
 from apps.chat.models import Conversation, Message
-from apps.chat.runner.afterwards import messages_index
-from apps.chat.selectors import finding
-from apps.chat.services import (
-    conversation_create,
-    conversation_delete,
-    conversation_rename,
-    messages_ingest,
-)
 
 SCHEMA = {"type": "object", "properties": {}}
 SignIn = Callable[[User], Client]

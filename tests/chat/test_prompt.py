@@ -15,8 +15,8 @@ from apps.accounts.services import preferences_update
 from apps.agent.tools import registry as tool_registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.models import Turn
-from apps.chat.prompt.context_block import context_block, local_time
-from apps.chat.runner.registry import registry
+from apps.chat.prompt.system import context_block, local_time
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.models import DecayCycle, Memory
 from apps.memory.services import memory_create, memory_update
@@ -30,7 +30,7 @@ async def exchange(page: Socket, place: str, *texts: str) -> None:
     for text in texts:
         await page.say(text, conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
 
 
 async def test_each_request_starts_with_the_one_before_byte_for_byte(
@@ -124,7 +124,7 @@ async def test_a_turn_is_one_cycle_of_decay(alice: User, model: AnthropicServer)
         asked = await page.ended()
         await page.send("answer", id=asked["pending_question"]["id"], text="That")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         await exchange(page, place, "Two")
     assert await in_db(lambda: DecayCycle.objects.get(user=alice).cycle) == 2
 
@@ -183,7 +183,7 @@ async def test_a_note_saved_in_a_turn_knows_where_it_came_from(alice: User, mode
     async with connected(alice) as page:
         queued = await page.say("I like figs", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     note = await in_db(lambda: Memory.objects.for_user(alice).get())
     assert (str(note.source_conversation_id), str(note.source_message_id)) == (place, queued["message"]["id"])
 

@@ -2,7 +2,7 @@
 
 from apps.accounts.models import User
 from apps.chat.models import Turn
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation, messages, said, turn
@@ -24,7 +24,7 @@ async def test_a_second_message_waits_for_the_first_answer(alice: User, model: A
         first.release.set()
         assert (await page.ended())["turn"] == one["turn"]
         assert (await page.ended())["turn"] == two["turn"]
-        await registry().idle()
+        await scheduler().idle()
     texts = [blocks[-1]["text"] for _, _, blocks in await messages(place)]
     assert texts == ["First", "One two three", "Second", "Second answer."]
     assert [message["role"] for message in model.messages[1]["messages"]] == ["user", "assistant", "user"]
@@ -42,7 +42,7 @@ async def test_stop_lets_the_queued_message_have_its_turn(alice: User, model: An
         assert (await page.ended())["type"] == "turn_stopped"
         assert (await page.ended())["text"] == "Second answer."
         first.release.set()
-        await registry().idle()
+        await scheduler().idle()
     assert [(await turn(name["turn"])).state for name in (one, two)] == ["stopped", "done"]
 
 
@@ -55,7 +55,7 @@ async def test_a_new_message_declines_what_was_asked(alice: User, model: Anthrop
         await page.ended()
         await page.say("How is the weather?", conversation=place)
         end = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         assert (await page.snapshot(other))["type"] == "snapshot"
     assert end["text"] == "Nice weather."
     assert (await turn(one["turn"])).state == "done"
@@ -75,7 +75,7 @@ async def test_an_answer_that_comes_too_late_is_refused(alice: User, model: Anth
         asked = await page.ended()
         await page.say("Never mind", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         await page.send("answer", id=asked["pending_question"]["id"], text="That one")
         refused = await page.until("error")
     assert refused["code"] == "not_waiting"
@@ -90,7 +90,7 @@ async def test_stop_ends_a_waiting_turn(alice: User, model: AnthropicServer) -> 
         await page.ended()
         await page.send("stop", conversation=place)
         assert (await page.ended())["type"] == "turn_stopped"
-        await registry().idle()
+        await scheduler().idle()
     assert (await turn(queued["turn"])).state == "stopped"
     assert (await messages(place))[-1][:2] == ("assistant", "closing")
 
@@ -112,7 +112,7 @@ async def test_two_approvals_of_one_round_are_both_asked_for(alice: User, model:
                 await page.ended()
             await page.send("approve", id=ids[number], decision=decision)
         assert (await page.ended())["text"].endswith("Half done.")
-        await registry().idle()
+        await scheduler().idle()
     assert [call.is_error for call in await calls(queued["turn"])] == [False, True]
 
 
@@ -121,7 +121,7 @@ async def test_the_same_client_id_makes_no_second_turn(alice: User, model: Anthr
         one = await page.say("Hello", client_id="same")
         await page.ended()
         two = await page.say("Hello", client_id="same")
-        await registry().idle()
+        await scheduler().idle()
     assert (one["turn"], one["seq"]) == (two["turn"], two["seq"])
     assert await in_db(lambda: Turn.objects.unscoped().count()) == 1
 
@@ -138,7 +138,7 @@ async def test_a_page_that_lost_its_acknowledgement_finds_its_new_conversation(
         queued = await page.say("Hello", client_id="mine")
         held.release.set()
         end = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert (queued["client_id"], end["text"]) == ("mine", "One two")
     assert await in_db(lambda: Turn.objects.unscoped().count()) == 1
 
@@ -159,21 +159,21 @@ async def test_no_more_than_twenty_messages_queue_up(alice: User, model: Anthrop
         held.release.set()
         for _ in range(20):
             assert (await page.ended())["type"] == "response"
-        await registry().idle()
+        await scheduler().idle()
     assert len(await messages(place)) == 42
 
 
 async def test_a_message_stopped_while_it_was_queued_is_kept_without_an_answer(
     alice: User, model: AnthropicServer
 ) -> None:
-    from apps.chat.services import UserMessage, message_send, turn_stop
+    from apps.chat.turns.services import UserMessage, message_send, turn_stop
 
     place = await conversation(alice)
     message = UserMessage(text="Hello", conversation=place)
     sent = await in_db(lambda: message_send(user_id=alice.id, message=message))
     await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
-    await registry().schedule(sent.conversation_id)
-    await registry().idle()
+    await scheduler().schedule(sent.conversation_id)
+    await scheduler().idle()
     assert (await turn(str(sent.turn_id))).state == "stopped"
     rows = await messages(place)
     assert rows[0] == ("user", "text", said("Hello"))

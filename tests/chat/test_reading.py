@@ -5,9 +5,9 @@ import threading
 from django.db import connection
 
 from apps.accounts.models import User
+from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation
-from apps.chat.reading import one_view
-from apps.chat.services import conversation_create
+from apps.chat.stream.snapshot import one_view
 from tests.waiting import PATIENCE
 
 

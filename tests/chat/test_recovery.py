@@ -7,15 +7,14 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.chat.indexing import document_of
-from apps.chat.log import LoggedEvent, events_of, rows_of
+from apps.chat.conversations import indexing as afterwards
+from apps.chat.conversations.indexing import document_of, messages_index_pending
+from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
-from apps.chat.runner import afterwards
-from apps.chat.runner.afterwards import messages_index_pending
-from apps.chat.runner.registry import conversations_left, registry, schedule_soon
-from apps.chat.runner.work import RESERVE, conversation_take
-from apps.chat.services import UserMessage, conversation_create, message_send
-from apps.chat.sweeps import turns_interrupt
+from apps.chat.stream.events import LoggedEvent, events_of, rows_of
+from apps.chat.turns.queue import RESERVE, conversation_take, turns_interrupt
+from apps.chat.turns.scheduler import conversations_left, schedule_soon, scheduler
+from apps.chat.turns.services import UserMessage, message_send
 from apps.core.database import in_db
 from apps.core.ids import uuid7
 from apps.core.jobs.sweeps import sweeps
@@ -74,11 +73,11 @@ async def test_a_process_that_comes_back_after_its_lease_writes_nothing(
         place = await conversation(alice)
         queued = await page.say("Count", conversation=place)
         await page.until("text_delta")
-        await registry().flush((await turn(queued["turn"])).conversation_id)
+        await scheduler().flush((await turn(queued["turn"])).conversation_id)
         await in_db(change, runner="another", lease_until=past())
         await in_db(turns_interrupt)
         held.release.set()
-        await registry().idle()
+        await scheduler().idle()
     row = await turn(queued["turn"])
     assert (row.state, row.error_code) == ("interrupted", "interrupted")
     rows = await messages(place)
@@ -101,7 +100,7 @@ async def test_the_sweep_closes_calls_that_were_open(alice: User, model: Anthrop
     await in_db(lambda: Message.objects.unscoped().filter(kind="tool_results").delete())
     await in_db(turns_interrupt)
     held.release.set()
-    await registry().idle()
+    await scheduler().idle()
     [call] = await calls(queued["turn"])
     assert (call.state, call.is_error, call.error_code) == ("done", True, "interrupted")
     assert [kind for _, kind, _ in await messages(place)] == ["text", "text", "tool_results", "closing"]
@@ -115,7 +114,7 @@ async def test_the_sweep_closes_calls_that_were_open(alice: User, model: Anthrop
 async def test_what_nobody_runs_is_found(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.chat.runner.registry.RESCUE_AGE", timedelta(seconds=30))
+    monkeypatch.setattr("apps.chat.turns.scheduler.RESCUE_AGE", timedelta(seconds=30))
     place = await conversation(alice)
     sent = await in_db(
         lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))
@@ -132,19 +131,19 @@ async def test_what_nobody_runs_is_found(
 async def test_the_upkeep_takes_up_what_was_left(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.chat.runner.registry.RESCUE_SECONDS", 0.1)
+    monkeypatch.setattr("apps.chat.turns.scheduler.RESCUE_SECONDS", 0.1)
     place = await conversation(alice)
     sent = await in_db(
         lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))
     )
     await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
-    registry().start()
+    scheduler().start()
 
     async def is_done() -> bool:
         return (await turn(str(sent.turn_id))).state == "done"
 
     await until(is_done)
-    await registry().idle()
+    await scheduler().idle()
 
 
 async def test_a_turn_waiting_for_two_decisions_is_left_until_both_are_made(
@@ -154,7 +153,7 @@ async def test_a_turn_waiting_for_two_decisions_is_left_until_both_are_made(
     async with connected(alice) as page:
         await page.say("Go", conversation=await conversation(alice))
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
     assert await in_db(conversations_left) == []
 
@@ -169,7 +168,7 @@ async def test_a_stopping_server_ends_its_turns_and_gives_the_conversation_back(
         queued = await page.say("Count", conversation=place)
         while page.text(queued["turn"]) != "One two ":
             await page.until("text_delta")
-        await registry().close()
+        await scheduler().close()
         end = await page.ended()
         held.release.set()
     assert (end["type"], end["code"]) == ("error", "interrupted")

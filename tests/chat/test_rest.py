@@ -20,7 +20,7 @@ from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, MessageType
 from apps.capabilities.catalog.versions import capability_begin
 from apps.chat.models import Conversation, Message, Turn
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from tests.chat.client import Program, program_of
 from tests.chat.rows import conversation, messages, turn
@@ -51,13 +51,13 @@ async def test_a_message_is_answered_with_one_json_object(
     model.add(reply(tool("think", {"thought": "hm"})), reply("Hello."))
     place = await conversation(alice)
     answer = (await program.post("chat/", {"message": "Hi", "conversation": place})).json()
-    await registry().idle()
+    await scheduler().idle()
     assert (answer["conversation"], answer["state"], answer["text"]) == (place, "done", "Hello.")
     assert [call["name"] for call in answer["tool_calls"]] == ["think"]
     assert answer["usage"]["calls"] == 2
     assert str((await turn(answer["turn"])).conversation_id) == place
     again = (await program.post("chat/", {"message": "And now?", "conversation": place})).json()
-    await registry().idle()
+    await scheduler().idle()
     assert again["text"].endswith("And now?")
     assert len(await messages(place)) == 6
 
@@ -67,7 +67,7 @@ async def test_what_the_offline_responder_answers_is_no_usage_and_names_no_model
 ) -> None:
     settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
     answer = (await program.post("chat/", {"message": "Remember that I drink my tea black"})).json()
-    await registry().idle()
+    await scheduler().idle()
     nothing = asdict(Usage())
     assert (answer["state"], answer["usage"]) == ("done", nothing)
     rows = await in_db(lambda: list(ModelCall.objects.for_user(alice).values_list("model", "endpoint")))
@@ -82,7 +82,7 @@ async def test_what_the_offline_responder_answers_is_no_usage_and_names_no_model
 
     settings.ANTHROPIC_BASE_URL = model.url
     again = await program.post("chat/", {"message": "Hi", "conversation": answer["conversation"]})
-    await registry().idle()
+    await scheduler().idle()
     assert again.json()["usage"]["calls"] == 1
     log = (await program.get(f"conversations/{answer['conversation']}/log/")).json()
     assert log["turns"][1]["model"] == settings.IZZY_CHAT_MODEL
@@ -95,7 +95,7 @@ async def test_a_message_is_answered_with_events(
     model.add(reply("Hello there."))
     response = await program.post("chat/", {"message": "Hi", "stream": True})
     frames = [frame async for frame in streamed(response)]
-    await registry().idle()
+    await scheduler().idle()
     types = [frame["type"] for frame in frames]
     assert [kind for kind in types if kind != "text_delta"] == ["turn_queued", "turn_started", "response"]
     assert "".join(frame["text"] for frame in frames if frame["type"] == "text_delta") == "Hello there."
@@ -120,9 +120,9 @@ async def test_a_client_that_leaves_does_not_end_the_turn(program: Program, mode
     reader.cancel()
     await asyncio.wait([reader], timeout=PATIENCE)
     assert reader.done()
-    assert not registry().hub.feeds
+    assert not scheduler().hub.feeds
     held.release.set()
-    await registry().idle()
+    await scheduler().idle()
     assert (await turn(seen[0]["turn"])).state == "done"
 
 
@@ -141,7 +141,7 @@ async def test_a_question_is_answered_over_rest(
         assert frames[-1]["text"].endswith("Red it is.")
     else:
         assert (response.json()["state"], response.json()["text"]) == ("done", "Red it is.")
-    await registry().idle()
+    await scheduler().idle()
     late = await program.post(f"conversations/{place}/answer/", {"text": "blue"})
     assert (late.status_code, late.json()["code"]) == (409, "not_waiting")
 
@@ -176,7 +176,7 @@ async def test_of_several_questions_the_next_is_told_when_one_is_answered(
     assert (told["pending_question"]["text"], told["pending_approval"]) == ("How many?", None)
     body = {"id": told["pending_question"]["id"], "text": "two"}
     done = (await program.post(f"conversations/{place}/answer/", body)).json()
-    await registry().idle()
+    await scheduler().idle()
     assert (done["state"], done["text"]) == ("done", "Two red ones.")
 
 
@@ -190,7 +190,7 @@ async def test_an_approval_is_declined_over_rest(
     wrong = await program.post(f"conversations/{other}/approve/", {"id": call, "decision": "allow"})
     assert wrong.status_code == 404
     done = (await program.post(f"conversations/{place}/approve/", {"id": call, "decision": "decline"})).json()
-    await registry().idle()
+    await scheduler().idle()
     assert (done["state"], done["text"]) == ("done", "Kept.")
     assert (await program.get(f"conversations/{other}/")).status_code == 200
 
@@ -200,7 +200,7 @@ async def test_a_failed_turn_is_a_bad_gateway_with_the_text_so_far(
 ) -> None:
     model.add(reply("One two three", cut_after=4), failure(400, "invalid_request_error"))
     response = await program.post("chat/", {"message": "Count"})
-    await registry().idle()
+    await scheduler().idle()
     assert response.status_code == 502
     error = response.json()
     assert (error["code"], error["extra"]["text"]) == ("stream_cut", "One two ")
@@ -217,7 +217,7 @@ async def test_stop_over_rest(alice: User, program: Program, model: AnthropicSer
             stopping = await program.post(f"conversations/{place}/stop/", {})
             assert (stopping.status_code, stopping.json()["stopping"]) == (202, 1)
     held.release.set()
-    await registry().idle()
+    await scheduler().idle()
     assert frame["type"] == "turn_stopped"
     assert (await turn(frame["turn"])).state == "stopped"
 
@@ -230,7 +230,7 @@ async def test_retry_and_replace_over_rest(alice: User, program: Program, model:
     rows = (await program.get(f"conversations/{place}/messages/")).json()["results"]
     body = {"message": "Hello", "conversation": place, "replaces": rows[0]["id"]}
     assert (await program.post("chat/", body)).json()["text"] == "Three."
-    await registry().idle()
+    await scheduler().idle()
     rows = (await program.get(f"conversations/{place}/messages/")).json()["results"]
     assert [row["text"] for row in rows] == ["Hello", "Three."]
 
@@ -238,7 +238,7 @@ async def test_retry_and_replace_over_rest(alice: User, program: Program, model:
 async def test_the_same_client_id_gets_the_same_answer(program: Program, model: AnthropicServer) -> None:
     body = {"message": "Hi", "client_id": "one"}
     first = (await program.post("chat/", body)).json()
-    await registry().idle()
+    await scheduler().idle()
     second = (await program.post("chat/", body)).json()
     assert (first["turn"], first["text"]) == (second["turn"], second["text"])
     assert await in_db(lambda: Turn.objects.unscoped().count()) == 1
@@ -302,7 +302,7 @@ async def test_messages_come_in_pages_and_before_one(
     place = await conversation(alice)
     for number in range(3):
         await program.post("chat/", {"message": f"m{number}", "conversation": place})
-        await registry().idle()
+        await scheduler().idle()
     path = f"conversations/{place}/messages/"
     first = (await program.get(f"{path}?page_size=4")).json()
     assert (first["count"], [row["text"] for row in first["results"]][::2]) == (6, ["m0", "m1"])
@@ -330,9 +330,9 @@ async def test_a_stream_ends_when_its_token_does(
             await in_db(lambda: tokens_revoke(user_id=alice.id))
     assert chunk.startswith(b"event: error\n")
     assert b'"code":"not_authenticated"' in chunk
-    assert not registry().hub.feeds
+    assert not scheduler().hub.feeds
     held.release.set()
-    await registry().idle()
+    await scheduler().idle()
 
 
 async def test_so_does_the_stream_of_a_build(alice: User, program: Program, runner: None) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from apps.accounts.models import User
 from apps.chat.models import Conversation, Message, Turn
-from apps.chat.services import turn_retry, turns
-from apps.chat.services.turns import Sent, UserMessage, message_send
+from apps.chat.turns import services as turns
+from apps.chat.turns.services import Sent, UserMessage, message_send, turn_retry
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.chat.models import Message
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.memory.services import memory_create
 from apps.search.documents import Scope, Source
@@ -98,7 +98,7 @@ async def test_calls_and_their_results_are_never_parted(alice: User, model: Anth
                 reply(f"Found nothing. {WORDS}"),
             )
             await say(page, place, text, settle=False)
-            await registry().idle()
+            await scheduler().idle()
     assert summaries(model)
     for request in asked(model):
         roles = [message["role"] for message in request["messages"]]
@@ -129,7 +129,7 @@ async def test_no_turn_waits_for_a_summary(alice: User, model: AnthropicServer) 
         assert (await stored(alice, place)).summary == ""
         assert "Message 1." in json.dumps(asked(model)[-1]["messages"])
         held.release.set()
-        await registry().idle()
+        await scheduler().idle()
         assert (await stored(alice, place)).summary == "Record: held."
         await say(page, place, "And now?")
     assert "Record: held." in first_block(asked(model)[-1])

@@ -14,12 +14,11 @@ from apps.agent.results import UNTRUSTED
 from apps.agent.tools import registry as tool_registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.models import Message, Role
-from apps.chat.prompt.summary_block import summary_block
-from apps.chat.runner.registry import registry
-from apps.chat.summary.extract import extract
+from apps.chat.prompt.history import summary_block
 from apps.chat.summary.selectors import conversations_summarised, summary_untrusted
 from apps.chat.summary.services import summary_forget
-from apps.chat.summary.transcript import LEFT_OUT, FoldedTurn, turn_text
+from apps.chat.summary.transcript import LEFT_OUT, FoldedTurn, extract, turn_text
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.core.text import estimate_tokens
 from tests.chat.client import connected
@@ -108,7 +107,7 @@ async def test_a_conversation_too_long_for_the_model_is_summed_up_and_asked_once
             await page.say(WORDS, conversation=place)
             end = await page.ended()
             assert end["type"] == "response", end
-        await registry().idle()
+        await scheduler().idle()
     assert page.types().count("turn_resumed") == 0
     assert len(asked(model)) == 5
     assert [message["role"] for message in asked(model)[-1]["messages"]] == ["user"]
@@ -127,7 +126,7 @@ async def test_beyond_twice_the_budget_the_summary_comes_before_the_request(
         assert summaries(model) == []
         settings.IZZY_HISTORY_TOKENS = 500
         await say(page, place, "And now?", settle=False)
-        await registry().idle()
+        await scheduler().idle()
     kinds = [is_summary(request) for request in model.messages[6:]]
     assert kinds[0]
     assert not kinds[-1]
@@ -150,7 +149,7 @@ async def test_after_tool_calls_the_same_turn_goes_on_with_what_it_has(
         await page.ended()
         await page.say("Second", conversation=place)
         end = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert (end["type"], end["text"]) == ("response", "Done.")
     assert page.types().count("tool_result") == 1
     last = model.messages[-1]["messages"]
@@ -166,7 +165,7 @@ async def test_a_single_message_too_long_for_the_model_ends_with_an_error_as_bef
     async with connected(alice) as page:
         queued = await page.say("Hello", conversation=place)
         end = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert (end["type"], end["code"]) == ("error", "context_too_long")
     assert (await turn(queued["turn"])).state == "failed"
     assert len(model.messages) == 1
@@ -224,7 +223,7 @@ async def test_a_summary_can_be_forgotten_and_is_made_anew_from_what_is_left(
 
 async def asked_or_idle(model: AnthropicServer) -> None:
     """Until a summary is asked for, or what follows a turn has ended without one."""
-    idle = asyncio.ensure_future(registry().idle())
+    idle = asyncio.ensure_future(scheduler().idle())
     await until(lambda: summaries(model) or idle.done(), every=0.01)
 
 
@@ -241,7 +240,7 @@ async def test_a_summary_of_messages_that_changed_meanwhile_is_thrown_away(
         changed = Message.objects.for_user(alice).filter(role=Role.USER).order_by("position")
         await in_db(lambda: Message.objects.unscoped().filter(id=changed[0].id).update(text="redacted"))
         held.release.set()
-        await registry().idle()
+        await scheduler().idle()
     assert (await stored(alice, place)).summary == ""
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from apps.accounts.models import User
+from apps.chat.conversations.services import conversation_rename
 from apps.chat.models import Conversation
-from apps.chat.runner.registry import registry
-from apps.chat.services import conversation_rename
-from apps.chat.titles import MAX_CHARS, clean_title, heuristic_title
+from apps.chat.turns.scheduler import scheduler
+from apps.chat.turns.titles import MAX_CHARS, clean_title, heuristic_title
 from apps.core.database import in_db
 from tests.chat.client import connected
 from tests.peers.anthropic_server import AnthropicServer, failure, reply
@@ -64,7 +64,7 @@ async def test_the_fast_model_names_a_conversation_after_its_first_turn(
         assert (await page.until("title"))["title"] == "A trip to Porto"
         await page.say("Sure?", conversation=queued["conversation"])
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await title_of(alice) == "A trip to Porto"
     assert [request["model"] for request in model.messages] == [
         "claude-sonnet-5-5",
@@ -81,7 +81,7 @@ async def test_without_an_answer_for_a_title_the_first_words_stay(
     async with connected(alice) as page:
         await page.say("where shall we go?")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await title_of(alice) == "Where shall we go?"
 
 
@@ -94,7 +94,7 @@ async def test_a_title_of_the_users_own_is_left_alone(alice: User, model: Anthro
         await in_db(lambda: conversation_rename(user_id=alice.id, conversation_id=place, title="Mine"))
         held.release.set()
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await title_of(alice) == "Mine"
     assert len(model.messages) == 1
 
@@ -103,5 +103,5 @@ async def test_offline_the_first_words_are_the_title(alice: User, runner: None) 
     async with connected(alice) as page:
         await page.say("list my memories")
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await title_of(alice) == "List my memories"

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.agent import sdk
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from tests.chat.client import Frame, Socket, connected
 from tests.chat.rows import calls, conversation, messages, released, said, turn
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
@@ -22,7 +22,7 @@ async def talk(page: Socket, user: User, text: str = "Hello") -> tuple[str, Fram
     place = await conversation(user)
     queued = await page.say(text, conversation=place)
     end = await page.ended()
-    await registry().idle()
+    await scheduler().idle()
     return place, queued, end
 
 
@@ -125,7 +125,7 @@ async def test_a_question_waits_for_its_answer_and_the_turn_goes_on(
         assert snapshot["turn"]["waiting_for"][0]["text"] == "Which one?"
         await page.send("answer", id=end["pending_question"]["id"], text="The red one")
         final = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert final["text"].endswith("The red one, then.")
     assert "turn_resumed" in page.types()
     assert (await turn(queued["turn"])).state == "done"
@@ -146,7 +146,7 @@ async def test_an_approval_is_asked_for_and_kept_to(
         assert (await turn(queued["turn"])).state == "waiting"
         await page.send("approve", id=end["pending_approval"]["id"], decision=decision)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         found = await page.snapshot(other)
     assert (found["type"] == "error") is deleted
     [call] = await calls(queued["turn"])
@@ -167,7 +167,7 @@ async def test_stop_in_the_middle_of_the_text_keeps_what_was_written(
         await page.send("stop", conversation=place)
         end = await page.ended()
         held.release.set()
-        await registry().idle()
+        await scheduler().idle()
     assert end["type"] == "turn_stopped"
     assert (await turn(queued["turn"])).state == "stopped"
     assert await messages(place) == [("user", "text", said("Count")), ("assistant", "text", said("One two "))]
@@ -184,7 +184,7 @@ async def test_stop_while_tools_run_closes_their_calls(
         await asyncio.wait_for(slow_tool.wait(), PATIENCE)
         await page.send("stop", conversation=place)
         end = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert end["type"] == "turn_stopped"
     assert [(call.state, call.is_error) for call in await calls(queued["turn"])] == [("done", True)] * 2
     assert page.types().count("tool_result") == 2
@@ -210,7 +210,7 @@ async def test_a_stopped_conversation_goes_on_with_the_next_message(
         await page.ended()
         await page.say("And now?", conversation=place)
         end = await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert end["text"] == "Here I am."
     sent = model.messages[1]["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant", "user"]
@@ -293,7 +293,7 @@ async def test_a_failed_conversation_goes_on_with_the_next_message(
         assert end["type"] == "error"
         await page.say("Again", conversation=place)
         assert (await page.ended())["text"] == "Here I am."
-        await registry().idle()
+        await scheduler().idle()
     assert [message["role"] for message in model.messages[1]["messages"]] == ["user", "assistant", "user"]
 
 
@@ -312,7 +312,7 @@ async def test_a_bug_fails_the_turn_and_not_the_conversation(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("apps.chat.runner.turn.turn_prepare", lambda turn_id: 1 / 0)
+        broken.setattr("apps.chat.turns.running.turn_prepare", lambda turn_id: 1 / 0)
         async with connected(alice) as page:
             place, queued, end = await talk(page, alice)
     assert (end["type"], end["code"]) == ("error", "internal_error")
@@ -320,7 +320,7 @@ async def test_a_bug_fails_the_turn_and_not_the_conversation(
     async with connected(alice) as page:
         await page.say("Again", conversation=place)
         assert (await page.ended())["type"] == "response"
-        await registry().idle()
+        await scheduler().idle()
 
 
 @pytest.fixture

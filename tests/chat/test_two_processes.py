@@ -10,11 +10,11 @@ from pytest_django import Settings
 from redis.asyncio import Redis
 
 from apps.accounts.models import User
-from apps.chat.live import hub
-from apps.chat.runner import registry as runner
-from apps.chat.runner.registry import registry
-from apps.chat.runner.work import conversation_take
-from apps.chat.services import turn_stop
+from apps.chat.stream import hub
+from apps.chat.turns import scheduler as runner
+from apps.chat.turns.queue import conversation_take
+from apps.chat.turns.scheduler import scheduler
+from apps.chat.turns.services import turn_stop
 from apps.core.database import in_db
 from apps.core.jobs.bus import Bus
 from tests.chat.client import connected
@@ -77,7 +77,7 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
     held = reply("One two three four", hold_after=5)
     model.add(held)
     place = await conversation(alice)
-    registry().start()
+    scheduler().start()
     began, go_on = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -95,7 +95,7 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
                 loop.call_soon_threadsafe(go_on.set)
                 end = await page.ended()
                 seen.extend([page.text(queued["turn"]), end["text"]])
-            await registry().close()
+            await scheduler().close()
 
         asyncio.run(work())
         return seen
@@ -107,7 +107,7 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
         await asyncio.wait_for(go_on.wait(), PATIENCE)
         held.release.set()
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await watching == ["One two three four"] * 2
 
 
@@ -119,7 +119,7 @@ async def test_a_page_that_missed_an_event_reads_the_rows_at_once(
     held = reply("One two three four five", hold_after=5)
     model.add(held)
     place = await conversation(alice)
-    registry().start()
+    scheduler().start()
     began = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -133,7 +133,7 @@ async def test_a_page_that_missed_an_event_reads_the_rows_at_once(
                 while "five" not in page.text(queued["turn"]):
                     await page.until("text_delta")
                 text = page.text(queued["turn"])
-            await registry().close()
+            await scheduler().close()
             return text
 
         return asyncio.run(work())
@@ -144,10 +144,10 @@ async def test_a_page_that_missed_an_event_reads_the_rows_at_once(
         queued = await page.say("Count", conversation=place)
         while page.text(queued["turn"]) != "One two three ":
             await page.until("text_delta")
-        await registry().flush((await turn(queued["turn"])).conversation_id)
+        await scheduler().flush((await turn(queued["turn"])).conversation_id)
         held.release.set()
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert await watching == "One two three four five"
 
 
@@ -164,9 +164,9 @@ async def test_a_stop_from_another_process_is_heard_at_once(
             monkeypatch.setattr(runner, "conversation_take", taken)
             await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
             conversation_id = (await turn(queued["turn"])).conversation_id
-            await registry().schedule(conversation_id)
+            await scheduler().schedule(conversation_id)
             await until(is_stopped)
-            await registry().close()
+            await scheduler().close()
 
         asyncio.run(work())
 
@@ -180,7 +180,7 @@ async def test_a_stop_from_another_process_is_heard_at_once(
         await asyncio.to_thread(stop)
         end = await page.ended()
         held.release.set()
-        await registry().idle()
+        await scheduler().idle()
     assert end["type"] == "turn_stopped"
 
 

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.chat import markdown
-from apps.chat.live import feed
-from apps.chat.live.feed import Subscription
-from apps.chat.log import LoggedEvent
+from apps.chat.conversations import markdown
 from apps.chat.models import Conversation, TurnEvent
-from apps.chat.runner.registry import registry
-from apps.chat.sweeps import events_prune
+from apps.chat.stream import feed
+from apps.chat.stream.events import LoggedEvent, events_prune
+from apps.chat.stream.feed import Subscription
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from apps.core.ids import uuid7
 from tests.chat.client import Socket, connected, program_of
@@ -41,7 +40,7 @@ async def test_a_closed_tab_does_not_end_the_turn(alice: User, model: AnthropicS
         queued = await page.say("Count", conversation=place)
         await page.until("text_delta")
     held.release.set()
-    await registry().idle()
+    await scheduler().idle()
     assert (await turn(queued["turn"])).state == "done"
     async with connected(alice) as later:
         snapshot = await later.snapshot(place)
@@ -57,7 +56,7 @@ async def test_two_tabs_see_the_same_events(alice: User, model: AnthropicServer)
         await one.say("Write", conversation=place)
         await one.ended()
         await two.ended()
-        await registry().idle()
+        await scheduler().idle()
 
     def log(page: Socket) -> list[tuple[str, int]]:
         return [
@@ -75,7 +74,7 @@ async def test_the_blocks_of_html_add_up_to_the_answer(alice: User, model: Anthr
         place = await conversation(alice)
         queued = await page.say("Write", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     first = [block.html for block in markdown.blocks(ANSWER)]
     assert shown(page, queued["turn"]) == [*first, "<p>And <em>done</em>.</p>"]
 
@@ -95,7 +94,7 @@ async def test_a_page_that_opens_in_the_middle_gets_the_text_so_far_and_the_rest
         assert snapshot["turn"]["blocks"] == [{"block": 0, "html": "<p>First <strong>part</strong>,</p>"}]
         held.release.set()
         await two.ended()
-        await registry().idle()
+        await scheduler().idle()
     assert two.text(queued["turn"]) == "then the rest."
     assert shown(two, queued["turn"]) == ["<p>First <strong>part</strong>, then the rest.</p>"]
 
@@ -108,7 +107,7 @@ async def test_coming_back_replays_what_was_missed_once(alice: User, model: Anth
         queued = await one.say("Write", conversation=place)
         seen = await one.until("text_delta")
     held.release.set()
-    await registry().idle()
+    await scheduler().idle()
     async with connected(alice) as two:
         await two.send("open", conversation=place, seq=seen["seq"])
         await two.ended()
@@ -123,7 +122,7 @@ async def test_every_place_in_the_log_can_be_come_back_to(alice: User, model: An
     async with connected(alice) as page:
         queued = await page.say("Go", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     whole = [frame for frame in page.seen if frame["type"] != "html"]
     for frame in whole[:-1]:
         async with connected(alice) as back:
@@ -141,7 +140,7 @@ async def test_zero_replays_everything_where_something_happened(alice: User, mod
         assert (await page.next())["type"] == "snapshot"
         await page.say("Hello", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
     async with connected(alice) as back:
         await back.send("open", conversation=place, seq=0)
         await back.ended()
@@ -157,7 +156,7 @@ async def test_a_number_from_the_future_or_before_what_was_pruned_gives_a_snapsh
     async with connected(alice) as page:
         queued = await page.say("Hello", conversation=place)
         await page.ended()
-        await registry().idle()
+        await scheduler().idle()
         await page.send("open", conversation=place, seq=10**6)
         assert (await page.next())["type"] == "snapshot"
 
@@ -187,7 +186,7 @@ async def test_what_another_process_stores_reaches_the_page(alice: User, model: 
                 async with connected(alice) as other:
                     await other.say("Hello", conversation=place)
                     await other.ended()
-                await registry().close()
+                await scheduler().close()
 
             asyncio.run(run())
 
@@ -198,7 +197,7 @@ async def test_what_another_process_stores_reaches_the_page(alice: User, model: 
 
 
 async def test_a_deleted_conversation_is_told_to_who_watches_it(alice: User, model: AnthropicServer) -> None:
-    from apps.chat.services import conversation_delete
+    from apps.chat.conversations.services import conversation_delete
 
     place = await conversation(alice)
     async with connected(alice) as page:
@@ -209,7 +208,7 @@ async def test_a_deleted_conversation_is_told_to_who_watches_it(alice: User, mod
 
 
 async def test_deleting_a_conversation_ends_its_running_turn(alice: User, model: AnthropicServer) -> None:
-    from apps.chat.services import conversation_delete
+    from apps.chat.conversations.services import conversation_delete
 
     held = reply("One two three", hold_after=4)
     model.add(held)
@@ -220,7 +219,7 @@ async def test_deleting_a_conversation_ends_its_running_turn(alice: User, model:
         await in_db(lambda: conversation_delete(user_id=alice.id, conversation_id=place))
         gone = await page.until("error")
         held.release.set()
-        await registry().idle()
+        await scheduler().idle()
     assert gone["code"] == "not_found"
     assert not await in_db(lambda: Conversation.objects.unscoped().exists())
     assert not await in_db(lambda: TurnEvent.objects.exists())
@@ -233,12 +232,12 @@ async def test_no_more_than_eight_conversations_are_watched_by_one_socket(
     async with connected(alice) as page:
         for place in places:
             await page.snapshot(place)
-        assert set(map(str, registry().hub.feeds)) == set(places[1:])
+        assert set(map(str, scheduler().hub.feeds)) == set(places[1:])
         await page.send("close", conversation=places[1])
         await page.send("ping")
         await page.until("pong")
-        assert set(map(str, registry().hub.feeds)) == set(places[2:])
-    assert not registry().hub.feeds
+        assert set(map(str, scheduler().hub.feeds)) == set(places[2:])
+    assert not scheduler().hub.feeds
 
 
 def frame(seq: int, type: str, **values: Any) -> LoggedEvent:
@@ -273,7 +272,7 @@ async def test_a_program_that_lags_gets_the_rest_and_one_end(
     response = await program.post("chat/", {"message": "Count", "stream": True})
     chunks = aiter(response.streaming_content)
     events = [await anext(chunks)]
-    await registry().idle()
+    await scheduler().idle()
     events += [chunk async for chunk in chunks]
     frames = [json.loads(chunk.decode().split("data: ")[1]) for chunk in events if not chunk.startswith(b":")]
     types = [each["type"] for each in frames]

@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import User
 from apps.agent import endpoint
 from apps.agent.selectors import conversation_untrusted
-from apps.chat.runner.registry import registry
+from apps.chat.turns.scheduler import scheduler
 from apps.core.database import in_db
 from tests.chat.client import connected
 from tests.chat.rows import conversation
@@ -69,7 +69,7 @@ async def test_the_next_request_holds_the_blocks_as_they_came_and_the_conversati
         for words in ("How much water?", "And beans?"):
             await page.say(words, conversation=place)
             await page.ended()
-            await registry().idle()
+            await scheduler().idle()
     chats = [sent for sent in model.messages if "sonnet" in sent["model"]]
     assert chats[1]["messages"][1] == {"role": "assistant", "content": blocks}
     assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=UUID(place))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 INGEST = """
 import json
 from apps.accounts.models import User
-from apps.chat.services import messages_ingest
+from apps.chat.conversations.ingest import messages_ingest
 messages_ingest(user_id=User.objects.get().pk, session="walks", messages=json.load(open({file!r})))
 """
 

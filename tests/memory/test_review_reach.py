@@ -9,7 +9,7 @@ from apps.agent.tools import registry
 
 def test_no_tool_decides_on_what_waits() -> None:
     """Nothing that a tool's module imports, however far away, is the module that decides."""
-    known = {tool.handler.__module__ for tool in registry.all_tools()} | {"apps.chat.runner.turn"}
+    known = {tool.handler.__module__ for tool in registry.all_tools()} | {"apps.chat.turns.running"}
     reached = reachable(known)
     assert {"apps.memory.tools.search", "apps.memory.services.proposals"} <= reached
     assert "apps.memory.review.services" not in reached

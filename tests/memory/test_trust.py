@@ -8,7 +8,7 @@ from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.agent.tools import registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
-from apps.chat.runner.registry import registry as runners
+from apps.chat.turns.scheduler import scheduler as runners
 from apps.core.database import in_db
 from apps.memory.models import Memory, MemoryFile, Origin, Status, Trust
 from apps.memory.services import Provenance, memory_create

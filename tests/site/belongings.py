@@ -19,9 +19,9 @@ from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_begin, capability_create, capability_update
 from apps.capabilities.models import Execution
-from apps.chat.links import through
+from apps.chat.conversations.ingest import messages_ingest
+from apps.chat.conversations.links import through
 from apps.chat.models import Conversation, Message, Turn
-from apps.chat.services import messages_ingest
 from apps.core.ids import uuid7
 from apps.memory.models import MemoryEdge, Origin, PurgeReceipt, Trust
 from apps.memory.services import Change, edge_create, memory_create, memory_delete, memory_update

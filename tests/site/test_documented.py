@@ -9,7 +9,8 @@ from django.apps import apps
 from django.conf import settings
 from django.core.management import get_commands
 
-from apps.chat import consumers, socket_limits
+from apps.chat import consumers
+from apps.chat.stream import limits as socket_limits
 from apps.core.management.commands.benchmark import benchmark_names
 
 ROOT = Path(settings.BASE_DIR)

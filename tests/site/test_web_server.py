@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.chat.socket_limits import CLOSE_FLOODING
+from apps.chat.stream.limits import CLOSE_FLOODING
 from benchmarks._websocket import CLOSE, WebSocket
 from tests.peers.site import Site
 from tests.waiting import PATIENCE

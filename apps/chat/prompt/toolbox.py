@@ -1,17 +1,19 @@
-"""The tool list of a conversation, which only ever grows at its end."""
+"""The tool list of a conversation, which only ever grows at its end, and the capabilities that are too many to be listed in it."""
 
 import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from apps.accounts.models import Preferences
 from apps.agent.canonical import canonical_json
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.agent.tools.registry import find_tool, tools_for
+from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.names import NAME, PREFIX
 from apps.capabilities.catalog.selectors import capabilities_active, capabilities_named, capabilities_used_in
 from apps.capabilities.models import Capability
+from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool, tier_of
 from apps.capabilities.runs.tools import TOOLSET as CAPABILITIES
-from apps.capabilities.runs.tools import capability_tool, named_tool, tier_of
 from apps.chat.models import Conversation
 
 CONVERSATIONS = "conversations"
@@ -19,6 +21,9 @@ CONVERSATIONS = "conversations"
 MEMORY_TOOLSETS = frozenset({"notes", "classic", "files", CONVERSATIONS})
 LISTED_CAPABILITIES = 30
 """With up to so many active ones all are tools of their own; beyond that only those that a conversation uses."""
+NAMED = 5
+DESCRIPTION_CHARS = 160
+QUERY_CHARS = 2_000
 
 
 def conversation_tools(conversation: Conversation, toolsets: Collection[str]) -> list[Tool]:
@@ -74,3 +79,29 @@ def _listed_tool(definition: dict[str, Any], own: Mapping[str, Capability]) -> T
 
 async def _taken_away(context: ToolContext, args: dict[str, Any]) -> str:
     raise ToolFailure("This tool is not available any more. Do without it and tell the user so.")
+
+
+def capability_hints(conversation: Conversation, preferences: Preferences, text: str) -> str:
+    """A line for each of the best matches for the user's words that is no tool of the conversation; "" where all active
+    ones are listed, or none fits. At most five lines, so that the size does not depend on how many there are."""
+    if TOOLSET not in preferences.toolsets or not text.strip():
+        return ""
+    few = capabilities_active(conversation.user_id, limit=LISTED_CAPABILITIES + 1)
+    if len(few) <= LISTED_CAPABILITIES:
+        return ""
+    listed = {definition["name"] for definition in json.loads(conversation.tools)}
+    hits = capabilities_matching(conversation.user_id, text[:QUERY_CHARS], top_k=NAMED)
+    found = [
+        capability
+        for hit, capability in hits
+        if hit.score >= ABOUT_THIS and f"{PREFIX}{capability.name}" not in listed
+    ]
+    lines = [f"- {capability.name}: {_short(capability.description)}" for capability in found]
+    if not lines:
+        return ""
+    head = "These capabilities of the user may help. Run one with execute_capability; lookup_capability gives its input schema."
+    return "\n".join([head, *lines])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= DESCRIPTION_CHARS else f"{text[: DESCRIPTION_CHARS - 1]}…"

@@ -1,27 +1,78 @@
-"""The turns to sum up, and the basis of a summary."""
+"""How much of a conversation goes to the model as it was said, the turns to sum up, and the basis of a summary."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models.functions import Length
 
 from apps.agent.models import ToolCall
 from apps.agent.selectors import untrusted_turns
-from apps.chat.models import OPEN_STATES, Conversation, Turn
+from apps.chat.conversations.messages import readable_messages
+from apps.chat.models import OPEN_STATES, Conversation, Message, Turn
 from apps.chat.prompt.history import messages_in_force, messages_sent
-from apps.chat.selectors.messages import readable_messages
-from apps.chat.summary.budget import Budget
-from apps.chat.summary.sizes import message_tokens
 from apps.chat.summary.transcript import MESSAGE_CHARS, FoldedTurn, chunked, turn_text
 from apps.core.text import estimate_tokens
 
+KEPT_SHARE = 0.5
+LIMIT_FACTOR = 2
+SUMMARY_SHARE = 0.05
+SUMMARY_TOKENS = (200, 2000)
+"""A summary has at least and at most so many tokens, in between a share of the budget."""
+KEPT = 100_000  # sizes remembered in a process, some ten megabytes; then it begins anew
 EXTRACT = "extract"
 """Stands in `Conversation.summary_by` for a summary that was made without a model."""
-
 SUMMARY_FIELDS = ("summary", "summary_until", "summary_untrusted", "summary_by", "summary_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """`history` is what may be sent before anything is summed up.
+
+    `kept` is how much stays word for word then: half, so that the next summary is half a budget away and the prompt's
+    beginning stays the same meanwhile. `limit` is what is never exceeded: a turn waits for a summary rather than that.
+    """
+
+    history: int
+
+    @property
+    def kept(self) -> int:
+        return int(self.history * KEPT_SHARE)
+
+    @property
+    def limit(self) -> int:
+        return self.history * LIMIT_FACTOR
+
+    @property
+    def summary(self) -> int:
+        """The most that a summary itself may take."""
+        low, high = SUMMARY_TOKENS
+        return min(high, max(low, int(self.history * SUMMARY_SHARE)))
+
+
+def current_budget() -> Budget:
+    """The budget of this instance, from IZZY_HISTORY_TOKENS."""
+    return Budget(settings.IZZY_HISTORY_TOKENS)
+
+
+_known: dict[tuple[UUID, int], int] = {}
+"""Tokens by message and the length of its blocks: a message whose blocks were changed is mostly of another length, and
+these are estimates."""
+
+
+def message_tokens(lengths: Mapping[UUID, int]) -> dict[UUID, int]:
+    """The tokens of these messages' blocks, whose lengths in characters are given; of new ones the blocks are read."""
+    sizes = {key: _known.get((key, length)) for key, length in lengths.items()}
+    unknown = [key for key, size in sizes.items() if size is None]
+    if len(_known) + len(unknown) > KEPT:
+        _known.clear()
+    rows = Message.objects.unscoped().filter(id__in=unknown).values_list("id", "blocks") if unknown else ()
+    for key, blocks in rows:
+        sizes[key] = _known[key, lengths[key]] = estimate_tokens(blocks)
+    return {key: size for key, size in sizes.items() if size is not None}
 
 
 class Need(StrEnum):

@@ -1,13 +1,126 @@
 """Every write of a conversation's summary."""
 
+import asyncio
+import logging
+import re
+from functools import cache
+from pathlib import Path
 from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
 
+from apps.agent.client import ModelError, ModelRequest, complete
+from apps.agent.endpoint import current_endpoint, model_for
+from apps.agent.sdk import default_client
 from apps.chat.models import Conversation
-from apps.chat.summary.budget import Budget
-from apps.chat.summary.selectors import SUMMARY_FIELDS, FoldJob, fold_job_until
+from apps.chat.summary.selectors import (
+    EXTRACT,
+    SUMMARY_FIELDS,
+    Budget,
+    FoldJob,
+    Need,
+    current_budget,
+    fold_job,
+    fold_job_until,
+)
+from apps.chat.summary.transcript import extract
+from apps.core.database import in_db
+
+logger = logging.getLogger(__name__)
+PURPOSE = "summary"
+PATIENCE = {Need.BUDGET: 600.0, Need.LIMIT: 45.0, Need.REFUSED: 60.0}
+"""Seconds that the model has for all of it: a turn waits for the last two."""
+WORDS_PER_TOKEN = 0.6
+_SENTENCE = re.compile(r"[.!?…。！？]['\"”’)]*(?=\s|$)|\n")
+_under_way: set[UUID] = set()
+"""The conversations that this process sums up in the background now; one summary at a time is enough."""
+
+
+async def conversation_fold_after(conversation_id: UUID) -> None:
+    """After a turn: sums up what the conversation has outgrown. Whatever goes wrong, the next turn's end tries again."""
+    if conversation_id in _under_way:
+        return
+    _under_way.add(conversation_id)
+    try:
+        await conversation_fold(conversation_id, Need.BUDGET)
+    except Exception:  # the conversation goes on as it is
+        logger.exception("conversation %s was not summed up", conversation_id)
+    finally:
+        _under_way.discard(conversation_id)
+
+
+async def conversation_fold(conversation_id: UUID, need: Need) -> bool:
+    """Sums the conversation up as far as it has to be. Whether what goes to the model has become shorter."""
+    budget = current_budget()
+    offline = (await in_db(current_endpoint)).is_offline
+    if offline and need == Need.BUDGET:
+        return False
+    rewrite = offline or need == Need.BUDGET
+    job = await in_db(fold_job, conversation_id, need, budget, rewrite=rewrite)
+    if job is None:
+        return False
+    text, by = (None, EXTRACT) if offline else (await _by_model(job, need, budget), model_for("fast"))
+    if text is None:
+        if need == Need.BUDGET:
+            return False
+        text, by = extract(job.earlier, job.turns, tokens=budget.summary), EXTRACT
+    stored = await in_db(summary_store, job=job, text=text, by=by, budget=budget)
+    if not stored:
+        logger.info(
+            "conversation %s changed while it was summed up; that summary is dropped", conversation_id
+        )
+    return stored
+
+
+async def _by_model(job: FoldJob, need: Need, budget: Budget) -> str | None:
+    """The model's summary, portion after portion; None when it fails, dawdles or has nothing to say."""
+    summary = job.earlier
+    try:
+        async with asyncio.timeout(PATIENCE[need]):
+            for run in job.runs:
+                portion = "\n".join(job.texts[index] for index in run)
+                response = await complete(default_client(), _request(job, summary, portion, budget))
+                summary = _whole(response.text.strip(), response.stop_reason)
+                if not summary or response.stop_reason == "refusal":
+                    logger.info("conversation %s: the model wrote no summary", job.conversation_id)
+                    return None
+    except ModelError as error:
+        logger.info("conversation %s is not summed up: %s", job.conversation_id, error.message)
+        return None
+    except TimeoutError:
+        logger.info("conversation %s is not summed up: the model is too slow", job.conversation_id)
+        return None
+    return summary
+
+
+def _request(job: FoldJob, summary: str, portion: str, budget: Budget) -> ModelRequest:
+    earlier = f"<record>\n{summary}\n</record>\n\n" if summary else ""
+    content = f"{earlier}<messages>\n{portion}\n</messages>\n\nWrite the new record."
+    words = int(budget.summary * WORDS_PER_TOKEN)
+    return ModelRequest(
+        user_id=job.user_id,
+        purpose=PURPOSE,
+        model=model_for("fast"),
+        system=_prompt().replace("{words}", str(words)),
+        messages=[{"role": "user", "content": content}],
+        max_tokens=budget.summary,
+        conversation_id=job.conversation_id,
+    )
+
+
+def _whole(text: str, stop_reason: str) -> str:
+    """The text up to its last whole sentence, where the model was cut off."""
+    if stop_reason != "max_tokens":
+        return text
+    ends = [match.end() for match in _SENTENCE.finditer(text)]
+    return text[: ends[-1]].strip() if ends else text
+
+
+@cache
+def _prompt() -> str:
+    path = Path(__file__).parent.parent / "prompts" / "summary.md"
+    return path.read_text(encoding="utf-8").strip()
 
 
 @transaction.atomic

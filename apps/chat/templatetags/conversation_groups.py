@@ -10,8 +10,8 @@ from django import template
 from django.template import Context
 from django.utils import timezone
 
+from apps.chat.conversations.selectors import conversations_page
 from apps.chat.models import Conversation
-from apps.chat.selectors.conversations import conversations_page
 
 register = template.Library()
 

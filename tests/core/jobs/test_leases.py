@@ -16,8 +16,8 @@ from apps.builder.models import Build
 from apps.capabilities.catalog.versions import capability_begin
 from apps.capabilities.models import Execution, Trigger
 from apps.capabilities.runs.execution import Place, execution_begin
+from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation
-from apps.chat.services import conversation_create
 from apps.core.database import in_db
 from apps.core.jobs import leases
 from apps.core.jobs.leases import LEASE, PROCESS, Leased, LeaseLost

@@ -1,0 +1,116 @@
+"""Messages as pages and programs read them."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from pydantic import Field
+
+from apps.agent.models import SERVER_TIER, ToolCall
+from apps.agent.selectors import toolcalls_of
+from apps.agent.shapes import ToolCallOutput
+from apps.chat.conversations import markdown
+from apps.chat.conversations.links import ConversationLinks, Leads, directly
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.core.shapes import Beside, Moment, Shape
+
+FAILED_STATES = (TurnState.FAILED, TurnState.INTERRUPTED)
+
+
+class MessageToolCallOutput(ToolCallOutput):
+    state: ToolCall.State
+    waits_for: str = Field(description="approval or answer while it waits for the user, else empty.")
+    covered: str = Field(
+        "",
+        exclude_if=lambda value: not value,
+        description="The lasting yes under which it ran, conversation or always; else missing.",
+    )
+
+
+class MessageOutput(Shape):
+    id: UUID
+    role: Role
+    speaker: str
+    text: str
+    html: str
+    created_at: Moment
+    turn: UUID | None
+    state: TurnState
+    error: dict[str, Any] | None
+    tool_calls: list[MessageToolCallOutput]
+    memories: list[dict[str, Any]]
+
+
+def readable_messages(conversation: Conversation) -> QuerySet[Message]:
+    """Messages a reader sees, in order: not replaced, not queued, with text or tool calls."""
+    rows = Message.objects.owned_by(conversation.user_id).filter(
+        conversation=conversation, superseded_by=None, kind=MessageKind.TEXT
+    )
+    return rows.exclude(turn__state=TurnState.QUEUED).select_related("turn").order_by("position")
+
+
+def message_json(
+    message: Message, turn: Turn | None, calls: Sequence[ToolCall] = (), *, leads: Leads = directly
+) -> dict[str, Any]:
+    """One message with its HTML, as `MessageOutput` has it.
+
+    `state` and `error` are the turn's; `memories` stand with the user's message, `tool_calls` with the
+    assistant's message that made them. An ingested message has no turn and carries its `speaker`.
+    """
+    from_user = message.role == Role.USER
+    failed = turn is not None and from_user and turn.state in FAILED_STATES
+    return MessageOutput.dump(
+        Beside(
+            message,
+            html=markdown.render(message.text, directly if from_user else leads),
+            speaker=message.speaker or message.role,
+            turn=turn and turn.id,
+            state=turn.state if turn else TurnState.DONE,
+            error={"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
+            tool_calls=[] if from_user else list(map(toolcall_seen, calls)),
+            memories=turn.memories if turn and from_user else [],
+        )
+    )
+
+
+def messages_json(user_id: UUID, messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """These messages with their tool calls; assistant messages with neither text nor calls are left out."""
+    rows = list(messages)
+    calls = calls_by_round(
+        user_id, {row.turn_id for row in rows if row.turn_id and row.role == Role.ASSISTANT}
+    )
+    found = [(row, calls.get((row.turn_id, row.round), [])) for row in rows]
+    links = {key: ConversationLinks(user_id, key) for key in {row.conversation_id for row in rows}}
+    return [
+        message_json(row, row.turn, mine, leads=links[row.conversation_id])
+        for row, mine in found
+        if row.text or mine
+    ]
+
+
+def calls_by_round(user_id: UUID, turn_ids: set[UUID]) -> dict[tuple[UUID | None, int], list[ToolCall]]:
+    """The tool calls of these turns, by (turn id, round)."""
+    grouped: dict[tuple[UUID | None, int], list[ToolCall]] = defaultdict(list)
+    if turn_ids:
+        for call in toolcalls_of(user_id=user_id, turn_ids=turn_ids):
+            grouped[call.turn_id, call.round].append(call)
+    return grouped
+
+
+def toolcall_seen(call: ToolCall) -> Beside:
+    """A tool call, as `MessageToolCallOutput` has it."""
+    given = call.input if isinstance(call.input, dict) else json.loads(call.input)
+    return Beside(call, input=given, server=call.tier == SERVER_TIER)
+
+
+def newest_messages(
+    conversation: Conversation, *, limit: int, before: Message | None = None
+) -> list[Message]:
+    """The last `limit` readable messages (before that one), oldest first."""
+    rows = readable_messages(conversation)
+    if before is not None:
+        rows = rows.filter(position__lt=before.position)
+    return list(rows.filter(~Q(text="") | Q(role=Role.ASSISTANT)).order_by("-position")[:limit])[::-1]

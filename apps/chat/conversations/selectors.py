@@ -1,0 +1,180 @@
+"""Reads of conversations: one, a page of them, those that a search finds, their figures, and whose words the model reads in one."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, F, QuerySet
+
+from apps.agent.models import ToolCall
+from apps.agent.taint import ConversationTaint
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
+from apps.core.errors import NotFound
+from apps.core.ids import parse_id
+from apps.search.documents import Scope, Source
+from apps.search.selectors import passages_saying, search
+
+CHAT_CHANNEL = "chat"
+PAGE_SIZE = 40
+SEARCH_HITS = 40
+SNIPPET_CHARS = 120
+LEAST_SCORE = 0.02
+"""A passage below is not about what was searched for: six of seven right ones are above, a sixth of nonsense finds any."""
+RECENT_CONVERSATIONS = 30
+RECENT_MESSAGES = 200
+"""So much is also looked through sign by sign."""
+
+
+def conversation_get(user_id: UUID, conversation_id: object) -> Conversation:
+    """The user's conversation. NotFound for a foreign, unknown or malformed id."""
+    found = Conversation.objects.for_user(user_id).filter(id=parse_id(conversation_id)).first()
+    if found is None:
+        raise NotFound("There is no conversation with this id.")
+    return found
+
+
+def conversation_belongs(user_id: UUID, conversation_id: UUID) -> bool:
+    """Whether there is such a conversation of this user."""
+    return Conversation.objects.for_user(user_id).filter(id=conversation_id).exists()
+
+
+def conversations_for(user_id: UUID, *, channel: str | None = CHAT_CHANNEL) -> QuerySet[Conversation]:
+    """The user's conversations, newest activity first; `channel=None` gives those of programs too.
+
+    Without the definitions of their tools, some 30 KB each, which no list shows.
+    """
+    found = Conversation.objects.for_user(user_id).defer("tools").order_by("-updated_at", "-id")
+    return found if channel is None else found.filter(channel=channel)
+
+
+def conversations_page(
+    user_id: UUID, number: int = 1, *, first: int | None = None
+) -> tuple[list[Conversation], bool]:
+    """A page of the sidebar's list, counted from 1, with those from `first` on before it, and whether there are more."""
+    begin, end = ((first or number) - 1) * PAGE_SIZE, number * PAGE_SIZE
+    rows = list(conversations_for(user_id)[begin : end + 1])
+    return rows[: end - begin], len(rows) > end - begin
+
+
+def messages_counted(user_id: UUID, conversation_ids: Collection[UUID]) -> dict[UUID, int]:
+    """How many messages a reader of each of these conversations of the user sees; none where there are none.
+
+    To be asked for one page of them: the messages are counted one by one.
+    """
+    rows = Message.objects.owned_by(user_id).filter(
+        conversation_id__in=conversation_ids, kind=MessageKind.TEXT, superseded_by=None
+    )
+    return dict(rows.exclude(text="").order_by().values_list("conversation_id").annotate(Count("id")))
+
+
+def taint_of(user_id: UUID, conversation_id: UUID) -> ConversationTaint:
+    """For the turns of this conversation; it asks the database when it is asked."""
+    return ConversationTaint(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        messages=partial(user_messages, user_id, conversation_id),
+        shown_untrusted=partial(shown_untrusted, user_id, conversation_id),
+    )
+
+
+def user_messages(user_id: UUID, conversation_id: UUID) -> list[str]:
+    """The user's texts in the conversation, answers to questions included, without those an edit or a retry replaced."""
+    messages = Message.objects.owned_by(user_id).filter(
+        conversation_id=conversation_id, role=Role.USER, kind=MessageKind.TEXT, superseded_by=None
+    )
+    texts = list(messages.exclude(text="").values_list("text", flat=True))
+    asked = ToolCall.objects.owned_by(user_id).filter(conversation_id=conversation_id, name="ask_user")
+    return texts + list(asked.exclude(answer="").values_list("answer", flat=True))
+
+
+def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
+    """Whether a note from an untrusted source was put beside a message of the conversation."""
+    turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
+    return any(item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConversation:
+    """A conversation a search found; `snippet` is the passage that matched, "" where the title did."""
+
+    conversation: Conversation
+    snippet: str = ""
+
+
+def conversations_search(
+    user_id: UUID, query: str, *, limit: int = 30, channel: str | None = CHAT_CHANNEL
+) -> list[FoundConversation]:
+    """The conversations whose title contains the query, then those in which it, or something like it, was said: the user's
+    own chats, those of another channel, or with `channel=None` all."""
+    listed = conversations_for(user_id, channel=channel)
+    found = {row.id: FoundConversation(row) for row in listed.filter(title__icontains=query)[:limit]}
+    literally = _said_lately(user_id, query, limit, channel) | _said_literally(user_id, query)
+    snippets = _said(user_id, query) | literally
+    named = Conversation.objects.owned_by(user_id).filter(id__in=snippets).defer("tools")
+    rows = {row.id: row for row in named if channel is None or row.channel == channel}
+    for conversation_id, text in snippets.items():
+        if conversation_id in rows:
+            found.setdefault(conversation_id, FoundConversation(rows[conversation_id], text))
+    return list(found.values())[:limit]
+
+
+def _said(user_id: UUID, query: str) -> dict[UUID, str]:
+    """The best passage of each conversation that is about the query, best first."""
+    said = Scope(sources=frozenset({Source.CONVERSATION}))
+    hits = search(user_id, query, top_k=SEARCH_HITS, scope=said, threshold=LEAST_SCORE)
+    return _first(((hit.conversation_id, hit.text) for hit in hits), query)
+
+
+def _said_literally(user_id: UUID, query: str) -> dict[UUID, str]:
+    """The newest passage of each conversation that contains the very words, or words that begin with them."""
+    said = passages_saying(user_id, query, source=Source.CONVERSATION)
+    return _first(((each.conversation_id, each.text) for each in said), query)
+
+
+def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, str]:
+    """The newest messages that contain the query in whatever place, of the newest conversations: what full text does not
+    know (the middle of a word, signs) and what it does not have (conversations without memory)."""
+    rows = conversations_for(user_id, channel=channel).order_by("-updated_at").values_list("id", flat=True)
+    places = {*rows[:RECENT_CONVERSATIONS], *rows.filter(use_memory=False)[:RECENT_CONVERSATIONS]}
+    messages = Message.objects.owned_by(user_id).filter(
+        conversation_id__in=places,
+        position__gt=F("conversation__last_position") - RECENT_MESSAGES,
+        superseded_by=None,
+        kind=MessageKind.TEXT,
+        text__icontains=query,
+    )
+    newest = messages.order_by("-created_at").values_list("conversation_id", "text")[: limit * 2]
+    return _first(newest, query)
+
+
+def _first(said: Iterable[tuple[UUID | None, str]], query: str) -> dict[UUID, str]:
+    """The snippet of the first passage of each conversation, in their order."""
+    found: dict[UUID, str] = {}
+    for conversation_id, text in said:
+        if conversation_id is not None and conversation_id not in found:
+            found[conversation_id] = _snippet(text, query)
+    return found
+
+
+def _snippet(text: str, query: str) -> str:
+    """A line of the text around the query's words, or its beginning."""
+    plain = " ".join(text.split())
+    at = plain.casefold().find(query.casefold())
+    start = max(0, at - SNIPPET_CHARS // 3)
+    cut = plain[start : start + SNIPPET_CHARS]
+    return f"{'…' if start else ''}{cut}{'…' if start + SNIPPET_CHARS < len(plain) else ''}"
+
+
+def chat_stats(user_id: UUID) -> dict[str, Any]:
+    """`{conversations: {channel: n}, messages: {role: n}, turns: {state: n}}`."""
+    channels = Conversation.objects.for_user(user_id).values_list("channel").annotate(n=Count("id"))
+    said = Message.objects.for_user(user_id).filter(kind=MessageKind.TEXT, superseded_by=None)
+    roles = dict(said.values_list("role").annotate(n=Count("id")).order_by())
+    states = Turn.objects.for_user(user_id).values_list("state").annotate(n=Count("id")).order_by()
+    return {
+        "conversations": dict(channels.order_by("channel")),
+        "messages": {role: roles.get(role, 0) for role in Role.values},
+        "turns": dict(states),
+    }

@@ -1,0 +1,150 @@
+"""Writes of conversations themselves. One that is deleted is out of sight at once and gone slice by slice, so that nobody waits
+for a long one to be removed."""
+
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.accounts.selectors import preferences_for
+from apps.agent.models import ToolCall, ToolGrant
+from apps.chat.conversations.selectors import conversation_get
+from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.core.errors import Forbidden, NotFound
+from apps.core.ids import parse_id
+from apps.core.jobs.leases import RELEASED
+from apps.core.slices import SLICE, in_slices, rows_remove
+from apps.core.text import clean_text
+from apps.memory.capture.windows import conversation_withdraw, withdrawn_messages
+from apps.search.documents import Source
+from apps.search.services import documents_remove
+
+MAX_TITLE = 200
+UNDO_FOR = timedelta(minutes=2)
+"""How long a conversation that was deleted on the page can be brought back."""
+
+
+@transaction.atomic
+def conversation_create(*, user_id: UUID, title: object = "", use_memory: bool | None = None) -> Conversation:
+    """An empty conversation; `use_memory=None` takes the user's preference. InvalidInput, TooLarge for the title.
+
+    Forbidden (`account_closed`) for a user who is kept out or being deleted: a socket of theirs may still be open.
+    """
+    if not User.objects.filter(id=user_id, is_active=True).exists():
+        raise Forbidden("This account is closed.", code="account_closed")
+    named = clean_text(title, field="title", max_chars=MAX_TITLE, allow_empty=True)
+    if use_memory is None:
+        use_memory = preferences_for(user_id).use_memory
+    return Conversation.objects.create(
+        user_id=user_id, title=" ".join(named.split()), title_by_user=bool(named), use_memory=use_memory
+    )
+
+
+@transaction.atomic
+def conversation_rename(*, user_id: UUID, conversation_id: object, title: object) -> Conversation:
+    """Gives the conversation a title of the user's own, which Izzy then leaves alone."""
+    conversation = conversation_get(user_id, conversation_id)
+    conversation.title = " ".join(clean_text(title, field="title", max_chars=MAX_TITLE).split())
+    conversation.title_by_user = True
+    conversation.save(update_fields=["title", "title_by_user"])
+    return conversation
+
+
+def conversation_delete(*, user_id: UUID, conversation_id: object) -> None:
+    """Deletes the conversation with its messages, turns, events, tool calls, passages and what waits to be read of it.
+
+    A turn that runs in it ends at its next write. What a crash leaves of it nobody sees, and a sweep removes.
+    """
+    conversation = conversation_get(user_id, conversation_id)
+    _hide(user_id, conversation.id, session="")
+    in_slices(partial(_slice, user_id, conversation.id))
+
+
+def conversation_hide(*, user_id: UUID, conversation_id: object) -> None:
+    """Deletes as `conversation_delete` does, but that its rows go only after UNDO_FOR: until then `conversation_restore` has
+    it back. Nobody finds it meanwhile, nor its words by a search."""
+    conversation = conversation_get(user_id, conversation_id)
+    _hide(user_id, conversation.id, deleted_at=timezone.now() + UNDO_FOR)
+    rows = Message.objects.unscoped().filter(conversation_id=conversation.id, indexed=True).exclude(text="")
+    in_slices(partial(_unindex, user_id, rows))
+
+
+@transaction.atomic
+def conversation_restore(*, user_id: UUID, conversation_id: object) -> Conversation:
+    """A hidden conversation as it was; a sweep makes its words searchable again and hands over what waited to be read.
+    NotFound where it was not hidden, is gone by now, or is somebody else's."""
+    now = timezone.now()
+    hidden = Conversation.objects.unscoped().filter(user_id=user_id, deleted_at__gt=now)
+    conversation = hidden.select_for_update().filter(id=parse_id(conversation_id)).first()
+    if conversation is None or conversation.deleted_at is None:
+        raise NotFound("This conversation can no longer be brought back.")
+    since, conversation.deleted_at = conversation.deleted_at - UNDO_FOR, None
+    conversation.save(update_fields=["deleted_at"])
+    messages = Message.objects.unscoped().filter(conversation_id=conversation.id)
+    messages.exclude(text="").update(indexed=False)
+    unread = withdrawn_messages(user_id=user_id, conversation_id=conversation.id, since=since)
+    messages.filter(id__in=unread).update(captured=False)
+    return conversation
+
+
+@transaction.atomic
+def _unindex(user_id: UUID, rows: QuerySet[Message]) -> bool:
+    """Takes some of the messages out of search; whether there may be more."""
+    some = list(rows.order_by("position").values_list("id", flat=True)[:SLICE])
+    documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=some)
+    Message.objects.unscoped().filter(id__in=some).update(indexed=False)
+    return len(some) == SLICE
+
+
+@transaction.atomic
+def _hide(user_id: UUID, conversation_id: UUID, **values: object) -> None:
+    """From here on nobody finds the conversation, runs it or adds to it."""
+    Conversation.objects.owned_by(user_id).filter(id=conversation_id).update(**_hidden() | values)
+    conversation_withdraw(user_id=user_id, conversation_id=conversation_id)
+
+
+def _hidden() -> dict[str, object]:
+    return {"deleted_at": timezone.now(), **RELEASED}
+
+
+@transaction.atomic
+def _slice(user_id: UUID, conversation_id: UUID) -> bool:
+    """Removes some of a hidden conversation; whether there may be more."""
+    messages = Message.objects.unscoped().filter(conversation_id=conversation_id)
+    said = list(messages.order_by("position").values_list("id", flat=True)[:SLICE])
+    documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=said)
+    messages.filter(id__in=said).delete()
+    return rows_remove(
+        messages,
+        TurnEvent.objects.filter(conversation_id=conversation_id),
+        ToolCall.objects.unscoped().filter(conversation_id=conversation_id),
+        ToolGrant.objects.unscoped().filter(conversation_id=conversation_id),
+        Turn.objects.unscoped().filter(conversation_id=conversation_id),
+        Conversation.objects.unscoped().filter(id=conversation_id),
+        room=SLICE - len(said),
+    )
+
+
+def user_conversations_thin(user_id: UUID) -> bool:
+    """Before an account goes: hides its conversations and removes some of what they hold; whether there may be more.
+
+    Passages go with the account's index, files and all that is few with the account itself.
+    """
+    Conversation.objects.for_user(user_id).update(**_hidden(), session="")
+    return rows_remove(
+        Message.objects.unscoped().filter(user_id=user_id),
+        TurnEvent.objects.filter(conversation__user_id=user_id),
+        Turn.objects.unscoped().filter(user_id=user_id),
+        Conversation.objects.unscoped().filter(user_id=user_id),
+    )
+
+
+def conversations_delete_pending() -> None:
+    """Sweep: removes what was hidden and is not to be brought back any more, and goes on where a crash left a deletion."""
+    hidden = Conversation.objects.unscoped().filter(deleted_at__lte=timezone.now()).order_by()
+    for user_id, conversation_id in hidden.values_list("user_id", "id"):
+        in_slices(partial(_slice, user_id, conversation_id))

@@ -1,1 +1,0 @@
-"""Runs the turns of conversations as tasks of this process's event loop."""

@@ -1,0 +1,141 @@
+"""The event log: what happened in a turn, numbered per conversation, as rows and as the frames that clients get."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Self
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from apps.agent.canonical import canonical_json
+from apps.agent.events import Event, TextDelta, TurnQueued
+from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent
+
+TEXT = TextDelta.type
+MAX_TEXTS_PER_ROW = 500
+KEEP_EVENTS = timedelta(days=2)
+"""How long after its end a turn's events can be replayed; then its messages and tool calls are what is left."""
+PRUNE_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event with its place in a conversation's log, 0 before it has one; `payload` is its JSON without the common keys."""
+
+    seq: int
+    turn_id: UUID
+    type: str
+    payload: dict[str, Any]
+
+    @classmethod
+    def of(cls, turn_id: UUID, event: Event, **extra: Any) -> Self:
+        """An event that is going to be logged; `extra` are fields that the chat adds."""
+        return cls(0, turn_id, event.type, event.fields() | extra)
+
+    def frame(self, conversation_id: UUID) -> dict[str, Any]:
+        """The JSON object that goes over websocket and SSE."""
+        return {
+            "type": self.type,
+            "conversation": str(conversation_id),
+            "turn": str(self.turn_id),
+            "seq": self.seq,
+            **self.payload,
+        }
+
+
+def rows_of(conversation_id: UUID, events: Iterable[LoggedEvent]) -> list[TurnEvent]:
+    """Unsaved rows for these events, neighbouring text deltas of one turn sharing a row."""
+    runs: list[list[LoggedEvent]] = []
+    for event in events:
+        if runs and _continues(runs[-1], event):
+            runs[-1].append(event)
+        else:
+            runs.append([event])
+    return [
+        TurnEvent(
+            conversation_id=conversation_id,
+            turn_id=run[0].turn_id,
+            seq=run[0].seq,
+            last_seq=run[-1].seq,
+            type=run[0].type,
+            payload=canonical_json(_payload(run)),
+        )
+        for run in runs
+    ]
+
+
+def _continues(run: Sequence[LoggedEvent], event: LoggedEvent) -> bool:
+    newest = run[-1]
+    is_text = newest.type == event.type == TEXT and len(run) < MAX_TEXTS_PER_ROW
+    return is_text and newest.turn_id == event.turn_id and newest.seq + 1 == event.seq
+
+
+def _payload(run: Sequence[LoggedEvent]) -> dict[str, Any]:
+    return {"texts": [event.payload["text"] for event in run]} if run[0].type == TEXT else run[0].payload
+
+
+def events_of(rows: Iterable[TurnEvent], after: int = 0) -> list[LoggedEvent]:
+    """The events in these rows whose number is above `after`, each as it was emitted."""
+    events: list[LoggedEvent] = []
+    for row in rows:
+        payload = json.loads(row.payload)
+        if row.type != TEXT:
+            events.append(LoggedEvent(row.seq, row.turn_id, row.type, payload))
+            continue
+        events.extend(
+            LoggedEvent(row.seq + index, row.turn_id, TEXT, {"text": text})
+            for index, text in enumerate(payload["texts"])
+        )
+    return [event for event in events if event.seq > after]
+
+
+def events_after(conversation_id: UUID, seq: int, *, limit: int) -> list[LoggedEvent]:
+    """Stored events of the conversation above `seq`, oldest first, from at most `limit` rows."""
+    rows = TurnEvent.objects.filter(conversation_id=conversation_id, last_seq__gt=seq).order_by("seq")[:limit]
+    return events_of(rows, seq)
+
+
+def queued_event(turn_id: UUID) -> LoggedEvent | None:
+    """The stored `turn_queued` of the turn."""
+    events = events_of(TurnEvent.objects.filter(turn_id=turn_id, type=TurnQueued.type)[:1])
+    return events[0] if events else None
+
+
+def text_after(turn_id: UUID, seq: int) -> str:
+    """The assistant's text that the turn's stored deltas above `seq` hold."""
+    rows = TurnEvent.objects.filter(turn_id=turn_id, last_seq__gt=seq, type=TEXT).order_by("seq")
+    return "".join(event.payload["text"] for event in events_of(rows, seq))
+
+
+def events_store(conversation_id: UUID, events: Sequence[LoggedEvent]) -> None:
+    """Adds events to the log; the caller holds the conversation's lease and moves `stored_seq`."""
+    TurnEvent.objects.bulk_create(rows_of(conversation_id, events))
+
+
+def events_prune() -> None:
+    """Removes the events of turns that ended long ago.
+
+    It starts from the turns that have events, which are those of some days, and not from all that ever ended.
+    """
+    with_events = list(TurnEvent.objects.order_by().values_list("turn_id", flat=True).distinct())
+    for start in range(0, len(with_events), PRUNE_BATCH):
+        some = Turn.objects.unscoped().filter(id__in=with_events[start : start + PRUNE_BATCH])
+        old = some.filter(ended_at__lt=timezone.now() - KEEP_EVENTS).exclude(state__in=OPEN_STATES)
+        if ids := list(old.values_list("id", flat=True)):
+            _prune(ids)
+
+
+@transaction.atomic
+def _prune(turn_ids: list[UUID]) -> None:
+    events = TurnEvent.objects.filter(turn_id__in=turn_ids)
+    for conversation_id, last in (
+        events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
+    ):
+        Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last).update(
+            pruned_seq=last
+        )
+    events.delete()

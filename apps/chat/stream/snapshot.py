@@ -1,0 +1,189 @@
+"""The state of a conversation in one frame, and what a client has missed since a sequence number."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from apps.agent.events import ModelRetry
+from apps.builder.builds.selectors import builds_in
+from apps.chat.conversations import markdown
+from apps.chat.conversations.links import ConversationLinks
+from apps.chat.conversations.messages import (
+    MessageToolCallOutput,
+    calls_by_round,
+    message_json,
+    messages_json,
+    newest_messages,
+    toolcall_seen,
+)
+from apps.chat.conversations.selectors import conversation_get
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnState
+from apps.chat.stream.events import LoggedEvent, events_after, events_of, text_after
+from apps.chat.stream.html import BLOCKS_PER_SEGMENT, LiveText, with_html
+from apps.chat.summary.selectors import SUMMARY_FIELDS, summary_json
+
+SNAPSHOT_MESSAGES = 200
+REPLAY_ROWS = 2000
+
+
+@contextmanager
+def one_view() -> Iterator[None]:
+    """All queries inside see the same state, and nobody is kept from writing meanwhile.
+
+    On SQLite `transaction.atomic` takes the write lock when it begins (that is the setting); this begins a transaction
+    that only reads. Write nothing inside. May be nested.
+    """
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        with transaction.atomic():
+            yield
+        return
+    connection.ensure_connection()
+    if connection.connection.in_transaction:
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN DEFERRED")
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The first frames for a watcher, as of `seq`, and the answer then under way."""
+
+    frames: list[dict[str, Any]]
+    seq: int
+    live: LiveText | None
+
+
+@one_view()
+def snapshot(conversation: Conversation) -> Start:
+    """One frame, the conversation as its rows say; `seq` is the newest event that is in it."""
+    conversation.refresh_from_db(fields=["stored_seq", "title", *SUMMARY_FIELDS])
+    turn = turn_under_way(conversation)
+    live = live_text(turn) if turn else None
+    shown = newest_messages(conversation, limit=SNAPSHOT_MESSAGES)
+    frame = {
+        "type": "snapshot",
+        "conversation": str(conversation.id),
+        "seq": conversation.stored_seq,
+        "title": conversation.title,
+        "use_memory": conversation.use_memory,
+        "messages": messages_json(conversation.user_id, shown),
+        "summary": summary_json(conversation),
+        "turn": _turn_json(turn, live) if turn and live else None,
+        "builds": builds_in(conversation.user_id, conversation.id),
+        "queued": _queued(conversation),
+    }
+    return Start([frame], conversation.stored_seq, live)
+
+
+def turn_under_way(conversation: Conversation) -> Turn | None:
+    """The turn that runs, or waits for the user."""
+    return conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).last()
+
+
+def live_text(turn: Turn) -> LiveText:
+    """The turn's text since its last stored message."""
+    answers = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT)
+    newest = turn.messages.order_by("-seq").values_list("seq", flat=True).first() or 0
+    return LiveText(turn.id, answers.exclude(text="").count(), text_after(turn.id, newest))
+
+
+def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
+    found = markdown.blocks(live.text, ConversationLinks(turn.user_id, turn.conversation_id))
+    stored = set(turn.messages.filter(role=Role.ASSISTANT).values_list("round", flat=True))
+    calls = calls_by_round(turn.user_id, {turn.id})
+    return {
+        "id": str(turn.id),
+        "state": turn.state,
+        "text": live.text,
+        "html": "\n".join(block.html for block in found),
+        "blocks": [
+            {"block": live.segment * BLOCKS_PER_SEGMENT + index, "html": block.html}
+            for index, block in enumerate(found)
+        ],
+        "waiting_for": turn.waiting_for,
+        "tool_calls": [
+            MessageToolCallOutput.dump(toolcall_seen(call))
+            for (_, number), rows in calls.items()
+            if number not in stored
+            for call in rows
+        ],
+        "memories": turn.memories,
+        "retry": _retry_json(turn),
+    }
+
+
+def _retry_json(turn: Turn) -> dict[str, Any] | None:
+    """The `model_retry` that nothing has followed yet."""
+    newest = TurnEvent.objects.filter(turn=turn).order_by("-seq").first()
+    return json.loads(newest.payload) if newest and newest.type == ModelRetry.type else None
+
+
+def _queued(conversation: Conversation) -> list[dict[str, Any]]:
+    rows = Message.objects.owned_by(conversation.user_id).filter(
+        conversation=conversation, turn__state=TurnState.QUEUED, superseded_by=None, kind=MessageKind.TEXT
+    )
+    return [
+        {"turn": str(row.turn_id), "text": row.text, "message": message_json(row, row.turn)}
+        for row in rows.select_related("turn").order_by("position")
+    ]
+
+
+@one_view()
+def missed_events(conversation: Conversation, seq: int) -> list[LoggedEvent] | None:
+    """The stored events above `seq`; None where some are gone, or too many, so that a snapshot is due."""
+    conversation.refresh_from_db(fields=["stored_seq", "last_seq", "pruned_seq"])
+    if not conversation.pruned_seq <= seq <= conversation.last_seq or conversation.last_seq == 0:
+        return None
+    newer = TurnEvent.objects.filter(conversation=conversation, last_seq__gt=seq)
+    if newer.count() > REPLAY_ROWS:
+        return None
+    return events_after(conversation.id, seq, limit=REPLAY_ROWS)
+
+
+def turn_events(turn_id: UUID) -> list[LoggedEvent]:
+    """All stored events of a turn, in order."""
+    return events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq"))
+
+
+@one_view()
+def start_now(user_id: UUID, conversation_id: UUID) -> Start:
+    """A start for a client that wants only what comes from now on. Synchronous; NotFound as for `start_for`."""
+    conversation = conversation_get(user_id, conversation_id)
+    return Start([], conversation.stored_seq, _live(conversation))
+
+
+def _live(conversation: Conversation) -> LiveText | None:
+    turn = turn_under_way(conversation)
+    return live_text(turn) if turn else None
+
+
+@one_view()
+def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bool) -> Start:
+    """Start for a client of the user that knows all up to `seq`: the events since, or a snapshot.
+
+    Without `seq` it is a snapshot. Synchronous. NotFound for another user's conversation.
+    """
+    conversation = conversation_get(user_id, conversation_id)
+    missed = None if seq is None else missed_events(conversation, seq)
+    if seq is None or missed is None:
+        return snapshot(conversation)
+    events: list[LoggedEvent] = []
+    for turn_id in dict.fromkeys(event.turn_id for event in missed):
+        if html:
+            events += with_html(turn_events(turn_id), seq, ConversationLinks(user_id, conversation.id))
+        else:
+            events += [event for event in missed if event.turn_id == turn_id]
+    # A build tells of itself beside later turns: the numbers of turns overlap then.
+    events.sort(key=lambda event: event.seq)
+    newest = max(seq, conversation.stored_seq)
+    return Start([event.frame(conversation.id) for event in events], newest, _live(conversation))

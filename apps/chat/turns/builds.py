@@ -1,0 +1,157 @@
+"""Builds in their conversation: their messages stand in its log, and it tells how they end."""
+
+from uuid import UUID
+
+from apps.accounts.selectors import preferences_for
+from apps.agent.canonical import canonical_json
+from apps.agent.events import Build as BuildEvent
+from apps.builder.builds.ending import stage_of
+from apps.builder.builds.messages import messages_untold
+from apps.builder.builds.selectors import builds_in, conversations_of, conversations_with_news
+from apps.builder.models import Build, Kind, State
+from apps.builder.shapes import BuilderMessageOutput
+from apps.capabilities.catalog.selectors import secrets_missing
+from apps.capabilities.models import CapabilityVersion, Execution, Trigger
+from apps.capabilities.runs.execution import asked_by
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
+from apps.chat.stream.events import LoggedEvent
+from apps.chat.turns.store import position_next
+
+READY = "**{name}** is ready{version}. {description}"
+WAITS = "**{name}** is built{version}, and waits for your approval: it asks to {wish}. Approve it on the card above or on its page; then I test it.{beside}"
+INCOMPLETE = (
+    "**{name}** is built{version}. It still needs {wish}: add it on the card above, then I test it.{beside}"
+)
+FAILS = "**{name}** is built{version}, but failed its test. The card above says why, and lets you have it fixed.{beside}"
+BESIDE = " Until then version {number} stays in use."
+FAILED = "I could not build **{name}**. {reason}"
+NOTICE = "<notice>\nFrom Izzy, not from the user: {text}\n</notice>"
+GO_ON = (
+    "The tool cap_{name}{became}. The user wishes you to go on by yourself: use it for what they had asked for, and answer. Do "
+    "not ask for it to be built again."
+)
+BECAME = {
+    Kind.NEW: ", which you had requested, is active now and among your tools",
+    Kind.CHANGE: " has been changed as you had requested",
+    Kind.REPAIR: ", which had failed, has been repaired",
+}
+NO_NEED = "The build of cap_{name} has ended. What follows has been told to the user."
+
+
+def build_events(conversation_id: UUID) -> list[LoggedEvent]:
+    """The `build` events that are due in the conversation's log. Call it inside the transaction that writes it.
+
+    They belong to the turns that asked for the build; one that is gone is told nothing.
+    """
+    lines = []
+    for follower, messages in messages_untold(conversation_id=conversation_id):
+        if Turn.objects.for_user(follower.user_id).filter(id=follower.turn_id).exists():
+            build_id = str(follower.build_id)
+            listed = builds_in(follower.user_id, conversation_id)
+            replaced = {row["build_id"]: row["replaces"] for row in listed if row["replaces"]}
+            extra = {"replaces": replaced[build_id]} if build_id in replaced else {}
+            lines += [
+                LoggedEvent.of(
+                    follower.turn_id, BuildEvent(build_id, BuilderMessageOutput.dump(message)), **extra
+                )
+                for message in messages
+            ]
+    return lines
+
+
+def conversations_to_tell() -> list[UUID]:
+    """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
+    wanted = conversations_with_news()
+    if not wanted:
+        return []
+    rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)
+    there = set(rows.values_list("id", flat=True))
+    for gone in set(wanted) - there:
+        messages_untold(conversation_id=gone)
+    return [conversation_id for conversation_id in wanted if conversation_id in there]
+
+
+def build_announce(build: Build) -> None:
+    """Queues a turn of Izzy's own that tells how the build ended, or that goes on with what the user had asked for, in each
+    conversation that asked for it.
+
+    Called inside the transaction that ends the build. One that the user cancelled needs no word.
+    """
+    wanted = [] if build.state == State.CANCELLED else conversations_of(build)
+    if not wanted:
+        return
+    words, usable = _words(build, _version(build))
+    goes_on = usable and preferences_for(build.user_id).build_continue
+    for conversation in Conversation.objects.for_user(build.user_id).filter(id__in=wanted).order_by("pk"):
+        _announce(build, conversation, words, goes_on=goes_on)
+
+
+def _announce(build: Build, conversation: Conversation, words: str, *, goes_on: bool) -> None:
+    notice = (GO_ON if goes_on else NO_NEED).format(name=build.name, became=BECAME[Kind(build.kind)])
+    turn = Turn.objects.create(
+        user_id=build.user_id,
+        conversation=conversation,
+        position=position_next(conversation.id),
+        by_izzy=True,
+        said="" if goes_on else words,
+    )
+    Message.objects.create(
+        user_id=build.user_id,
+        conversation=conversation,
+        turn=turn,
+        position=turn.position,
+        role=Role.USER,
+        kind=MessageKind.NOTICE,
+        blocks=canonical_json([{"type": "text", "text": NOTICE.format(text=notice)}]),
+        speaker="izzy",
+        indexed=True,
+        captured=True,
+    )
+
+
+def build_announce_settled(build: Build) -> None:
+    """The same when the version of an earlier build has been tested at last: what it had asked for is allowed by now.
+
+    Called inside the transaction that notes the test. Who has used it in a conversation meanwhile need not be told.
+    """
+    version = _version(build)
+    if version is None or stage_of(version) not in {"ready", "failing"}:
+        return
+    runs = Execution.objects.for_user(build.user_id).filter(
+        capability_id=build.capability_id, version=version.number, trigger=Trigger.CHAT
+    )
+    if stage_of(version) == "failing" or not runs.exists():
+        build_announce(build)
+
+
+def _version(build: Build) -> CapabilityVersion | None:
+    rows = CapabilityVersion.objects.for_user(build.user_id).select_related("capability__current")
+    return rows.filter(capability_id=build.capability_id, number=build.version or 0).first()
+
+
+def turn_words(user_id: UUID, turn_id: UUID) -> str:
+    """The user's words in the turn."""
+    said = Message.objects.for_user(user_id).filter(turn_id=turn_id, role=Role.USER, kind=MessageKind.TEXT)
+    return said.values_list("text", flat=True).first() or ""
+
+
+def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
+    """The text for the user, and whether the tool can be used now."""
+    if version is None:
+        return FAILED.format(name=build.name, reason=build.reason.partition("\n")[0]), False
+    named = f" in version {version.number}" if version.number > 1 else ""
+    current = version.capability.current
+    beside = BESIDE.format(number=current.number) if current and current.number < version.number else ""
+    match stage_of(version):
+        case "approval":
+            wish = asked_by(version)
+            return WAITS.format(name=build.name, version=named, wish=wish, beside=beside), False
+        case "secrets" | "testing":
+            wish = ", ".join(
+                f"the secret {name}" for name in secrets_missing(version.user_id, version.secrets)
+            )
+            wish = wish or "its test"
+            return INCOMPLETE.format(name=build.name, version=named, wish=wish, beside=beside), False
+        case "failing":
+            return FAILS.format(name=build.name, version=named, beside=beside), False
+    return READY.format(name=build.name, version=named, description=version.description), True

@@ -1,0 +1,249 @@
+"""The next work of a conversation's runner, decided and claimed in one transaction."""
+
+import logging
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
+from apps.agent.selectors import toolcalls_undecided
+from apps.agent.services import Reason
+from apps.builder.builds.selectors import has_news
+from apps.chat.conversations.messages import message_json
+from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.stream.events import LoggedEvent, events_store, text_after
+from apps.chat.turns.builds import build_events
+from apps.chat.turns.store import INTERRUPTED, STOPPED, SUPERSEDED, message_ids, position_next, turn_close
+from apps.core.jobs.leases import PROCESS
+
+logger = logging.getLogger(__name__)
+INTERRUPTED_MESSAGE = (
+    "Izzy was interrupted while answering. What was written so far is kept; send it again to go on."
+)
+RESERVE = 1000
+"""Sequence numbers are reserved in blocks, so that those handed out but not stored at a crash never come again."""
+
+
+class Numbers(NamedTuple):
+    """Sequence numbers of a conversation's events."""
+
+    stored: int  # of the newest event in the table
+    first: int  # that may be handed out
+    last: int
+
+
+@dataclass(kw_only=True)
+class Work:
+    """`events` are those to log now, `turn_id` a turn that is ours to run, `stop` the wish to stop the running one."""
+
+    events: list[LoggedEvent] = field(default_factory=list)
+    turn_id: UUID | None = None
+    resumed: bool = False
+    stop: bool = False
+
+
+@transaction.atomic
+def conversation_take(conversation_id: UUID, runner: str = PROCESS) -> Numbers | None:
+    """A fresh block of sequence numbers, or None where another process runs the conversation."""
+    if not Conversation.lease_take(conversation_id, runner, last_seq=F("last_seq") + RESERVE):
+        return None
+    row = Conversation.objects.unscoped().only("stored_seq", "last_seq").get(id=conversation_id)
+    return Numbers(row.stored_seq, row.last_seq - RESERVE + 1, row.last_seq)
+
+
+def work_next(conversation_id: UUID, running: UUID | None) -> Work:
+    """Takes up what others asked for; when no turn runs here (`running` None), claims the next one.
+
+    Raises LeaseLost. A turn whose row says running while it does not run here was left by a crash: it ends as
+    interrupted. Most looks find nothing, and those do not wait for their turn to write.
+    """
+    if Conversation.lease_held(conversation_id) and _is_quiet(conversation_id, running):
+        return Work()
+    return _work_take(conversation_id, running)
+
+
+def _is_quiet(conversation_id: UUID, running: UUID | None) -> bool:
+    at_work = Q(id=running, announced=True, stop_requested=False)
+    return not _turns_with_news(conversation_id).exclude(at_work).exists() and not has_news(conversation_id)
+
+
+@transaction.atomic
+def _work_take(conversation_id: UUID, running: UUID | None) -> Work:
+    Conversation.lease_extend(conversation_id)
+    turns = list(_turns_with_news(conversation_id))
+    work = Work(events=[line for turn in turns if not turn.announced for line in _announcement(turn)])
+    work.events += build_events(conversation_id)
+    Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
+    by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
+    if running is not None:
+        work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
+        return work
+    for turn in by_state[TurnState.RUNNING]:
+        work.events += turn_interrupt(turn)
+    _claim(work, by_state[TurnState.WAITING], by_state[TurnState.QUEUED])
+    return work
+
+
+@transaction.atomic
+def conversation_release(conversation_id: UUID, last_seq: int, *, at_once: bool = False) -> bool:
+    """Gives the conversation back unless something came in meanwhile; then False, and it stays ours. Numbers above
+    `last_seq` were never handed out.
+
+    With `at_once` what came in is left to whoever takes the conversation up next.
+    """
+    Conversation.objects.unscoped().select_for_update().filter(id=conversation_id).first()
+    Conversation.lease_extend(conversation_id)
+    turns = [] if at_once else list(_turns_with_news(conversation_id))
+    held_back = any(turn.state == TurnState.WAITING for turn in turns)
+    for turn in turns:
+        if held_back and turn.by_izzy and turn.state == TurnState.QUEUED and turn.announced:
+            continue
+        if turn.state != TurnState.WAITING or turn.stop_requested or not turn.announced or _is_decided(turn):
+            return False
+    Conversation.lease_release(conversation_id, last_seq=last_seq)
+    return True
+
+
+def turn_interrupt(turn: Turn) -> list[LoggedEvent]:
+    """Ends a turn that a crash left running: keeps what was produced and closes open tool calls."""
+    newest = turn.messages.order_by("position").last()
+    seen = newest.seq if newest else 0
+    text = text_after(turn.id, seen)
+    partial = [{"type": "text", "text": text}] if text.strip() else []
+    closed = turn_close(turn, reason=INTERRUPTED, partial=partial, seq=turn.conversation.stored_seq)
+    error = TurnFailed(INTERRUPTED, INTERRUPTED_MESSAGE)
+    turn.error_code, turn.error_message = error.code, error.message
+    _end(turn, TurnState.INTERRUPTED)
+    return [
+        *(LoggedEvent.of(turn.id, event) for event in closed),
+        LoggedEvent.of(turn.id, error, messages=message_ids(turn)),
+    ]
+
+
+def _turns_with_news(conversation_id: UUID) -> QuerySet[Turn]:
+    rows = Turn.objects.unscoped().filter(conversation_id=conversation_id)
+    news = Q(state__in=OPEN_STATES) | Q(announced=False)
+    return rows.filter(news).select_related("conversation").order_by("position")
+
+
+def _announcement(turn: Turn) -> list[LoggedEvent]:
+    if turn.state == TurnState.QUEUED:
+        return [queued_line(turn)]
+    return [LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))]
+
+
+def queued_line(turn: Turn) -> LoggedEvent:
+    """The `turn_queued` event: the client's name for the message, the message itself, and what it replaced."""
+    message = opening_message(turn)
+    replaced = Message.objects.unscoped().filter(superseded_by=turn).values_list("id", flat=True)
+    return LoggedEvent.of(
+        turn.id,
+        TurnQueued(turn.client_id),
+        message=None if turn.by_izzy else message_json(message, turn),
+        replaces=[str(value) for value in replaced],
+        title=turn.conversation.title,
+    )
+
+
+def opening_message(turn: Turn) -> Message:
+    """The user's message that the turn answers, or the notice by which Izzy opened it."""
+    return turn.messages.get(role=Role.USER, kind__in=[MessageKind.TEXT, MessageKind.NOTICE])
+
+
+def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
+    """Settles what waits for the user, then takes the oldest turn that can run.
+
+    What Izzy has to tell by itself neither declines what the user is asked nor goes ahead of it.
+    """
+    if waiting and all(turn.by_izzy for turn in queued):
+        queued = []
+    for turn in waiting:
+        if turn.stop_requested:
+            work.events += _end_early(turn, STOPPED)
+        elif queued:
+            work.events += _end_early(turn, SUPERSEDED)
+        elif _is_decided(turn) and _take(turn):
+            work.turn_id, work.resumed = turn.id, True
+            return
+    for turn in queued:
+        _place(turn)
+        if turn.stop_requested:
+            work.events += _end_early(turn, STOPPED)
+        elif _take(turn):
+            work.turn_id = turn.id
+            return
+
+
+def _is_decided(turn: Turn) -> bool:
+    return turn.state == TurnState.WAITING and not toolcalls_undecided(user_id=turn.user_id, turn_id=turn.id)
+
+
+def _take(turn: Turn) -> bool:
+    """Whether this update, of all processes' that may try, moved the turn to running."""
+    row = Turn.objects.unscoped().filter(id=turn.id, state=turn.state)
+    now = timezone.now()
+    return bool(
+        row.update(
+            state=TurnState.RUNNING,
+            started_at=Coalesce(F("started_at"), now),
+            attempt=F("attempt") + 1,
+            waiting_for=[],
+        )
+    )
+
+
+def _place(turn: Turn) -> None:
+    """Moves a message that queued behind a running turn after what that turn has produced."""
+    message = opening_message(turn)
+    if (
+        Message.objects.unscoped()
+        .filter(conversation_id=turn.conversation_id, position__gt=message.position)
+        .exclude(turn__state=TurnState.QUEUED)
+        .exists()
+    ):
+        message.position = position_next(turn.conversation_id)
+        message.save(update_fields=["position"])
+
+
+def _end_early(turn: Turn, reason: Reason) -> list[LoggedEvent]:
+    """Ends a waiting or queued turn: stopped by the user, or done because they went on with something else."""
+    closed = turn_close(turn, reason=reason)
+    lines = [LoggedEvent.of(turn.id, event) for event in closed]
+    if reason == STOPPED:
+        lines.append(LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn)))
+    _end(turn, TurnState.STOPPED if reason == STOPPED else TurnState.DONE)
+    return lines
+
+
+def _end(turn: Turn, state: TurnState) -> None:
+    turn.state, turn.ended_at, turn.waiting_for = state, timezone.now(), []
+    turn.save(update_fields=["state", "ended_at", "waiting_for", "error_code", "error_message"])
+
+
+def turns_interrupt() -> None:
+    """Ends the turns that were running in a process whose lease has run out."""
+    turns = Turn.objects.unscoped().filter(Conversation.lease_free("conversation__"), state=TurnState.RUNNING)
+    for conversation_id in turns.values_list("conversation_id", flat=True).distinct():
+        _interrupt(conversation_id)
+
+
+@transaction.atomic
+def _interrupt(conversation_id: UUID) -> None:
+    numbers = conversation_take(conversation_id)
+    if numbers is None:
+        return
+    seq = numbers.first
+    for turn in Turn.objects.unscoped().filter(conversation_id=conversation_id, state=TurnState.RUNNING):
+        events = [
+            LoggedEvent(seq + index, line.turn_id, line.type, line.payload)
+            for index, line in enumerate(turn_interrupt(turn))
+        ]
+        events_store(conversation_id, events)
+        seq += len(events)
+        logger.warning("turn %s was interrupted; what it had produced is kept", turn.id)
+    Conversation.lease_release(conversation_id, stored_seq=seq - 1, last_seq=seq - 1)

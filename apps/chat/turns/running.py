@@ -1,0 +1,262 @@
+"""One turn: from its rows, made ready in one database hop (memories, tools and history), through the agent's loop to its outcome."""
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.models import Preferences
+from apps.accounts.selectors import preferences_for
+from apps.agent.canonical import canonical_json
+from apps.agent.client import Usage
+from apps.agent.endpoint import OFFLINE, current_endpoint, model_for
+from apps.agent.events import (
+    ApprovalRequested,
+    Event,
+    MemoryContext,
+    Question,
+    Response,
+    TextDelta,
+    TurnFailed,
+    TurnResumed,
+    TurnStarted,
+)
+from apps.agent.executor import ToolExecutor, executor_for
+from apps.agent.loop import TurnState as LoopState
+from apps.agent.loop import TurnStore, run_turn
+from apps.agent.sdk import default_client
+from apps.agent.selectors import turn_tool_calls, turn_usage
+from apps.agent.tools.registry import find_tool
+from apps.chat.conversations.selectors import taint_of
+from apps.chat.models import Message, MessageKind, Role, Turn, TurnState
+from apps.chat.prompt.history import history, recent_texts
+from apps.chat.prompt.system import context_block, system_blocks
+from apps.chat.prompt.toolbox import capability_hints, conversation_tools
+from apps.chat.summary.selectors import Need, current_budget, over, turns_shown
+from apps.chat.summary.services import conversation_fold
+from apps.chat.turns.queue import opening_message
+from apps.chat.turns.store import FAILED, INTERRUPTED, Outcome, stopped
+from apps.core.database import in_db
+from apps.core.ids import parse_id
+from apps.memory.recall.injection import Surfaced, still_shown, surface
+from apps.memory.services import cycle_advance
+
+logger = logging.getLogger(__name__)
+TOO_LONG = "context_too_long"
+INTERNAL_ERROR = TurnFailed("internal_error", "Something went wrong inside Izzy. The server's log says what.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A turn ready to run. `memories` are the surfaced items of a fresh turn (`[]` when it is resumed).
+
+    `said` is the answer of a turn that needs no model.
+    `too_long` says that the conversation has to be summed up before it is sent; then `turn_reload` gives its state.
+    """
+
+    state: LoopState
+    too_long: bool
+    message_id: UUID
+    use_memory: bool
+    memories: list[dict[str, Any]]
+    memory_tokens: int
+    said: str
+
+
+def turn_prepare(turn_id: UUID) -> Prepared:
+    """Reads all that the turn needs; a fresh one also advances the decay cycle and gets its context block.
+
+    The block goes in front of the user's words and is stored with them, so that later requests repeat it.
+    """
+    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    preferences = preferences_for(turn.user_id)
+    message = opening_message(turn)
+    fresh = turn.attempt == 1
+    surfaced = Surfaced(text="", tokens=0, items=())
+    if fresh:
+        if not turn.by_izzy:
+            cycle_advance(user_id=turn.user_id)
+        if turn.conversation.use_memory and not turn.by_izzy:
+            surfaced = _surface(turn)
+        _store_context(turn, message, preferences, surfaced)
+    return Prepared(
+        state=_loop_state(turn, preferences),
+        too_long=over(turn.conversation, current_budget().limit),
+        message_id=message.id,
+        use_memory=turn.conversation.use_memory,
+        memories=turn.memories if fresh else [],
+        memory_tokens=turn.memory_tokens,
+        said=turn.said,
+    )
+
+
+def turn_reload(turn_id: UUID) -> LoopState:
+    """The turn as its rows say, after its conversation was summed up."""
+    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    return _loop_state(turn, preferences_for(turn.user_id))
+
+
+def _surface(turn: Turn) -> Surfaced:
+    """The notes worth bringing up that the model does not have before it already, as they read now."""
+    texts = recent_texts(turn.conversation_id)
+    items = [item for shown in turns_shown(turn.conversation) for item in shown.memories]
+    known = still_shown(turn.user_id, items) | {parse_id(item["id"]) for item in items if "source" in item}
+    return surface(
+        turn.user_id,
+        texts,
+        exclude_ids=known,
+        conversation_id=turn.conversation_id,
+        now=timezone.now(),
+    )
+
+
+@transaction.atomic
+def _store_context(turn: Turn, message: Message, preferences: Preferences, surfaced: Surfaced) -> None:
+    block = context_block(
+        now=timezone.now(),
+        time_zone=preferences.time_zone,
+        memories=surfaced.text,
+        capabilities=capability_hints(turn.conversation, preferences, message.text),
+    )
+    message.blocks = canonical_json([block, *json.loads(message.blocks)])
+    message.save(update_fields=["blocks"])
+    turn.memories = [item.to_json() for item in surfaced.items]
+    turn.memory_tokens = surfaced.tokens
+    turn.save(update_fields=["memories", "memory_tokens"])
+
+
+def _loop_state(turn: Turn, preferences: Preferences) -> LoopState:
+    conversation = turn.conversation
+    before = conversation.tools
+    tools = conversation_tools(conversation, preferences.toolsets)
+    if conversation.tools != before:
+        conversation.save(update_fields=["tools"])
+    model = turn.model
+    if not turn.said and model in {"", OFFLINE}:  # what was begun offline may go on with a model
+        model = preferences.model or model_for("chat")
+        turn.model = current_endpoint().answering(model)
+        turn.save(update_fields=["model"])
+    newest = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("round").last()
+    return LoopState(
+        user_id=turn.user_id,
+        conversation_id=conversation.id,
+        turn_id=turn.id,
+        system=system_blocks(preferences, use_memory=conversation.use_memory),
+        tools=tools,
+        messages=history(conversation),
+        model=model,
+        rounds_done=newest.round if newest else 0,
+        stop_reason=newest.stop_reason if newest else "",
+        usage=turn_usage(user_id=turn.user_id, turn_id=turn.id),
+        tool_calls=turn_tool_calls(user_id=turn.user_id, turn_id=turn.id),
+    )
+
+
+@dataclass(kw_only=True)
+class RunningTurn:
+    """A turn in the loop. `tell` logs an event and sends it on at once; `store` commits its messages."""
+
+    turn_id: UUID
+    resumed: bool
+    emit: Callable[[Event], None]
+    store: TurnStore
+    loop: LoopState | None = None
+    waiting_for: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def partial(self) -> list[dict[str, Any]]:
+        """The blocks of the answer under way that no message holds."""
+        blocks = self.loop.partial_blocks if self.loop else []
+        return [block for block in blocks if block.get("text", "").strip()]
+
+    async def run(self) -> Outcome:
+        """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
+        if not self.resumed:
+            self.emit(TurnStarted())
+        prepared = await in_db(turn_prepare, self.turn_id)
+        self.loop = prepared.state
+        if prepared.said:
+            return await self._say(prepared.said)
+        if prepared.memories:
+            self.emit(MemoryContext(prepared.memories, prepared.memory_tokens))
+        if prepared.too_long:
+            self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
+        last: Event = INTERNAL_ERROR
+        async for event in self._events(await _executor(prepared)):
+            if isinstance(event, Response | TurnFailed):
+                last = event
+                continue
+            if isinstance(event, Question | ApprovalRequested):
+                self.waiting_for.append({"type": event.type, **event.fields()})
+            self.emit(event)
+        return self._outcome(last)
+
+    async def _say(self, text: str) -> Outcome:
+        """An answer that no model has to give."""
+        self.emit(TextDelta(text))
+        await self.store.save_assistant([{"type": "text", "text": text}], "end_turn", 1)
+        return self._outcome(Response(text=text, usage=asdict(Usage())))
+
+    async def _events(self, executor: ToolExecutor) -> AsyncGenerator[Event, None]:
+        """Yields the loop's events; once, a conversation too long for the model is summed up and asked again."""
+        shortened = False
+        while self.loop is not None:
+            events = run_turn(self.loop, client=default_client(), executor=executor, store=self.store)
+            async with aclosing(events):
+                async for event in events:
+                    if isinstance(event, TurnFailed) and event.code == TOO_LONG and not shortened:
+                        shorter = await self._shorter(self.loop, Need.REFUSED)
+                        if shorter is not None:
+                            self.loop, shortened = shorter, True
+                            break
+                    if not (shortened and isinstance(event, TurnResumed)):
+                        yield event
+                else:
+                    return
+
+    async def _shorter(self, loop: LoopState, need: Need) -> LoopState | None:
+        """The turn's state once its conversation has been summed up; None where that made it no shorter."""
+        if not await conversation_fold(loop.conversation_id, need):
+            return None
+        shorter = await in_db(turn_reload, self.turn_id)
+        shorter.build_id = loop.build_id
+        return shorter
+
+    def _outcome(self, event: Event) -> Outcome:
+        if not isinstance(event, Response):
+            return stopped(self.turn_id, FAILED, self.partial, event)
+        return Outcome(
+            turn_id=self.turn_id,
+            state=TurnState.WAITING if event.waits else TurnState.DONE,
+            event=event,
+            waiting_for=self.waiting_for if event.waits else [],
+            usage=event.usage,
+        )
+
+    def failed(self) -> Outcome:
+        """The outcome after an error that nobody foresaw."""
+        return stopped(self.turn_id, FAILED, self.partial, INTERNAL_ERROR)
+
+    def interrupted(self, message: str) -> Outcome:
+        """The outcome when the server stops in an orderly way."""
+        return stopped(self.turn_id, INTERRUPTED, self.partial, TurnFailed(INTERRUPTED, message))
+
+
+async def _executor(prepared: Prepared) -> ToolExecutor:
+    """The executor of this turn: in a conversation without memory no tool reaches notes or past conversations."""
+    state = prepared.state
+    return await executor_for(
+        user_id=state.user_id,
+        conversation_id=state.conversation_id,
+        turn_id=state.turn_id,
+        message_id=prepared.message_id,
+        use_memory=prepared.use_memory,
+        taint=taint_of(state.user_id, state.conversation_id),
+        tools={tool.name: tool for tool in state.tools if find_tool(tool.name) != tool},
+    )

@@ -1,0 +1,261 @@
+"""The conversations that this process runs, the upkeep they share, and what begins and ends that with the server.
+
+Everything here belongs to one event loop. From synchronous code (a REST view in its thread) call `schedule_soon`.
+"""
+
+import asyncio
+import contextvars
+import logging
+import sys
+from collections.abc import Callable, Collection, Coroutine
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary, WeakSet
+
+from django.db import DatabaseError
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.agent.models import ToolCall
+from apps.builder.builds.messages import BUILDS
+from apps.chat.conversations.capturing import conversation_left
+from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnState
+from apps.chat.stream.hub import Hub
+from apps.chat.turns.actor import Actor, EventLog, logs_store
+from apps.chat.turns.builds import conversations_to_tell
+from apps.chat.turns.queue import conversation_take
+from apps.core.database import in_db
+from apps.core.jobs.bus import bus
+
+logger = logging.getLogger(__name__)
+CONVERSATIONS = "conversations"
+"""The topic of conversations that their process has to look at: their ids."""
+AWAY_SECONDS = 20.0
+"""How long a page may be away, for a reload or a lost connection, before its conversation counts as left."""
+FLUSH_SECONDS = 0.2
+LOOK_SECONDS = 0.6
+RESCUE_SECONDS = 3.0
+RESCUE_AGE = timedelta(seconds=2)
+
+
+class Scheduler:
+    """Actors by conversation, and one task that stores events, extends leases and looks for work."""
+
+    def __init__(self) -> None:
+        self.hub = Hub(self._page_closed)
+        self._left: set[UUID] = set()  # closed while their turn ran: read when that is over
+        self.actors: dict[UUID, Actor] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._starting: dict[UUID, asyncio.Task[None]] = {}
+        self._upkeep: asyncio.Task[None] | None = None
+        self._unlisten: list[Callable[[], None]] = []
+        self._closed = False
+
+    def start(self) -> None:
+        """Begins the upkeep; harmless when it runs already."""
+        if self._upkeep is None or self._upkeep.done():
+            self._upkeep = _detached(self._keep_up())
+            if not self._unlisten:
+                self._unlisten = [
+                    bus().listen(CONVERSATIONS, lambda item: self.notify(UUID(item))),
+                    bus().listen(BUILDS, self._hear_of_build),
+                ]
+
+    def notify(self, conversation_id: UUID) -> None:
+        if (actor := self.actors.get(conversation_id)) is not None:
+            actor.notify()
+
+    async def schedule(self, conversation_id: UUID) -> None:
+        """Has the conversation looked at now: here, unless another process runs it (that one is told)."""
+        if self._closed:
+            return
+        self.start()
+        if conversation_id in self.actors:
+            self.notify(conversation_id)
+            return
+        if conversation_id not in self._starting:
+            task = self._starting[conversation_id] = _detached(self._take_up(conversation_id))
+            task.add_done_callback(lambda _: self._starting.pop(conversation_id, None))
+        await asyncio.wait([self._starting[conversation_id]])
+        self.notify(conversation_id)
+
+    async def flush(self, conversation_id: UUID) -> None:
+        """Stores what the conversation's turn has told so far, if it runs here."""
+        if (actor := self.actors.get(conversation_id)) is not None:
+            await actor.log.flush()
+
+    async def close(self, patience: float = 10.0) -> None:
+        """Ends running turns as interrupted and stops; what is queued is left to the next start."""
+        self._closed = True
+        for actor in list(self.actors.values()):
+            actor.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience)
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+        for unlisten in self._unlisten:
+            unlisten()
+        await self.hub.close()
+
+    async def idle(self) -> None:
+        """Waits until no conversation is run here."""
+        while self._tasks or self._starting:
+            await asyncio.wait([*self._tasks, *self._starting.values()])
+
+    def _page_closed(self, conversation_id: UUID) -> None:
+        asyncio.get_running_loop().call_later(AWAY_SECONDS, self._page_away, conversation_id)
+
+    def _page_away(self, conversation_id: UUID) -> None:
+        if self._closed or self.hub.has_page(conversation_id):
+            return
+        if conversation_id in self.actors:
+            self._left.add(conversation_id)
+        else:
+            self._background(in_db(conversation_left, conversation_id))
+
+    def _hear_of_build(self, item: list[str]) -> None:
+        """A build has something to tell its conversation."""
+        if item[1]:
+            self._background(self.schedule(UUID(item[1])))
+
+    async def _take_up(self, conversation_id: UUID) -> None:
+        numbers = await in_db(conversation_take, conversation_id)
+        if numbers is None:
+            bus().send(CONVERSATIONS, str(conversation_id))
+            return
+        actor = self.actors[conversation_id] = Actor(EventLog(conversation_id, numbers, self.hub.publish))
+        self.hub.local.add(conversation_id)
+        self._background(self._run(actor))
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = _detached(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, actor: Actor) -> None:
+        try:
+            await actor.run()
+        except DatabaseError:
+            logger.exception(
+                "conversation %s: the database failed; it is taken up again", actor.conversation_id
+            )
+        finally:
+            self.actors.pop(actor.conversation_id, None)
+            self.hub.local.discard(actor.conversation_id)
+            if actor.conversation_id in self._left:
+                self._left.discard(actor.conversation_id)
+                self._page_away(actor.conversation_id)
+            if actor.log.given_back and actor.has_news:
+                self._background(self.schedule(actor.conversation_id))
+
+    async def _keep_up(self) -> None:
+        looked = rescued = 0.0
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            now = asyncio.get_running_loop().time()
+            try:
+                await self._flush(now)
+                if now - looked > LOOK_SECONDS:
+                    looked = now
+                    if self.actors:
+                        for conversation_id in await in_db(conversations_with_requests, list(self.actors)):
+                            self.notify(conversation_id)
+                    for conversation_id in await in_db(conversations_to_tell):
+                        await self.schedule(conversation_id)
+                if now - rescued > RESCUE_SECONDS:
+                    rescued = now
+                    for conversation_id in await in_db(conversations_left):
+                        await self.schedule(conversation_id)
+            except DatabaseError:
+                logger.exception("the upkeep of conversations failed; it goes on")
+
+    async def _flush(self, now: float) -> None:
+        """Stores the events of all conversations in one transaction and extends leases that need it."""
+        if due := [actor.log for actor in self.actors.values() if actor.log.is_due(now)]:
+            for conversation_id in await logs_store(due):
+                self.notify(conversation_id)
+
+
+_schedulers: "WeakKeyDictionary[asyncio.AbstractEventLoop, Scheduler]" = WeakKeyDictionary()
+_serving: asyncio.AbstractEventLoop | None = None
+
+
+def scheduler() -> Scheduler:
+    """The scheduler of the running event loop."""
+    global _serving
+    loop = asyncio.get_running_loop()
+    if loop not in _schedulers:
+        _schedulers[loop] = Scheduler()
+        _serving = loop
+    return _schedulers[loop]
+
+
+def schedule_soon(conversation_id: UUID) -> None:
+    """Has the conversation looked at now, from a thread. Without a serving event loop (a command, a test) the next sweep of a
+    server does it."""
+    if _serving is not None and _serving.is_running():
+        asyncio.run_coroutine_threadsafe(_schedulers[_serving].schedule(conversation_id), _serving)
+
+
+def _detached(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task with an empty context: nothing of the request that happened to start it (its thread, its user)."""
+    return asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+
+
+def conversations_with_requests(conversation_ids: Collection[UUID]) -> list[UUID]:
+    """Those among them in which another process has queued or stopped something."""
+    rows = Turn.objects.unscoped().filter(conversation_id__in=conversation_ids)
+    requests = Q(announced=False) | Q(state__in=OPEN_STATES, stop_requested=True)
+    return list(rows.filter(requests).order_by().values_list("conversation_id", flat=True).distinct())
+
+
+def conversations_left() -> list[UUID]:
+    """Conversations that nobody runs although there is something to do in them. A turn from the future is from before the
+    clock was set back."""
+    now = timezone.now()
+    at_rest = Q(created_at__lt=now - RESCUE_AGE) | Q(created_at__gt=now)
+    turns = Turn.objects.unscoped().filter(
+        Conversation.lease_free("conversation__"), at_rest, state__in=OPEN_STATES
+    )
+    due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | Q(stop_requested=True)
+    found = set(turns.filter(due).values_list("conversation_id", flat=True))
+    waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))
+    if waiting:
+        undecided = ToolCall.objects.unscoped().filter(
+            turn_id__in=waiting, state=ToolCall.State.WAITING, decision=""
+        )
+        still = set(undecided.values_list("turn_id", flat=True))
+        found |= {conversation_id for turn_id, conversation_id in waiting.items() if turn_id not in still}
+    return list(found)
+
+
+_started: "WeakSet[asyncio.AbstractEventLoop]" = WeakSet()
+
+
+class WithRunner:
+    """An ASGI application whose first request also starts the runner, so that what a crash left is taken up."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        if loop not in _started and scope["type"] in {"http", "websocket"}:
+            _started.add(loop)
+            scheduler().start()
+            _close_with_reactor()
+        return await self.application(scope, receive, send)
+
+
+def _close_with_reactor() -> None:
+    """Under daphne: before the reactor stops, running turns end as interrupted and their text is stored."""
+    reactor = sys.modules.get("twisted.internet.reactor")
+    if reactor is None or not getattr(reactor, "running", False):
+        return
+    from twisted.internet.defer import Deferred
+
+    closing = scheduler()
+    getattr(reactor, "addSystemEventTrigger")(  # noqa: B009  the module is the reactor
+        "before", "shutdown", lambda: Deferred.fromFuture(asyncio.ensure_future(closing.close()))
+    )

@@ -1,0 +1,252 @@
+"""A user's actions on a turn: start one, stop it, answer it. The runner does the rest.
+
+Every function commits before it returns; the caller then calls `Registry.schedule` so that the change
+is taken up at once (a sweep finds it otherwise).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.accounts.selectors import preferences_for
+from apps.accounts.services import preferences_update
+from apps.agent.canonical import canonical_json
+from apps.agent.grants import grant_add
+from apps.agent.services import toolcall_answer, toolcall_decide
+from apps.chat.conversations.selectors import conversation_get
+from apps.chat.conversations.services import conversation_create
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.summary.services import summary_cut
+from apps.chat.turns.store import STOPPED, position_next, turn_close
+from apps.chat.turns.titles import heuristic_title
+from apps.core.decisions import is_yes
+from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
+from apps.core.ids import parse_id
+from apps.core.text import clean_text
+from apps.memory.capture.windows import windows_hasten, windows_withdraw
+from apps.search.documents import Source
+from apps.search.services import documents_remove
+
+MAX_MESSAGE_CHARS = 100_000
+MAX_CLIENT_ID = 64
+MAX_QUEUED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    """A message as a client sends it, not yet checked."""
+
+    text: object
+    conversation: object = None  # None makes a new one, with `use_memory`
+    client_id: object = ""  # the client's own name for the message
+    replaces: object = None  # id of a user's message that this one takes the place of
+    use_memory: bool | None = None  # None: as preferred
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A stored message and the turn that will answer it; `repeated` when its client had sent it before."""
+
+    conversation_id: UUID
+    turn_id: UUID
+    message_id: UUID
+    repeated: bool = False
+
+
+def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
+    """Stores the user's message with a queued turn; with `replaces`, takes that message and all after it out.
+
+    InvalidInput or TooLarge (100,000 characters) for the text, NotFound for the conversation or the replaced
+    message, Conflict `turn_running` when something is replaced while a turn is queued or running, and
+    `too_many_queued` when 20 messages wait already.
+    """
+    text = clean_text(message.text, field="text", max_chars=MAX_MESSAGE_CHARS)
+    client_id = clean_text(
+        message.client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True
+    )
+    return _once(user_id, client_id, partial(_message_store, user_id, message, text, client_id))
+
+
+def _message_store(user_id: UUID, message: UserMessage, text: str, client_id: str) -> Sent:
+    if message.conversation is None:
+        if message.replaces is not None:
+            raise InvalidInput("Name the conversation of the message to replace.", field="conversation")
+        conversation = conversation_create(user_id=user_id, use_memory=message.use_memory)
+    else:
+        conversation = _locked(user_id, message.conversation)
+    _check_queue(conversation)
+    if not conversation.turns.exists():
+        windows_hasten(user_id=user_id, other_than=conversation.id)
+    turn = _turn_create(conversation, client_id)
+    if message.replaces is not None:
+        _supersede_from(conversation, _user_message(conversation, message.replaces), turn)
+    return _add_message(conversation, turn, text)
+
+
+def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = "") -> Sent:
+    """Sends the newest user message again and takes its old answer out. Errors as for `message_send`."""
+    name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
+    return _once(user_id, name, partial(_retry_store, user_id, conversation_id, name))
+
+
+def _retry_store(user_id: UUID, conversation_id: object, name: str) -> Sent:
+    conversation = _locked(user_id, conversation_id)
+    _check_queue(conversation)
+    newest = _own_messages(conversation).last()
+    if newest is None:
+        raise Conflict("There is no message to send again.", code="nothing_to_retry")
+    turn = _turn_create(conversation, name)
+    _supersede_from(conversation, newest, turn)
+    return _add_message(conversation, turn, newest.text)
+
+
+@transaction.atomic
+def turn_stop(*, user_id: UUID, conversation_id: object) -> int:
+    """Asks for the running or waiting turn to stop, or where there is none for the queued ones.
+
+    Returns how many were asked. What is queued behind a running turn is answered after it stopped.
+    """
+    conversation = _locked(user_id, conversation_id)
+    begun = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING])
+    asked = begun.update(stop_requested=True)
+    return asked or conversation.turns.filter(state=TurnState.QUEUED).update(stop_requested=True)
+
+
+@transaction.atomic
+def question_answer(*, user_id: UUID, tool_call_id: object, text: object) -> UUID:
+    """Records the answer to a question; returns its conversation. Errors as for `toolcall_answer`."""
+    call = toolcall_answer(user_id=user_id, tool_call_id=tool_call_id, text=text)
+    return _conversation_of(call.conversation_id)
+
+
+@transaction.atomic
+def approval_decide(*, user_id: UUID, tool_call_id: object, decision: object) -> UUID:
+    """Records the yes or no to a tool call; returns its conversation. Errors as for `toolcall_decide`.
+
+    `decision` is what `is_yes` takes; or a yes that lasts, as the call was offered with it, else Conflict (`not_always`):
+    "conversation" and "always" hold for calls of the same reach, "always" may else become the user's setting for the tool.
+    """
+    lasts = decision in ("conversation", "always")
+    call = toolcall_decide(user_id=user_id, tool_call_id=tool_call_id, approved=lasts or is_yes(decision))
+    place = _conversation_of(call.conversation_id)
+    if lasts:
+        turns = Turn.objects.for_user(user_id).filter(id__in=[call.turn_id])
+        asked = [ask for asks in turns.values_list("waiting_for", flat=True) for ask in asks]
+        offered: dict[str, Any] = next((ask for ask in asked if ask["id"] == str(call.id)), {})
+        if reach := offered.get("reach"):
+            only_here = place if decision == "conversation" else None
+            grant_add(user_id=user_id, reach=reach, conversation_id=only_here)
+        elif offered.get("always") and decision == "always":
+            set_before = preferences_for(user_id).tool_approval
+            preferences_update(user_id=user_id, tool_approval=set_before | {call.name: "allow"})
+        else:
+            raise Conflict("This can be allowed for this call alone.", code="not_always")
+    return place
+
+
+def _conversation_of(conversation_id: UUID | None) -> UUID:
+    if conversation_id is None:
+        raise NotFound("This tool call belongs to no conversation.")
+    return conversation_id
+
+
+def _locked(user_id: UUID, conversation_id: object) -> Conversation:
+    conversation = conversation_get(user_id, conversation_id)
+    return Conversation.objects.for_user(user_id).select_for_update().get(id=conversation.id)
+
+
+def _once(user_id: UUID, client_id: str, store: Callable[[], Sent]) -> Sent:
+    """Returns what was sent under `client_id` before, even by a process storing it right now; else what `store` makes."""
+    if (sent := _sent_before(user_id, client_id)) is not None:
+        return sent
+    try:
+        with transaction.atomic():
+            return store()
+    except (
+        IntegrityError,
+        IzzyError,
+    ):  # The other one came first, and this one would be too much or too late.
+        if (sent := _sent_before(user_id, client_id)) is None:
+            raise
+        return sent
+
+
+def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
+    if not client_id:
+        return None
+    # That it is not empty is said again, for the index, which holds only such.
+    turn = Turn.objects.for_user(user_id).filter(client_id=client_id).exclude(client_id="").first()
+    if turn is None:
+        return None
+    message_id = turn.messages.filter(role=Role.USER, kind=MessageKind.TEXT).values_list("id", flat=True)[0]
+    return Sent(conversation_id=turn.conversation_id, turn_id=turn.id, message_id=message_id, repeated=True)
+
+
+def _check_queue(conversation: Conversation) -> None:
+    if conversation.session:
+        raise Conflict("This conversation was ingested; it cannot be continued here.", code="read_only")
+    if conversation.turns.filter(state=TurnState.QUEUED).count() >= MAX_QUEUED:
+        raise Conflict("Too many messages are waiting in this conversation.", code="too_many_queued")
+
+
+def _own_messages(conversation: Conversation) -> QuerySet[Message]:
+    return conversation.messages.filter(role=Role.USER, kind=MessageKind.TEXT, superseded_by=None).order_by(
+        "position"
+    )
+
+
+def _user_message(conversation: Conversation, message_id: object) -> Message:
+    found = _own_messages(conversation).filter(id=parse_id(message_id)).first()
+    if found is None:
+        raise NotFound("There is no message of yours with this id in this conversation.")
+    return found
+
+
+def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> None:
+    """Takes `first` and what follows out of the conversation; a turn that waits there ends as stopped."""
+    busy = conversation.turns.filter(state__in=[TurnState.QUEUED, TurnState.RUNNING]).exclude(id=turn.id)
+    if busy.exists():
+        raise Conflict("Izzy is still answering. Stop it first.", code="turn_running")
+    for waiting in conversation.turns.filter(state=TurnState.WAITING):
+        turn_close(waiting, reason=STOPPED)
+        waiting.state, waiting.ended_at, waiting.announced = TurnState.STOPPED, timezone.now(), False
+        waiting.save(update_fields=["state", "ended_at", "announced"])
+    replaced = conversation.messages.filter(superseded_by=None, position__gte=first.position)
+    ids = list(replaced.values_list("id", flat=True))
+    replaced.update(superseded_by=turn)
+    summary_cut(conversation=conversation, position=first.position)
+    documents_remove(user_id=conversation.user_id, source=Source.CONVERSATION, source_ids=ids)
+    windows_withdraw(user_id=conversation.user_id, conversation_id=conversation.id, message_ids=ids)
+
+
+def _turn_create(conversation: Conversation, client_id: str) -> Turn:
+    return Turn.objects.create(
+        user_id=conversation.user_id,
+        conversation=conversation,
+        position=position_next(conversation.id),
+        client_id=client_id,
+    )
+
+
+def _add_message(conversation: Conversation, turn: Turn, text: str) -> Sent:
+    conversation.updated_at = timezone.now()
+    if not conversation.title:
+        conversation.title = heuristic_title(text)
+    conversation.save(update_fields=["updated_at", "title"])
+    message = Message.objects.create(
+        user_id=conversation.user_id,
+        conversation=conversation,
+        turn=turn,
+        position=turn.position,
+        role=Role.USER,
+        blocks=canonical_json([{"type": "text", "text": text}]),
+        text=text,
+        speaker=Role.USER,
+    )
+    return Sent(conversation_id=conversation.id, turn_id=turn.id, message_id=message.id)

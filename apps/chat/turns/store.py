@@ -1,0 +1,241 @@
+"""Writes of a runner while a turn runs and when it ends, and how a turn that ended early is made whole."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from apps.agent.canonical import canonical_json
+from apps.agent.events import Event, ToolResult, TurnFailed, TurnStopped
+from apps.agent.models import ToolCall
+from apps.agent.server_blocks import readable_text
+from apps.agent.services import Reason, toolcalls_close_open
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.stream.events import LoggedEvent, events_store
+from apps.core.jobs.leases import PROCESS
+
+STOPPED: Reason = "stopped"
+INTERRUPTED: Reason = "interrupted"
+FAILED: Reason = "failed"
+SUPERSEDED: Reason = "superseded"
+CLOSING_WORDS: dict[Reason, str] = {
+    STOPPED: "(Stopped by the user.)",
+    INTERRUPTED: "(No answer: the server was interrupted.)",
+    FAILED: "(No answer: the turn failed.)",
+    SUPERSEDED: "(The user went on instead of answering.)",
+}
+"""Stands in the model's history for a turn that ended unanswered: roles keep alternating."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A message to be added at the end of its conversation."""
+
+    role: Role
+    blocks: list[dict[str, Any]]
+    kind: MessageKind = MessageKind.TEXT
+    stop_reason: str = ""
+    round: int = 0
+    seq: int = 0
+
+    @property
+    def text(self) -> str:
+        """The readable text."""
+        if self.kind != MessageKind.TEXT:
+            return ""
+        return readable_text(self.blocks)
+
+
+def position_next(conversation_id: UUID) -> int:
+    """A fresh place at the end of the conversation. Call it inside a transaction."""
+    row = Conversation.objects.unscoped().filter(id=conversation_id)
+    row.update(last_position=F("last_position") + 1)
+    return row.values_list("last_position", flat=True).get()
+
+
+def message_append(turn: Turn, draft: Draft) -> Message:
+    """Adds a message of the turn. Call it inside a transaction."""
+    text = draft.text
+    return Message.objects.create(
+        user_id=turn.user_id,
+        conversation_id=turn.conversation_id,
+        turn=turn,
+        position=position_next(turn.conversation_id),
+        role=draft.role,
+        kind=draft.kind,
+        blocks=canonical_json(draft.blocks),
+        text=text,
+        speaker=draft.role if text else "",
+        stop_reason=draft.stop_reason,
+        round=draft.round,
+        seq=draft.seq,
+        indexed=not text,
+        captured=not text,
+    )
+
+
+def turn_close(
+    turn: Turn, *, reason: Reason, partial: Sequence[dict[str, Any]] = (), seq: int = 0
+) -> list[Event]:
+    """Leaves the turn's messages in a state from which the conversation can go on.
+
+    Stores the text that was under way, ends open tool calls with an error result and, where no answer stands at
+    the end, adds closing words that only the model sees. Returns a `tool_result` event for each call it ended.
+    Idempotent; call it inside a transaction.
+    """
+    last = turn.messages.order_by("position").last()
+    if partial:
+        draft = Draft(
+            role=Role.ASSISTANT,
+            blocks=list(partial),
+            stop_reason=reason,
+            round=(last.round if last else 0) + 1,
+            seq=seq,
+        )
+        message_append(turn, draft)
+        return []
+    if last is None or _is_answer(last):
+        return []
+    events = _close_calls(turn, last, reason) if last.role == Role.ASSISTANT else []
+    words = [{"type": "text", "text": CLOSING_WORDS[reason]}]
+    message_append(turn, Draft(role=Role.ASSISTANT, kind=MessageKind.CLOSING, blocks=words, round=last.round))
+    return events
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == Role.ASSISTANT and not _tool_uses(message)
+
+
+def _tool_uses(message: Message) -> list[dict[str, Any]]:
+    return [block for block in json.loads(message.blocks) if block.get("type") == "tool_use"]
+
+
+def _close_calls(turn: Turn, message: Message, reason: Reason) -> list[Event]:
+    """Ends the open calls of an assistant message and stores the results of all of its calls."""
+    calls = ToolCall.objects.for_user(turn.user_id).filter(turn_id=turn.id, round=message.round)
+    open_ids = [call.id for call in calls if call.is_open]
+    results = toolcalls_close_open(
+        turn_id=turn.id,
+        round=message.round,
+        blocks=json.loads(message.blocks),
+        user_id=turn.user_id,
+        reason=reason,
+    )
+    if results:
+        draft = Draft(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=results, round=message.round)
+        message_append(turn, draft)
+    return [
+        ToolResult(str(call.id), call.name, call.result, call.is_error, call.duration_ms)
+        for call in calls.filter(id__in=open_ids)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogWrite:
+    """Events to store in one conversation's log, and how far its numbers are reserved then."""
+
+    conversation_id: UUID
+    events: Sequence[LoggedEvent]
+    next_seq: int
+    reserved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a turn ended: its state, the event that says so, and the text that no message holds yet.
+
+    `reason` is set where the turn ended early (`stopped`, `failed`, `interrupted`).
+    """
+
+    turn_id: UUID
+    state: TurnState
+    event: Event
+    reason: Reason | None = None
+    partial: Sequence[dict[str, Any]] = ()
+    waiting_for: Sequence[dict[str, Any]] = ()
+    usage: dict[str, Any] = field(default_factory=dict)
+
+
+@transaction.atomic
+def log_write(write: LogWrite, change: Callable[[], list[LoggedEvent]] | None = None) -> list[LoggedEvent]:
+    """Stores events, makes `change` and stores the events it tells of, all or nothing. Returns those last ones.
+
+    Raises LeaseLost when the conversation is not ours any more.
+    """
+    Conversation.lease_extend(write.conversation_id)
+    more = [
+        replace(line, seq=write.next_seq + index) for index, line in enumerate(change() if change else [])
+    ]
+    _store(write, [*write.events, *more])
+    return more
+
+
+@transaction.atomic
+def logs_write(writes: Sequence[LogWrite]) -> list[UUID]:
+    """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
+    held = set(
+        Conversation.objects.unscoped()
+        .filter(id__in=[write.conversation_id for write in writes], runner=PROCESS)
+        .values_list("id", flat=True)
+    )
+    for write in writes:
+        if write.conversation_id in held:
+            _store(write, write.events)
+    return [write.conversation_id for write in writes if write.conversation_id not in held]
+
+
+def _store(write: LogWrite, events: Sequence[LoggedEvent]) -> None:
+    values = {"last_seq": write.reserved}
+    if events:
+        values["stored_seq"] = events[-1].seq
+    Conversation.lease_extend(write.conversation_id, **values)
+    events_store(write.conversation_id, events)
+
+
+def message_save(turn_id: UUID, draft: Draft) -> list[LoggedEvent]:
+    """Adds a message to the turn."""
+    message_append(Turn.objects.unscoped().get(id=turn_id), draft)
+    return []
+
+
+def turn_finish(outcome: Outcome, seq: int) -> list[LoggedEvent]:
+    """Writes how the turn ended or what it waits for, and tells of it."""
+    turn = Turn.objects.unscoped().get(id=outcome.turn_id)
+    lines: list[LoggedEvent] = []
+    if outcome.reason:
+        closed = turn_close(turn, reason=outcome.reason, partial=outcome.partial, seq=seq)
+        lines = [LoggedEvent.of(turn.id, event) for event in closed]
+    turn.state = outcome.state
+    turn.waiting_for = list(outcome.waiting_for)
+    turn.usage = outcome.usage or turn.usage
+    turn.ended_at = None if outcome.state == TurnState.WAITING else timezone.now()
+    if isinstance(outcome.event, TurnFailed):
+        turn.error_code, turn.error_message = outcome.event.code, outcome.event.message
+    turn.save(update_fields=["state", "waiting_for", "usage", "ended_at", "error_code", "error_message"])
+    Conversation.objects.unscoped().filter(id=turn.conversation_id).update(updated_at=timezone.now())
+    return [*lines, LoggedEvent.of(turn.id, outcome.event, messages=message_ids(turn))]
+
+
+def stopped(
+    turn_id: UUID, reason: Reason, partial: Sequence[dict[str, Any]], event: Event | None = None
+) -> Outcome:
+    """The outcome of a turn that ended early, by the user's wish unless `event` says otherwise."""
+    states: dict[Reason, TurnState] = {
+        "stopped": TurnState.STOPPED,
+        "failed": TurnState.FAILED,
+        "interrupted": TurnState.INTERRUPTED,
+    }
+    return Outcome(
+        turn_id=turn_id, state=states[reason], event=event or TurnStopped(), reason=reason, partial=partial
+    )
+
+
+def message_ids(turn: Turn) -> list[str]:
+    """The ids of the turn's assistant messages that people read, in order."""
+    rows = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("position")
+    return [str(value) for value in rows.values_list("id", flat=True)]
