@@ -21,7 +21,7 @@ def main() -> None:
             raise
         sys.exit(f"Izzy's settings: {error}")
     except DatabaseError as error:
-        from apps.core.database_errors import explain
+        from apps.core.db.troubles import explain
 
         trouble = explain(error)
         if trouble is None or "--traceback" in sys.argv:

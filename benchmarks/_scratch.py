@@ -15,7 +15,7 @@ from django.test import Client
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
-from apps.core.database import connections_renew
+from apps.core.db.pool import connections_renew
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.index import cache

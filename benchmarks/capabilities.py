@@ -24,7 +24,7 @@ from apps.chat.conversations.services import conversation_create
 from apps.chat.prompt.toolbox import LISTED_CAPABILITIES, NAMED
 from apps.chat.turns.scheduler import scheduler
 from apps.chat.turns.services import UserMessage, message_send
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
 from benchmarks._capability_requests import others, targets
 from benchmarks._recording_server import Block, RecordingModelServer

@@ -154,8 +154,8 @@ def _refusing(call: Callable[[str], object]) -> Callable[[str], object]:
 # fmt: off
 
 def _core() -> list[Subject]:
-    from apps.core.addresses import canonical_host
-    from apps.core.parsers import parse_json
+    from apps.core.http.addresses import canonical_host
+    from apps.core.http.drf import parse_json
     from apps.core.purging.trace import Fragments
     from apps.core.text import chunk_text, clean_text, estimate_tokens
 

@@ -16,7 +16,7 @@ from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_create
 from apps.chat.turns.scheduler import scheduler
 from apps.chat.turns.services import UserMessage, message_send
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
 from apps.memory.models import Origin, Trust
 from apps.memory.services import Provenance, memory_create

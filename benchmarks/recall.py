@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from apps.core.inserts import insert_all
+from apps.core.db.writing import insert_all
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.models.folding import folded
 from apps.memory.recall.keywords import RelevantNote, memory_recall, memory_relevant

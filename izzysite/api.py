@@ -12,7 +12,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 import izzysite.openapi  # noqa: F401  registers how to sign in
-from apps.core.database_errors import explain
+from apps.core.db.troubles import explain
 from apps.core.errors import (
     Forbidden,
     InvalidInput,

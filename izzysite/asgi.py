@@ -18,7 +18,7 @@ from apps.accounts.websocket import OriginOrToken  # noqa: E402
 from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
 from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
-from apps.core.network import peer_ip  # noqa: E402
+from apps.core.http.clients import peer_ip  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
 

@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
 from dotenv.parser import parse_stream
 
-from apps.core.strict_json import strict_loads
+from apps.core.text import strict_loads
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 

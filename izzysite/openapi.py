@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from apps.agent.events import EVENT_TYPES, Event
-from apps.core.rest_views import Described
-from apps.core.shapes import Checked, OpenInput, Query, Shape
+from apps.core.http.rest import Described
+from apps.core.http.shapes import Checked, OpenInput, Query, Shape
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -71,7 +71,7 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # registers itself
     """The shapes that validate and dump, as components."""
 
-    target_class = "apps.core.rest_views.Described"
+    target_class = "apps.core.http.rest.Described"
 
     def get_name(self, auto_schema: Any, direction: Any) -> str:
         return str(self.target.shape.__name__)

@@ -70,8 +70,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "apps.core.middleware.TLSMiddleware",
-    "apps.core.middleware.ContentSecurityPolicyMiddleware",
+    "apps.core.http.middleware.TLSMiddleware",
+    "apps.core.http.middleware.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "izzysite.error_views.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -108,7 +108,7 @@ TEMPLATES = [
 
 DATABASES = {
     "default": {
-        "ENGINE": "apps.core.sqlite",
+        "ENGINE": "apps.core.db",
         "NAME": IZZY_DATA_DIR / "izzy.sqlite3",
         "OPTIONS": {
             # A transaction takes the write lock when it begins and waits for it; a deferred one that comes to
@@ -213,12 +213,15 @@ REST_FRAMEWORK = {
         "apps.accounts.authentication.BrowserSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.ScopePermission"],
-    "DEFAULT_PARSER_CLASSES": ["apps.core.parsers.StrictJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["apps.core.parsers.ShapeRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.core.parsers.AlwaysJSON",
-    "DEFAULT_PAGINATION_CLASS": "apps.core.pagination.Pages",
+    "DEFAULT_PARSER_CLASSES": ["apps.core.http.drf.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["apps.core.http.drf.ShapeRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.core.http.drf.AlwaysJSON",
+    "DEFAULT_PAGINATION_CLASS": "apps.core.http.drf.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_THROTTLE_CLASSES": ["apps.core.throttles.UserThrottle", "apps.core.throttles.ScopeThrottle"],
+    "DEFAULT_THROTTLE_CLASSES": [
+        "apps.core.http.clients.UserThrottle",
+        "apps.core.http.clients.ScopeThrottle",
+    ],
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "300/min", "chat": "60/min", "ingest": "300/min"},
     "EXCEPTION_HANDLER": "izzysite.api.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",

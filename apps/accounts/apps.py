@@ -2,10 +2,6 @@ from datetime import timedelta
 
 from django.apps import AppConfig
 
-from apps.core.health import register_check
-from apps.core.jobs.sweeps import register_sweep
-from apps.core.registries import console_notes
-
 
 class AccountsConfig(AppConfig):
     name = "apps.accounts"
@@ -16,6 +12,9 @@ class AccountsConfig(AppConfig):
         from apps.accounts.services import users_delete_pending
         from apps.accounts.setup import setup_note
         from apps.accounts.throttle import attempts_prune
+        from apps.core.health import register_check
+        from apps.core.jobs.worker import register_sweep
+        from apps.core.registries import console_notes
 
         console_notes.register("setup", setup_note)
         register_check("secrets", check_secrets)

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from apps.accounts.models import User
 from apps.accounts.throttle import attempt_begin, attempt_succeeded, known_browser
-from apps.core.network import client_ip
+from apps.core.http.clients import client_ip
 
 
 class ThrottledBackend(ModelBackend):

@@ -1,6 +1,7 @@
 """The credentials of connections that stay open, and their end as soon as those no longer hold."""
 
 import asyncio
+import json
 import logging
 import threading
 from collections import Counter
@@ -18,9 +19,8 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 from apps.accounts.models import APIToken, User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError, NotAuthenticated, Throttled
-from apps.core.server_sent import server_sent
 
 if TYPE_CHECKING:  # It reads its settings, and with them the services of this app, when it is imported.
     from rest_framework.request import Request
@@ -191,3 +191,10 @@ async def _until(ended: asyncio.Event, events: AsyncGenerator[bytes, None]) -> A
             yield event
     finally:
         ending.cancel()
+
+
+def server_sent(event: dict[str, Any], number: int | None = None) -> bytes:
+    """One event in the form of text/event-stream, named after its `type`; `number` is what `Last-Event-ID` goes on from."""
+    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    line = "" if number is None else f"id: {number}\n"
+    return f"event: {event['type']}\n{line}data: {data}\n\n".encode()

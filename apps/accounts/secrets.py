@@ -14,8 +14,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Secret
-from apps.core.checks import IZZY
-from apps.core.health import CheckResult
+from apps.core.health import IZZY, CheckResult
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from apps.accounts.choices import time_zones
 from apps.accounts.credentials import access_changed
 from apps.accounts.models import APIToken, Preferences, Scope, User
 from apps.accounts.selectors import preferences_for, token_digest, tokens_kept
+from apps.core.db.writing import in_slices
 from apps.core.errors import Conflict, InvalidInput, NotFound
-from apps.core.registries import purgers, thinners
-from apps.core.slices import in_slices
+from apps.core.registries import account_deleters, batch_deleters
 from apps.core.text import clean_text
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def user_delete(*, user: User) -> None:
     the rest in one transaction. What a crash leaves in between a sweep finishes.
     """
     _shut_out(user)
-    for _, thin in thinners:
+    for _, thin in batch_deleters:
         in_slices(partial(thin, user.pk))
     _remove(user)
 
@@ -96,7 +96,7 @@ def _shut_out(user: User) -> None:
 
 @transaction.atomic
 def _remove(user: User) -> None:
-    for _, purge in purgers:
+    for _, purge in account_deleters:
         purge(user.pk)
     user.delete()
 

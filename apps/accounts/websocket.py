@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from apps.accounts.authentication import authenticate_bearer
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import NotAuthenticated
 
 ASGIApp = Any

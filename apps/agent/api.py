@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from apps.agent.selectors import usage_summary
 from apps.agent.shapes import UsageOutput, UsageQuery
 from apps.core.errors import InvalidInput
-from apps.core.rest_views import UserView, operation
+from apps.core.http.rest import UserView, operation
 
 DEFAULT_DAYS = 30
 

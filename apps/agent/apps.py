@@ -14,7 +14,7 @@ class AgentConfig(AppConfig):
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
         from apps.core.purging.places import purge_parts
-        from apps.core.registries import banners, choices, connection_tests, thinners, warmups
+        from apps.core.registries import banners, batch_deleters, choices, connection_tests, warmups
 
         register_tools("apps.agent.tools")
         register_tools("apps.agent.web.tools")
@@ -22,7 +22,7 @@ class AgentConfig(AppConfig):
         register_check("web search", check_search)
         connection_tests.register("model", status.test_connection)
         connection_tests.register("web search", try_search)
-        thinners.register("agent", user_calls_thin)
+        batch_deleters.register("agent", user_calls_thin)
         banners.register("model", status.offline_banner)
         warmups.register("model", sdk.warm_up)
         warmups.register("web", warm_up_web)

@@ -11,7 +11,7 @@ from apps.agent.client import INCOMPLETE_INPUT, ServerCall, ServerResult
 from apps.agent.results import storable
 from apps.agent.server_blocks import CALL, GAP, RESULT_SUFFIX, is_result, is_server_block, source_links
 from apps.agent.valid import valid_id, valid_name
-from apps.core.strict_json import strict_loads
+from apps.core.text import strict_loads
 
 MAX_COUNT = 2**31 - 1
 """No server counts more tokens than this in earnest, and the ledger cannot hold more."""

@@ -31,7 +31,7 @@ from apps.agent.tools.base import (
     ToolOutput,
 )
 from apps.agent.tools.registry import find_tool
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from apps.agent.outcome import Outcome
 from apps.agent.results import storable
 from apps.agent.services import NewCall, tool_result
 from apps.agent.tools.base import Tier, Tool, WaitsFor
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 Waiting: TypeAlias = Question | ApprovalRequested
 NOTHING_NEEDED = ApprovalNeeded()

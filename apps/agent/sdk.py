@@ -25,7 +25,7 @@ from apps.agent.merging import merged
 from apps.agent.parameters import parameters
 from apps.agent.pricing import priced
 from apps.agent.scrub import Scrubber
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 if TYPE_CHECKING:
     import anthropic

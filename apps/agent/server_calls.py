@@ -15,7 +15,7 @@ from apps.agent.outcome import Outcome
 from apps.agent.results import UNTRUSTED, result_text, storable
 from apps.agent.server_blocks import error_of, results_of
 from apps.agent.shapes import ToolCallOutput
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 
 ERRORS = {

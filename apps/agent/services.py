@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from apps.agent.models import SERVER_TIER, ModelCall, ToolCall
 from apps.agent.outcome import Outcome
+from apps.core.db.writing import rows_remove
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
-from apps.core.slices import rows_remove
 from apps.core.text import clean_text
 
 State = ToolCall.State

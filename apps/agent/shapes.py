@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from apps.core.shapes import Query, Shape, TimeParameter
+from apps.core.http.shapes import Query, Shape, TimeParameter
 
 
 class UsageQuery(Query):

@@ -10,7 +10,7 @@ from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 
-from apps.accounts.credentials import event_stream, follow_check
+from apps.accounts.credentials import event_stream, follow_check, server_sent
 from apps.builder.builds.messages import build_signal
 from apps.builder.builds.requesting import build_change, build_request, build_retry
 from apps.builder.builds.running import build_answer, build_cancel
@@ -28,10 +28,9 @@ from apps.builder.shapes import (
     build_opened,
     build_seen,
 )
-from apps.core.database import in_db
-from apps.core.rest_views import Answer, Described, Listed, UserView, operation
-from apps.core.server_sent import server_sent
-from apps.core.shapes import Beside, page_of
+from apps.core.db.pool import in_db
+from apps.core.http.rest import Answer, Described, Listed, UserView, operation
+from apps.core.http.shapes import Beside, page_of
 
 POLL_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0

@@ -16,7 +16,7 @@ class BuilderConfig(AppConfig):
         from apps.builder.builds.selectors import builder_stats
         from apps.builder.shapes import builds_export
         from apps.capabilities.catalog import lifecycle
-        from apps.core.jobs.sweeps import register_sweep
+        from apps.core.jobs.worker import register_sweep
         from apps.core.registries import background_services, exporters, stats_providers
 
         register_tools("apps.builder.tools")

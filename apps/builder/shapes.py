@@ -23,8 +23,8 @@ from apps.builder.models import Build, Direction, Kind, MessageType, State
 from apps.capabilities.catalog.drafts import clean_description
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS
-from apps.core.decisions import is_yes
-from apps.core.shapes import ABSENT, Beside, Checked, Id, Moment, OpenInput, Query, Shape, text
+from apps.core.http.shapes import ABSENT, Beside, Checked, Id, Moment, OpenInput, Query, Shape, text
+from apps.core.text import is_yes
 
 NAME = {"type": "string", "minLength": 1}
 DESCRIPTION = {**NAME, "maxLength": MAX_DESCRIPTION_CHARS, "pattern": r"\S"}

@@ -19,9 +19,9 @@ class CapabilitiesConfig(AppConfig):
         from apps.capabilities.sandbox.e2b.backend import sweep_orphans
         from apps.capabilities.sandbox.health import check_sandbox
         from apps.core.health import register_check
-        from apps.core.jobs.sweeps import register_sweep
+        from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
-        from apps.core.registries import exporters, purgers, stats_providers
+        from apps.core.registries import account_deleters, exporters, stats_providers
 
         register_tools("apps.capabilities.runs.tools")
         register_family(PREFIX, tool_of_family)
@@ -31,8 +31,8 @@ class CapabilitiesConfig(AppConfig):
         register_sweep("capabilities: proving", examples.sweep, every=examples.SWEEP_EVERY)
         register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
-        purgers.register("capabilities: requirements", sweeping.user_forget)
-        purgers.register("capabilities", lambda user_id: lifecycle.user_forget(user_id=user_id))
+        account_deleters.register("capabilities: requirements", sweeping.user_forget)
+        account_deleters.register("capabilities", lambda user_id: lifecycle.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)
         stats_providers.register("capabilities", capability_stats)
         purge_parts.register("capabilities", files.PURGING)

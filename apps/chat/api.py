@@ -29,8 +29,8 @@ from apps.chat.conversations.selectors import (
 from apps.chat.conversations.services import MAX_TITLE
 from apps.chat.models import Conversation, Message
 from apps.core.errors import NotFound
-from apps.core.rest_views import Listed, UserView, operation
-from apps.core.shapes import (
+from apps.core.http.rest import Listed, UserView, operation
+from apps.core.http.shapes import (
     ABSENT,
     Beside,
     Checked,

@@ -13,7 +13,7 @@ from drf_spectacular.utils import OpenApiResponse
 from pydantic import Field
 from rest_framework.request import Request
 
-from apps.accounts.credentials import event_stream, follow_check, following
+from apps.accounts.credentials import event_stream, follow_check, following, server_sent
 from apps.agent.events import LAST_EVENTS
 from apps.agent.models import ToolCall
 from apps.agent.selectors import toolcalls_undecided
@@ -27,12 +27,11 @@ from apps.chat.stream.snapshot import Start, one_view
 from apps.chat.turns import services
 from apps.chat.turns.scheduler import schedule_soon, scheduler
 from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
-from apps.core.database import in_db
-from apps.core.decisions import is_yes
+from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, IzzyError, NotFound
-from apps.core.rest_views import UserView, operation
-from apps.core.server_sent import server_sent
-from apps.core.shapes import ABSENT, Checked, Id, OpenInput, Refused, Shape, text
+from apps.core.http.rest import UserView, operation
+from apps.core.http.shapes import ABSENT, Checked, Id, OpenInput, Refused, Shape, text
+from apps.core.text import is_yes
 
 WHICH_CALL = "The tool call. Where it is missing the only one that waits; 409 where several do."
 DECISION = Literal["allow", "conversation", "always", "decline"]

@@ -19,12 +19,12 @@ class ChatConfig(AppConfig):
         from apps.chat.stream.events import events_prune
         from apps.chat.turns.builds import build_announce, build_announce_settled, turn_words
         from apps.chat.turns.queue import turns_interrupt
-        from apps.core.jobs.sweeps import register_sweep
+        from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
         from apps.core.registries import (
+            batch_deleters,
             owners,
             stats_providers,
-            thinners,
             warmups,
             words,
         )
@@ -40,7 +40,7 @@ class ChatConfig(AppConfig):
         register_sweep(
             "conversations being deleted", conversations_delete_pending, every=timedelta(minutes=1)
         )
-        thinners.register("chat", user_conversations_thin)
+        batch_deleters.register("chat", user_conversations_thin)
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)

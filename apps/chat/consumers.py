@@ -26,7 +26,7 @@ from apps.chat.stream.limits import SOCKETS_PER_USER, FrameLimit, SocketsAtOnce
 from apps.chat.stream.snapshot import Start, start_for, start_now
 from apps.chat.turns import services
 from apps.chat.turns.scheduler import Scheduler, scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, TooLarge, Unavailable
 from apps.core.ids import parse_id
 

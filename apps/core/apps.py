@@ -2,31 +2,30 @@ from datetime import timedelta
 
 from django.apps import AppConfig
 
-from apps.core.health import register_check
-from apps.core.jobs.sweeps import register_sweep
-
 
 class CoreConfig(AppConfig):
     name = "apps.core"
     label = "core"
 
     def ready(self) -> None:
-        from apps.core import checks
+        from apps.core import health
+        from apps.core.health import register_check
         from apps.core.jobs import worker
+        from apps.core.jobs.worker import register_sweep
         from apps.core.purging import disk, django_tables
         from apps.core.purging.places import purge_parts
-        from apps.core.registries import purgers, thinners
+        from apps.core.registries import account_deleters, batch_deleters
 
-        register_check("database", checks.check_database, essential=True)
-        register_check("data directory", checks.check_data_directory, essential=True)
-        register_check("disk", checks.check_disk)
-        register_check("redis", checks.check_redis, essential=True)
+        register_check("database", health.check_database, essential=True)
+        register_check("data directory", health.check_data_directory, essential=True)
+        register_check("disk", health.check_disk)
+        register_check("redis", health.check_redis, essential=True)
         register_check("worker", worker.check_worker)
-        register_check("processes", checks.check_processes)
+        register_check("processes", health.check_processes)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)
         register_sweep("purged from the disk", disk.sweep, timedelta(seconds=15))
         # By its name the first of them: once rows are gone nobody knows any more whose the log's entries were about.
-        thinners.register("admin's log", django_tables.admin_log_forget)
-        purgers.register("admin's log and sessions", django_tables.account_forget)
+        batch_deleters.register("admin's log", django_tables.admin_log_forget)
+        account_deleters.register("admin's log and sessions", django_tables.account_forget)
         purge_parts.register("core", django_tables.PURGING)
         register_sweep("sessions", worker.prune_sessions, timedelta(hours=24))

@@ -1,14 +1,29 @@
-"""Health checks that the apps register; they feed `doctor`, `/readyz` and the banner of the pages."""
+"""Health checks that the apps register for `doctor` and `/readyz`, those of the base, and system checks of unsafe settings."""
 
 import logging
+import os
+import shutil
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
-from django.db import DatabaseError
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
-from apps.core.database_errors import explain
+from apps.core.db.pool import database_file
+from apps.core.db.troubles import NOT_SET_UP, Trouble, explain, stale_message
+from apps.core.http.addresses import AddressRefused, private_hosts
+from apps.core.models import InstanceState
 
 logger = logging.getLogger(__name__)
 
@@ -87,3 +102,196 @@ def recent_result(check: Check) -> CheckResult:
     if known is None or now - known[0] > RECENT_SECONDS:
         known = _recent[check.name] = (now, run_check(check))
     return known[1]
+
+
+IZZY = "izzy"
+"""The tag of the checks that `serve` runs before it starts; an error stops it."""
+
+UNNAMED = {
+    "IZZY_ALLOWED_HOSTS",
+    "IZZY_DEBUG",
+    "IZZY_ENV_FILE",
+    "IZZY_LOG_LEVEL",
+    "IZZY_SECRET_KEY",
+    "IZZY_PARENT_FD",
+    "IZZY_GATE_FD",
+    "IZZY_HEARTBEAT_FD",
+}
+"""Variables of ours that no setting is named after."""
+
+LOCAL_HOSTS = {"127.0.0.1", "::1", "localhost"}
+LOW_DISK_BYTES = 200_000_000
+ENDED = "ended"
+"""InstanceState: by process how often `serve` had to end it since it did not answer, when last, and why."""
+ENDED_LATELY = timedelta(days=1)
+
+
+def check_database() -> CheckResult:
+    """It answers and its tables are those of this version: looked at once, and again when they have changed."""
+    global _sound
+    try:
+        state = _state()
+        if state == _sound:
+            return _UP_TO_DATE
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        trouble = explain(error) or Trouble(
+            f"The database does not answer: {error}.", "Look at IZZY_DATA_DIR and the disk."
+        )
+        return CheckResult(False, trouble.message, trouble.hint)
+    if len(missing) == len(executor.loader.graph.nodes):
+        return CheckResult(False, NOT_SET_UP.message, NOT_SET_UP.hint)
+    if missing:
+        return CheckResult(False, f"{len(missing)} migrations are missing.", "Run `manage.py migrate`.")
+    if stale := stale_message():
+        return CheckResult(False, stale, "See *Updates* in docs/operations.md.")
+    _sound = state
+    return _UP_TO_DATE
+
+
+def _state() -> tuple[Any, ...]:
+    """All that decides whether the tables are those of this version: how they were made, and by which migrations."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sql FROM sqlite_master")
+        made = tuple(cursor.fetchall())
+        if not any("django_migrations" in (sql or "") for (sql,) in made):
+            return made
+        cursor.execute("SELECT app, name FROM django_migrations")
+        return made, tuple(cursor.fetchall())
+
+
+_UP_TO_DATE = CheckResult(True, "SQLite answers and is up to date.")
+_sound: tuple[Any, ...] | None = None
+"""The state of the database that was found to be sound."""
+
+
+def unwritable_place() -> Path | None:
+    """The data directory or the database file, where this user may not write it."""
+    folder, file = Path(settings.IZZY_DATA_DIR), database_file()
+    places = [folder, file] if file.exists() else [folder]
+    return next((place for place in places if not os.access(place, os.W_OK)), None)
+
+
+def check_data_directory() -> CheckResult:
+    if place := unwritable_place():
+        return CheckResult(False, f"{place} cannot be written.", "Give it to this user or set IZZY_DATA_DIR.")
+    return CheckResult(True, f"{settings.IZZY_DATA_DIR} can be written.")
+
+
+def check_disk() -> CheckResult:
+    """Room for the database to grow. Little of it is not yet an outage."""
+    try:
+        free = shutil.disk_usage(settings.IZZY_DATA_DIR).free
+    except OSError as error:
+        return CheckResult(
+            False, f"The disk does not say how full it is: {error.strerror}.", "See IZZY_DATA_DIR."
+        )
+    if free < LOW_DISK_BYTES:
+        message = f"Only {free // 1_000_000} MB are free in {settings.IZZY_DATA_DIR}."
+        return CheckResult(False, message, "Make room: when nothing is left, nothing can be saved.")
+    return CheckResult(True, f"{free / 1_000_000_000:,.1f} GB are free.")
+
+
+def check_redis() -> CheckResult:
+    """Where REDIS_URL is set, Redis answers."""
+    if not settings.REDIS_URL:
+        return not_set_up(
+            "Messages between tabs stay within this process.",
+            gives="With Redis several web processes share them, and the cache.",
+            how="Set REDIS_URL; one process needs none.",
+        )
+    # Here and not above: the client takes a quarter of a second to import, and most do not use it.
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    try:
+        Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2, socket_timeout=2).ping()
+    except ValueError:  # what it says may hold a part of the password
+        return CheckResult(False, "REDIS_URL is no address of a Redis.", "Write redis://host:6379/0.")
+    except RedisError as error:
+        return CheckResult(False, f"Redis does not answer: {error}.", "Look at REDIS_URL, or leave it empty.")
+    return CheckResult(True, "Redis answers.")
+
+
+def process_ended(name: str, reason: str) -> None:
+    """Keep for `doctor` that `serve` ended a process which no longer answered."""
+    # A database that does not take it must not keep the process from being started again.
+    with suppress(DatabaseError), transaction.atomic():
+        state, _ = InstanceState.objects.get_or_create(key=ENDED)
+        times = state.value.get(name, {}).get("times", 0) + 1
+        state.value[name] = {"times": times, "at": timezone.now().isoformat(), "reason": reason}
+        state.save()
+
+
+def check_processes() -> CheckResult:
+    """Whether `serve` had to end a process within the last day since it did not answer."""
+    state = InstanceState.objects.filter(key=ENDED).first()
+    ended = [] if state is None else sorted(state.value.items(), key=lambda item: str(item[1]["at"]))
+    if not ended:
+        return CheckResult(True, "No process had to be ended.")
+    name, last = ended[-1]
+    at = datetime.fromisoformat(last["at"])
+    often = f" ({last['times']:,} times so far)" if last["times"] > 1 else ""
+    message = f"The {name} process was ended at {at:%Y-%m-%d %H:%M} UTC{often}: {last['reason']}."
+    hint = "The log of `serve` shows what it was doing, after the line that says so. It was started again."
+    return CheckResult(timezone.now() - at > ENDED_LATELY, message, hint)
+
+
+@register(IZZY)
+def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Warnings about what is fine on one's own machine and is not on a network."""
+    found: list[CheckMessage] = []
+    exposed = settings.IZZY_HOST not in LOCAL_HOSTS
+    if exposed and settings.DEBUG:
+        message = "IZZY_DEBUG is on while Izzy listens beyond this machine."
+        found.append(Warning(message, hint="Turn IZZY_DEBUG off: error pages show settings.", id="izzy.W001"))
+    if exposed and not settings.IZZY_PUBLIC_URL.startswith("https://"):
+        message = "Izzy listens beyond this machine without TLS: passwords travel in the clear."
+        hint = "Put a TLS proxy in front and set IZZY_PUBLIC_URL=https://…, see docs/security.md."
+        found.append(Warning(message, hint=hint, id="izzy.W002"))
+    if exposed and not settings.IZZY_THROTTLE:
+        message = "IZZY_THROTTLE is off while Izzy listens beyond this machine."
+        found.append(Warning(message, hint="Passwords can be guessed without limit.", id="izzy.W003"))
+    if settings.IZZY_LOG_LIBRARIES == "DEBUG":
+        message = "IZZY_LOG_LIBRARIES=DEBUG writes what users said, their notes and keys into the log."
+        found.append(Warning(message, hint="Take it away, and delete that log.", id="izzy.W007"))
+    if settings.IZZY_BEHIND_PROXY and not settings.IZZY_PUBLIC_URL:
+        message = "IZZY_BEHIND_PROXY is on without IZZY_PUBLIC_URL."
+        hint = "Set the address under which the proxy is reached."
+        found.append(Warning(message, hint=hint, id="izzy.W004"))
+    return found
+
+
+@register(IZZY)
+def open_data_directory(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Where the operator made the folder, it may be open to others."""
+    folder, file = Path(settings.IZZY_DATA_DIR), database_file()
+    try:
+        is_open = folder.stat().st_mode & stat.S_IXOTH and file.stat().st_mode & stat.S_IROTH
+    except OSError:
+        return []
+    if not is_open:
+        return []
+    message = f"Every user of this machine can read {file}."
+    return [Warning(message, hint=f"Close it: chmod -R go= {folder}", id="izzy.W005")]
+
+
+@register(IZZY)
+def unknown_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """A name that was mistyped would otherwise do nothing, and say nothing."""
+    names = sorted(name for name in os.environ if name.startswith("IZZY_"))
+    unknown = [name for name in names if not hasattr(settings, name) and name not in UNNAMED]
+    hint = "Is it mistyped? README.md lists them all."
+    return [Warning(f"{name} is no setting of Izzy's.", hint=hint, id="izzy.W006") for name in unknown]
+
+
+@register(IZZY)
+def malformed_private_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An entry that is not understood would leave a host closed, or the wrong one open."""
+    try:
+        private_hosts()
+    except AddressRefused as error:
+        hint = "Write host, host:port or host:port=address, separated by commas."
+        return [Error(f"IZZY_PRIVATE_HOSTS: {error.message}", hint=hint, id="izzy.E001")]
+    return []

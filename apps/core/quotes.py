@@ -5,7 +5,7 @@ What is quoted by mistake waits for review; what is taken for the user's own wor
 
 import re
 
-from apps.core.beforehand import once
+from apps.core.db.writing import once
 
 MAX_CHARS = 20_000  # of a message that are looked at; what follows counts as quoted
 MARKED_WORDS = 6

@@ -36,14 +36,14 @@ class Registry(Generic[T]):
         return iter(sorted(self._entries.items()))
 
 
-purgers: Registry[Callable[[UUID], int]] = Registry()
+account_deleters: Registry[Callable[[UUID], int]] = Registry()
 """name -> fn(user_id) -> number of things removed: what an account's deletion must clear beyond its cascading rows
 (search index, files, caches). Called inside the deleting transaction, before the rows go."""
 
-thinners: Registry[Callable[[UUID], bool]] = Registry()
+batch_deleters: Registry[Callable[[UUID], bool]] = Registry()
 """name -> fn(user_id) -> whether there may be more: removes, in one short transaction, some of the rows that a user may have
 tens of thousands of. Called again and again before an account's deletion, so that the transaction that ends it is
-short; whatever they leave goes with that. Nothing but rows: what lies beside them is for `purgers`."""
+short; whatever they leave goes with that. Nothing but rows: what lies beside them is for `account_deleters`."""
 
 exporters: Registry[Callable[[UUID], Iterator[dict[str, Any]]]] = Registry()
 """name -> fn(user_id) -> JSON-ready rows, each with a `type`."""

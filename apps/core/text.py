@@ -1,8 +1,11 @@
-"""Text at the edges and in budgets: cleaning what comes in, estimating tokens, cutting into chunks."""
+"""Text at the edges and in budgets: cleaning and reading what comes in, estimating tokens, cutting into chunks."""
 
+import json
+import math
 import re
 import unicodedata
 from itertools import pairwise
+from typing import Any
 
 from apps.core.errors import InvalidInput, TooLarge
 
@@ -160,3 +163,34 @@ def _cut_word(word: str, limit: int) -> list[str]:
         return [word]
     step = max(1, len(word) * limit // (2 * estimate_tokens(word)))
     return [word[start : start + step] for start in range(0, len(word), step)]
+
+
+def strict_loads(text: str) -> Any:
+    """The value of a JSON text. Raises ValueError for anything else, NaN, the infinities and numbers beyond a float's
+    range included (no database and no other parser takes them back), and RecursionError for about 1,000 levels."""
+    return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:20]} is out of range")
+    return value
+
+
+_YES = ("allow", "approve", "approved", "accept", "yes", "true")
+_NO = ("decline", "declined", "deny", "denied", "reject", "no", "false")
+
+
+def is_yes(value: object) -> bool:
+    """Whether a `decision` is a yes: true or false, or one of the usual words. InvalidInput for anything else."""
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in _YES and word not in _NO:
+        raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
+    return word in _YES

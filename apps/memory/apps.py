@@ -9,7 +9,7 @@ class MemoryConfig(AppConfig):
         from apps.agent.tools.registry import register_tools
         from apps.core.health import register_check
         from apps.core.purging.places import purge_parts
-        from apps.core.registries import badges, purgers, stats_providers
+        from apps.core.registries import account_deleters, badges, stats_providers
 
         from . import selectors, services
         from .capture.selectors import capture_figures, check_capture
@@ -20,8 +20,8 @@ class MemoryConfig(AppConfig):
         from .sweeps import register_sweeps
 
         register_tools("apps.memory.tools")
-        purgers.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
-        purgers.register("memory", lambda user_id: services.user_forget(user_id=user_id))
+        account_deleters.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
+        account_deleters.register("memory", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
         stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)

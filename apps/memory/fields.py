@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 from pydantic import Field
 
 from apps.core.errors import InvalidInput
-from apps.core.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
+from apps.core.http.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
 from apps.core.text import clean_text
 
 from .models import Kind, Tier

@@ -1,5 +1,5 @@
 """Reads of a user's notes: single ones, lists, links, history, figures. Synchronous: from async code call through
-`apps.core.database.in_db`."""
+`apps.core.db.pool.in_db`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from django.db.models import Count, F, FloatField, Q, QuerySet, Value
 from django.db.models.functions import Cast, Greatest
 
 from apps.core.errors import InvalidInput, NotFound
-from apps.core.shapes import clean_time
+from apps.core.http.shapes import clean_time
 from apps.core.text import clean_text
 from apps.memory.fields import STANDING, clean_category, clean_tag
 from apps.memory.history.spans import SEARCHABLE, spans_of

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from apps.core.jobs.sweeps import register_sweep
+from apps.core.jobs.worker import register_sweep
 from apps.memory.capture import reader
 
 from .purge.services import deleted_purge, interrupted_resume

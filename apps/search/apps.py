@@ -10,15 +10,14 @@ class SearchConfig(AppConfig):
     def ready(self) -> None:
         from django.core.checks import register
 
-        from apps.core.checks import IZZY
-        from apps.core.health import register_check
-        from apps.core.jobs.sweeps import register_sweep
+        from apps.core.health import IZZY, register_check
+        from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
         from apps.core.registries import (
+            account_deleters,
+            batch_deleters,
             connection_tests,
-            purgers,
             stats_providers,
-            thinners,
             warmups,
         )
         from apps.search import health, selectors, services, spaces
@@ -28,8 +27,8 @@ class SearchConfig(AppConfig):
         register_sweep("search: vectors that wait", spaces.sweep_pending, timedelta(seconds=10))
         register_sweep("search: old deletions", spaces.sweep_tombstones, timedelta(hours=6))
         connection_tests.register("embedder", health.connect_embedder)
-        thinners.register("search", lambda user_id: services.user_thin(user_id=user_id))
-        purgers.register("search", lambda user_id: services.user_forget(user_id=user_id))
+        batch_deleters.register("search", lambda user_id: services.user_thin(user_id=user_id))
+        account_deleters.register("search", lambda user_id: services.user_forget(user_id=user_id))
         stats_providers.register("search", selectors.user_figures)
         warmups.register("search", health.warm_up)
         purge_parts.register("search", services.PURGING)

@@ -1,4 +1,4 @@
-"""Reads of the search index. Synchronous: from async code call through `apps.core.database.in_db`."""
+"""Reads of the search index. Synchronous: from async code call through `apps.core.db.pool.in_db`."""
 
 import json
 import threading

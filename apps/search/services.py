@@ -11,11 +11,10 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.accounts.selectors import user_language
-from apps.core.beforehand import keep, once
+from apps.core.db.writing import SLICE, keep, once, rows_remove
 from apps.core.jobs.apart import apart
 from apps.core.purging.places import PurgePart
 from apps.core.purging.trace import Trace
-from apps.core.slices import SLICE, rows_remove
 from apps.search.backends import Head, Stem, backend
 from apps.search.backends.sqlite import segments_merge
 from apps.search.documents import Document, Facet, Source
@@ -64,7 +63,7 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bo
 def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
     """Work out what `documents_index` needs for new documents with these texts, in this order.
 
-    Inside `beforehand` and before the transaction: of many texts it takes much longer than writing them.
+    Inside `precompute` and before the transaction: of many texts it takes much longer than writing them.
     """
     language, stripped = user_language(user_id), [text.strip() for text in texts]
     if sum(map(len, stripped)) > LONG_CHARS:

@@ -8,7 +8,7 @@ from django.test import Client
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create, user_create, user_delete
 from apps.core.errors import Conflict
-from apps.core.registries import purgers
+from apps.core.registries import account_deleters
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -165,7 +165,7 @@ def test_what_other_apps_keep_beside_their_rows_is_purged_with_the_account(
         purged.add(user_id)
         return 1
 
-    monkeypatch.setitem(purgers._entries, "test", purge)
+    monkeypatch.setitem(account_deleters._entries, "test", purge)
     user_delete(user=alice)
     assert purged == {owner}
 
@@ -195,7 +195,7 @@ def test_deleting_in_the_admin_purges_too(
         purged.add(user_id)
         return 1
 
-    monkeypatch.setitem(purgers._entries, "test", purge)
+    monkeypatch.setitem(account_deleters._entries, "test", purge)
     owners = {alice.pk, bob.pk}
     browser = sign_in(admin)
     browser.post(f"/admin/accounts/user/{alice.pk}/delete/", {"post": "yes"})

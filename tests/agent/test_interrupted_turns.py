@@ -11,7 +11,7 @@ from apps.agent.events import ApprovalRequested
 from apps.agent.loop import TurnTaken
 from apps.agent.outcome import Outcome
 from apps.agent.tools.base import Tier, Tool, ToolContext
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import Conflict
 from tests.agent.turns import Turn, a_tool, answering
 from tests.agent.waiting import Shredder, asking, decide, last_response, row_of

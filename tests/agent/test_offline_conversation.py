@@ -14,7 +14,7 @@ from apps.agent.offline import phrases
 from apps.agent.offline.responder import respond
 from apps.agent.tools.base import Tier
 from apps.agent.tools.registry import tools_for
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Memory
 from apps.memory.services import memory_create
 from tests.agent.turns import Turn, a_tool, answering

@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import User
 from apps.agent.events import ToolProgress
 from apps.agent.offline.intents import Kind, intent_of
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Trust
 from apps.memory.services import Provenance, memory_create
 from tests.agent.test_offline_conversation import Conversation

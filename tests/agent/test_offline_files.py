@@ -10,7 +10,7 @@ from apps.agent.executor import executor_for
 from apps.agent.offline.file_words import file_command
 from apps.agent.offline.intents import Kind, intent_of
 from apps.agent.tools.registry import tools_for
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import MemoryFile
 from tests.agent.turns import Turn
 

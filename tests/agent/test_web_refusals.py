@@ -12,7 +12,7 @@ from apps.agent.tools.base import ToolFailure
 from apps.agent.web import fetching
 from apps.agent.web.kinds import READ_BYTES, Kind
 from apps.agent.web.reader import parent
-from apps.core.addresses import AddressRefused
+from apps.core.http.addresses import AddressRefused
 from tests.agent.web import Caller
 from tests.core.test_addresses import answering
 from tests.peers.web_pages import WebPages, gzip_bomb, pdf

@@ -17,7 +17,7 @@ from apps.agent.tools.registry import find_tool
 from apps.agent.web import engines
 from apps.agent.web.choice import Engine, check_search, engine_for
 from apps.agent.web.search import try_search
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.health import State
 from tests.agent.turns import Turn
 from tests.agent.web import Caller

@@ -13,7 +13,7 @@ from apps.agent.results import UNTRUSTED
 from apps.agent.selectors import conversation_untrusted, untrusted_turns
 from apps.agent.tools.base import Tool
 from apps.agent.tools.registry import find_tool
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, cited, reply, searched, tool
 

@@ -8,7 +8,7 @@ from apps.agent import services
 from apps.agent.events import Event, Response
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import Tier, ToolContext
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.agent.turns import a_tool
 
 

@@ -15,7 +15,7 @@ from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.runs.execution import capability_execute
 from apps.capabilities.sandbox.layers.index import PUBLIC_FILES, PUBLIC_INDEX
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.scripts import code, last_result, register, write
 from tests.builder.test_building import built, wish
 from tests.builder.test_secrets import KEYED, NAME, ROLL, SPILLS, VALUE, answered, everything_kept, version_of

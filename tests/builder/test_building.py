@@ -12,7 +12,7 @@ from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.runs.execution import capability_execute
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, code, last_result, register, write
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
 from tests.waiting import until

@@ -21,7 +21,7 @@ from apps.builder.runner.pool import BuildPool
 from apps.builder.shapes import builds_export
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.runs.execution import capability_execute
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.purge import memory_purge
 from apps.memory.services import memory_create
 from tests.builder.scripts import code, register, write

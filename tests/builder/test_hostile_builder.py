@@ -9,7 +9,7 @@ from apps.builder.models import State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.models import Capability
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.scripts import DICE, code, last_result, register, write
 from tests.builder.test_building import built, wish
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool

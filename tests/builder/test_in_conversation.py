@@ -21,7 +21,7 @@ from apps.capabilities.models import Capability
 from apps.capabilities.runs.examples import prove_all
 from apps.chat.models import Message
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
 from tests.chat.client import Frame, Socket, connected
 from tests.peers.anthropic_server import AnthropicServer, reply, tool

@@ -11,7 +11,7 @@ from apps.builder.models import Build, State
 from apps.builder.runner import pool as pools
 from apps.builder.runner.pool import BuildPool
 from apps.chat.turns import scheduler as runner
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs.bus import Bus, bus
 from tests.builder.scripts import SCHEMA, Cast, last_result, register, write
 from tests.builder.test_in_conversation import build_message, of_type, working

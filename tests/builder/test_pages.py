@@ -21,7 +21,7 @@ from apps.capabilities.catalog.lifecycle import version_tested
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_begin, capability_create, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, register, write
 from tests.builder.test_building import wish
 from tests.peers.anthropic_server import AnthropicServer

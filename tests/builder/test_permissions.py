@@ -21,7 +21,7 @@ from apps.capabilities.catalog.lifecycle import capability_approve
 from apps.capabilities.catalog.selectors import may_quote_others
 from apps.capabilities.models import Capability
 from apps.capabilities.runs.execution import capability_execute
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.capture.windows import taint_note
 from tests.builder.scripts import EXAMPLES, last_result, register, write
 from tests.builder.test_building import built, wish

@@ -15,7 +15,7 @@ from apps.builder.builds.selectors import build_usage
 from apps.builder.models import State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.runs.execution import capability_execute
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.test_building import built, told
 
 USES: dict[str, tuple[dict[str, Any], str]] = {

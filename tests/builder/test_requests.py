@@ -23,7 +23,7 @@ from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.lifecycle import capability_disable
 from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.runs.execution import capability_execute
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, Throttled
 from apps.core.ids import uuid7
 from apps.core.jobs.worker import beat

@@ -7,7 +7,7 @@ from apps.accounts.models import User
 from apps.builder.builds.ending import build_end
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.scripts import SCHEMA, last_result, register, write
 from tests.builder.test_in_conversation import working
 from tests.chat.client import program_of

@@ -26,7 +26,7 @@ from apps.capabilities.models import Capability, Execution
 from apps.capabilities.runs.examples import prove_all
 from apps.capabilities.runs.execution import capability_execute
 from apps.capabilities.sandbox.base import SandboxUnavailable
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, InvalidInput
 from tests.builder.scripts import DICE, EXAMPLES, last_result, register, write
 from tests.builder.test_building import built, delivered, wish

@@ -19,7 +19,7 @@ from apps.builder.runner.pool import BuildPool
 from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.sandbox.layers import index as packages
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.builder.scripts import Cast, code, last_result
 from tests.builder.test_in_conversation import build_message, of_type, working
 from tests.chat.client import Program, Socket, connected, program_of

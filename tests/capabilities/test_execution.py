@@ -14,7 +14,7 @@ from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.selectors import capability_get, retire_reason
 from apps.capabilities.models import Capability, Execution, Trigger
 from apps.capabilities.runs.execution import Place, capability_execute, executions_prune
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.capabilities.making import make
 from tests.waiting import PATIENCE
 

@@ -17,7 +17,7 @@ from apps.agent.taint import ConversationTaint
 from apps.agent.tools.registry import find_tool
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.catalog.versions import capability_update
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 from apps.core.ids import uuid7
 from tests.capabilities.making import make

@@ -14,7 +14,7 @@ from apps.agent.scrub import Scrubber
 from apps.capabilities.models import Capability, Execution, Trigger
 from apps.capabilities.runs.execution import Place, capability_execute, execution_begin, executions_interrupt
 from apps.capabilities.sandbox.base import ErrorCode, RunError, SandboxGone
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs import leases
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ from apps.capabilities.catalog.selectors import versions_unproven
 from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import CapabilityVersion
 from apps.capabilities.runs import examples
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import Unavailable
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,7 +17,7 @@ from apps.capabilities.catalog.selectors import capability_get, retire_reason
 from apps.capabilities.catalog.versions import capability_update
 from apps.capabilities.models import Capability, CapabilityVersion
 from apps.capabilities.runs import examples
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.capabilities.making import make
 
 pytestmark = pytest.mark.django_db(transaction=True)

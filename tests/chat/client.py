@@ -12,7 +12,7 @@ from django.test import AsyncClient
 from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create
 from apps.chat.consumers import chat_socket
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.waiting import PATIENCE
 
 Frame = dict[str, Any]

@@ -8,7 +8,7 @@ from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Turn
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 
 async def conversation(user: User, **values: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from apps.accounts.models import User
 from apps.chat.models import Conversation
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.chat.client import Socket
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply
 

@@ -19,7 +19,7 @@ from apps.chat.consumers import MAX_FRAME_CHARS, chat_socket
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.stream import limits as socket_limits
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.chat.client import Socket, connected
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer

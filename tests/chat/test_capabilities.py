@@ -13,7 +13,7 @@ from apps.capabilities.catalog.selectors import capability_get
 from apps.capabilities.catalog.versions import capability_create, capability_update
 from apps.capabilities.models import Execution
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Memory
 from apps.memory.services import memory_create
 from benchmarks.prompt import sent_parts

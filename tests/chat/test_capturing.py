@@ -20,7 +20,7 @@ from apps.chat.conversations.selectors import shown_untrusted
 from apps.chat.conversations.services import conversation_create, conversation_delete
 from apps.chat.models import Message, Turn
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.capture.reader import users_read
 from apps.memory.capture.windows import windows_add
 from apps.memory.models import CaptureWindow, Memory, Origin, Trust

@@ -13,7 +13,7 @@ from apps.agent.web.named import unnamed_host
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability, Execution
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.memory.models import Memory
 from apps.memory.services import memory_create

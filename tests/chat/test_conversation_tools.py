@@ -11,7 +11,7 @@ from apps.agent.models import ToolCall
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Conversation
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 from tests.chat.client import connected

@@ -16,7 +16,7 @@ from apps.chat.audit_log.words import recoveries
 from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.templatetags.log_figures import unmarked
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Memory, MemoryFile, Origin, Trust
 from apps.memory.services import Change, memory_create
 from apps.memory.services.files import file_write

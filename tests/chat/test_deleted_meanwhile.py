@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.search.models import Passage
 from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation

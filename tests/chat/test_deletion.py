@@ -31,7 +31,7 @@ from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.turns.queue import conversation_take, work_next
 from apps.chat.turns.scheduler import conversations_left
 from apps.chat.turns.services import UserMessage, message_send
-from apps.core import slices
+from apps.core.db import writing as slices
 from apps.core.errors import Conflict, Forbidden, NotFound
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureWindow

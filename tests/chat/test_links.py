@@ -14,7 +14,7 @@ from apps.chat.conversations.links import through
 from apps.chat.conversations.markdown import render
 from apps.chat.models import Conversation
 from apps.chat.turns.scheduler import scheduler as runners
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.chat.client import connected
 from tests.chat.obeying import opens
 from tests.chat.rows import conversation

@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import User
 from apps.chat.models import Message, Turn
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Memory
 from tests.chat.client import Frame, connected
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool

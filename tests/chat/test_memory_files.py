@@ -14,7 +14,7 @@ from apps.agent import endpoint
 from apps.agent.models import ToolCall
 from apps.chat.prompt.system import system_blocks
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import MemoryFile
 from apps.memory.services.files import file_write
 from tests.chat.client import Program, program_of

@@ -8,7 +8,7 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.chat.models import Conversation
 from apps.chat.turns.scheduler import scheduler as runners
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Memory, MemoryEdge, MemoryFile
 from apps.memory.services import memory_create
 from apps.memory.services.files import file_write

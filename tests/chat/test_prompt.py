@@ -17,7 +17,7 @@ from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.models import Turn
 from apps.chat.prompt.system import context_block, local_time
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import DecayCycle, Memory
 from apps.memory.services import memory_create, memory_update
 from benchmarks.prompt import sent_parts

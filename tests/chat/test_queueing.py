@@ -3,7 +3,7 @@
 from apps.accounts.models import User
 from apps.chat.models import Turn
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation, messages, said, turn
 from tests.peers.anthropic_server import AnthropicServer, reply, tool

@@ -15,9 +15,9 @@ from apps.chat.stream.events import LoggedEvent, events_of, rows_of
 from apps.chat.turns.queue import RESERVE, conversation_take, turns_interrupt
 from apps.chat.turns.scheduler import conversations_left, schedule_soon, scheduler
 from apps.chat.turns.services import UserMessage, message_send
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
-from apps.core.jobs.sweeps import sweeps
+from apps.core.jobs.worker import sweeps
 from apps.search.documents import Scope
 from apps.search.selectors import search
 from tests.chat.client import connected

@@ -21,7 +21,7 @@ from apps.builder.models import Build, MessageType
 from apps.capabilities.catalog.versions import capability_begin
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.chat.client import Program, program_of
 from tests.chat.rows import conversation, messages, turn
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool

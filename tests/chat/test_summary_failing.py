@@ -19,7 +19,7 @@ from apps.chat.summary.selectors import conversations_summarised, summary_untrus
 from apps.chat.summary.services import summary_forget
 from apps.chat.summary.transcript import LEFT_OUT, FoldedTurn, extract, turn_text
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
 from tests.chat.client import connected
 from tests.chat.rows import conversation, turn

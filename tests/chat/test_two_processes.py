@@ -15,7 +15,7 @@ from apps.chat.turns import scheduler as runner
 from apps.chat.turns.queue import conversation_take
 from apps.chat.turns.scheduler import scheduler
 from apps.chat.turns.services import turn_stop
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs.bus import Bus
 from tests.chat.client import connected
 from tests.chat.rows import conversation, turn

@@ -13,7 +13,7 @@ from apps.chat.stream import feed
 from apps.chat.stream.events import LoggedEvent, events_prune
 from apps.chat.stream.feed import Subscription
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from tests.chat.client import Socket, connected, program_of
 from tests.chat.rows import conversation, turn

@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.agent import endpoint
 from apps.agent.selectors import conversation_untrusted
 from apps.chat.turns.scheduler import scheduler
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from tests.chat.client import connected
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer, cited, reply, searched

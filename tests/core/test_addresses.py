@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from apps.core.addresses import (
+from apps.core.health import malformed_private_hosts
+from apps.core.http.addresses import (
     AddressRefused,
     NameNotFound,
     PrivateHost,
@@ -18,7 +19,6 @@ from apps.core.addresses import (
     private_hosts,
     resolve_public,
 )
-from apps.core.checks import malformed_private_hosts
 
 NOT_PUBLIC = [
     "0.0.0.0",
@@ -258,7 +258,7 @@ def test_a_resolver_that_never_answers_is_given_up(
     monkeypatch: pytest.MonkeyPatch, release: Callable[[], Any]
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: release())
-    monkeypatch.setattr("apps.core.addresses.RESOLVE_SECONDS", 0.05)
+    monkeypatch.setattr("apps.core.http.addresses.RESOLVE_SECONDS", 0.05)
     with pytest.raises(NameNotFound, match="Nobody says"):
         resolved("slow.test")
 

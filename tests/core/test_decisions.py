@@ -2,8 +2,8 @@
 
 import pytest
 
-from apps.core.decisions import is_yes
 from apps.core.errors import InvalidInput
+from apps.core.text import is_yes
 
 
 @pytest.mark.parametrize(

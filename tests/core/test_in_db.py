@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 
 pytestmark = pytest.mark.django_db(transaction=True)

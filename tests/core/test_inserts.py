@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from apps.accounts.models import User
+from apps.core.db.writing import insert_all
 from apps.core.ids import uuid7
-from apps.core.inserts import insert_all
 from apps.memory.models import Memory
 from apps.search.models import Tombstone
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from apps.core.errors import InvalidInput
-from apps.core.parsers import parse_json
+from apps.core.http.drf import parse_json
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.core.checks import check_redis
+from apps.core.health import check_redis
 
 SEND = """
 import os, sys

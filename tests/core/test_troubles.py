@@ -13,12 +13,11 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
-from apps.core import checks
-from apps.core.checks import check_database, unknown_settings
-from apps.core.database_errors import explain
+from apps.core import health
+from apps.core.db.troubles import explain, stale_message, stale_tables
+from apps.core.health import check_database, unknown_settings
 from apps.core.management.commands import serve
 from apps.core.management.commands.serve import update_database
-from apps.core.stale import stale_message, stale_tables
 from tests.site.test_documented import settings_read
 from tests.waiting import PATIENCE
 
@@ -105,15 +104,15 @@ def test_the_database_is_closed_to_others_also_where_another_command_made_it(
     settings.IZZY_DATA_DIR = tmp_path
     file = tmp_path / "izzy.sqlite3"
     monkeypatch.setattr(serve, "database_file", lambda: file)
-    monkeypatch.setattr(checks, "database_file", lambda: file)
+    monkeypatch.setattr(health, "database_file", lambda: file)
     serve.close_database_file()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.chmod(0o644)
     tmp_path.chmod(0o755)
-    assert [found.id for found in checks.open_data_directory(None)] == ["izzy.W005"]
+    assert [found.id for found in health.open_data_directory(None)] == ["izzy.W005"]
     serve.close_database_file()
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    assert checks.open_data_directory(None) == []
+    assert health.open_data_directory(None) == []
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:

@@ -11,12 +11,19 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from apps.core import checks, health
-from apps.core.checks import check_data_directory, check_database, check_disk, unsafe_settings
-from apps.core.health import CheckResult, not_set_up, register_check, run_check
-from apps.core.jobs import sweeps, worker
-from apps.core.jobs.sweeps import Sweep, register_sweep
-from apps.core.jobs.worker import SweepThread, beat, check_worker
+from apps.core import health
+from apps.core.health import (
+    CheckResult,
+    check_data_directory,
+    check_database,
+    check_disk,
+    not_set_up,
+    register_check,
+    run_check,
+    unsafe_settings,
+)
+from apps.core.jobs import worker
+from apps.core.jobs.worker import Sweep, SweepThread, beat, check_worker, register_sweep
 from apps.core.models import InstanceState
 from apps.core.registries import connection_tests
 
@@ -25,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "_sweeps", {})
+    monkeypatch.setattr(worker, "_sweeps", {})
     monkeypatch.setattr(health, "_checks", {})
     monkeypatch.setattr(health, "_recent", {})
     monkeypatch.setattr(worker, "close_old_connections", lambda: None)
@@ -47,7 +54,7 @@ def test_a_sweep_that_fails_is_logged_and_does_not_stop_the_others(caplog: pytes
 def test_registering_a_name_again_replaces_it() -> None:
     register_sweep("x", lambda: None, timedelta(hours=1))
     register_sweep("x", lambda: None, timedelta(hours=2))
-    assert [sweep.every for sweep in sweeps.sweeps()] == [timedelta(hours=2)]
+    assert [sweep.every for sweep in worker.sweeps()] == [timedelta(hours=2)]
 
 
 def test_the_heartbeat_tells_a_living_worker_from_a_dead_one() -> None:
@@ -170,7 +177,7 @@ def test_a_folder_that_cannot_be_written_is_told(settings: Settings, tmp_path: P
 
 def test_a_disk_that_is_nearly_full_is_a_warning_and_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_disk().ok
-    monkeypatch.setattr(checks, "LOW_DISK_BYTES", 10**18)
+    monkeypatch.setattr(health, "LOW_DISK_BYTES", 10**18)
     result = check_disk()
     assert not result.ok
     assert "MB are free" in result.message

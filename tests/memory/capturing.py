@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.memory.capture.reader import Tally, users_read
 from apps.memory.capture.segments import Utterance

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory import services
 from apps.memory.models import Memory, MemoryRevision, Origin
 from apps.memory.services import Provenance

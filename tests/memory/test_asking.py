@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import Preferences, Review, User
 from apps.agent.taint import ConversationTaint
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, Status
 from apps.memory.trust import needs_a_look

@@ -7,7 +7,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.capture.segments import Utterance
 from apps.memory.models import MemoryEdge
 from apps.memory.services import memory_create

@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.health import checks, run_check
 from apps.memory.capture import leases
 from apps.memory.capture.reader import windows_read

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.capture import leases
 from apps.memory.capture.windows import windows_retry
 from apps.memory.models import Memory

@@ -4,7 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Origin
 from apps.memory.services import Provenance, memory_create
 from apps.memory.similarity import same_words

@@ -12,10 +12,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs import fair
-from apps.core.jobs.background import Background
 from apps.core.jobs.leases import lease_end
+from apps.core.jobs.worker import Background
 from apps.memory.capture import leases, reader
 from apps.memory.capture.reader import read_due, windows_read
 from apps.memory.models import CaptureLease, CaptureWindow, Memory

@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.quotes import split_quotes
 from apps.memory.capture.items import Action, Item
 from apps.memory.capture.segments import segments_of

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.health import State, checks, run_check
 from apps.memory.capture import reader
 from apps.memory.capture.reader import windows_read

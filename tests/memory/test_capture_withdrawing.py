@@ -7,7 +7,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.capture.windows import conversation_withdraw, user_withdraw, windows_scrub, windows_withdraw
 from tests.memory.capturing import (
     LINZ,

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryRevision, Origin, Status

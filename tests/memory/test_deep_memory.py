@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError, Unavailable
 from apps.memory.models import Memory, MemoryEdge, Origin, Trust
 from apps.memory.recall import deep

@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.memory.models import Origin, Trust
 from apps.memory.recall import deep

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.errors import NotFound
-from apps.core.jobs.sweeps import sweeps
-from apps.core.registries import purgers
+from apps.core.jobs.worker import sweeps
+from apps.core.registries import account_deleters
 from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision
 from apps.memory.purge.services import deleted_purge
 from apps.memory.recall.injection import surface
@@ -189,7 +189,7 @@ def test_deleting_an_account_clears_its_memory_and_no_other(alice: User, bob: Us
     memory_update(user_id=alice.pk, memory_id=mine.pk, content="Changed.")
     memory_delete(user_id=alice.pk, memory_id=second.pk)
     cycle_advance(user_id=alice.pk)
-    assert purgers["memory"](alice.pk) >= 2
+    assert account_deleters["memory"](alice.pk) >= 2
     for model in (Memory, MemoryRevision, MemoryEdge):
         assert not model._base_manager.filter(user=alice).exists()
     assert not DecayCycle.objects.filter(user=alice).exists()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
-from apps.core.shapes import clean_time
+from apps.core.http.shapes import clean_time
 from apps.memory.fields import MAX_CONTENT_CHARS, MAX_TAGS, clean_changes
 
 

@@ -8,7 +8,7 @@ import pytest
 from anthropic.tools import BetaAsyncAbstractMemoryTool, BetaAsyncLocalFilesystemMemoryTool, ToolError
 
 from apps.accounts.models import User
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import command_run
 from apps.memory.services import BY_ASSISTANT

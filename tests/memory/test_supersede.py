@@ -8,7 +8,7 @@ from django.utils import timezone
 from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, NotFound
-from apps.core.jobs.sweeps import sweeps
+from apps.core.jobs.worker import sweeps
 from apps.memory import services
 from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Status, Trust
 from apps.memory.selectors import note_history

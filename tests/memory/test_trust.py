@@ -9,7 +9,7 @@ from apps.agent.models import ToolCall
 from apps.agent.tools import registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.turns.scheduler import scheduler as runners
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.memory.models import Memory, MemoryFile, Origin, Status, Trust
 from apps.memory.services import Provenance, memory_create
 from apps.memory.services.files import file_write

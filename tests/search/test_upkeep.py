@@ -5,8 +5,8 @@ from django.core.management import call_command
 
 from apps.accounts.models import User
 from apps.core.health import checks
-from apps.core.jobs.sweeps import sweeps
-from apps.core.registries import connection_tests, purgers, stats_providers, warmups
+from apps.core.jobs.worker import sweeps
+from apps.core.registries import account_deleters, connection_tests, stats_providers, warmups
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.selectors import user_figures
 from tests.peers.ollama_server import OllamaPeer
@@ -33,13 +33,13 @@ def test_figures_count_what_waits(alice: User, ollama: OllamaPeer) -> None:
 def test_upkeep_is_registered() -> None:
     assert {"search: vectors that wait", "search: old deletions"} <= {sweep.name for sweep in sweeps()}
     assert "search" in {check.name for check in checks()}
-    assert all("search" in registry for registry in (purgers, stats_providers, warmups))
+    assert all("search" in registry for registry in (account_deleters, stats_providers, warmups))
     assert "embedder" in connection_tests
 
 
 def test_the_purger_of_a_deleted_account_empties_the_index(alice: User) -> None:
     save(alice, "The car is red")
-    assert purgers["search"](alice.pk) == 1
+    assert account_deleters["search"](alice.pk) == 1
     assert found(alice, "car") == []
 
 

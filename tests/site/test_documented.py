@@ -117,7 +117,7 @@ def test_files_and_modules_that_documents_name_exist(document: Path) -> None:
 
 
 def exists(name: str) -> bool:
-    """A path, or a module with perhaps something in it (`apps.core.checks.check_disk`)."""
+    """A path, or a module with perhaps something in it (`apps.core.health.check_disk`)."""
     if "/" in name:
         return any(ROOT.glob(name.rstrip("/")))
     parts = name.split(".")

@@ -8,8 +8,8 @@ from django.test import Client
 from django.urls import resolve
 
 from apps.accounts.models import User
-from apps.core.rest_views import Operation
-from apps.core.shapes import OpenInput, Page, Query, Shape
+from apps.core.http.rest import Operation
+from apps.core.http.shapes import OpenInput, Page, Query, Shape
 from tests.site.belongings import Belongings, make_belongings
 from tests.site.routes import Route, all_routes, groups
 from tests.site.test_bad_input import described, undone, url_of

@@ -15,7 +15,7 @@ from apps.accounts.models import User
 from apps.accounts.services import token_create
 from apps.accounts.websocket import is_own_origin
 from apps.chat.models import Conversation
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs.leases import LEASE
 from izzysite.asgi import application
 from tests.site.belongings import MARK, Belongings, make_belongings, rows_of

@@ -17,7 +17,7 @@ from apps.accounts.selectors import any_user_exists
 from apps.accounts.setup import setup_complete
 from apps.accounts.throttle import attempt_begin, browser_remember
 from apps.core.errors import IzzyError
-from apps.core.network import client_ip
+from apps.core.http.clients import client_ip
 
 
 class SignIn(LoginView):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from apps.agent.tools.arguments import input_schema
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 if TYPE_CHECKING:
     from apps.agent.taint import ConversationTaint

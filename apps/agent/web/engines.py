@@ -15,7 +15,7 @@ from django.conf import settings
 from apps.agent.tools.base import ToolFailure
 from apps.agent.web.decoding import ACCEPTED, decoded
 from apps.agent.web.transport import checked_client
-from apps.core.addresses import AddressRefused, NameNotFound, PrivateHost, canonical_host
+from apps.core.http.addresses import AddressRefused, NameNotFound, PrivateHost, canonical_host
 
 BRAVE_URL = "https://api.search.brave.com/res/v1/web/search"
 SECONDS = 15.0

@@ -13,7 +13,7 @@ from apps.agent.web.decoding import ACCEPTED, decoded
 from apps.agent.web.kinds import READ_BYTES, Kind, declared_kind, kind_of, require_readable
 from apps.agent.web.transport import checked_client
 from apps.agent.web.urls import checked_url, next_url
-from apps.core.addresses import NameNotFound
+from apps.core.http.addresses import NameNotFound
 
 Progress: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 

@@ -14,7 +14,7 @@ from apps.agent.models import ToolCall
 from apps.agent.tools.base import ApprovalQuery, ToolFailure
 from apps.agent.web.limits import MAX_URL_CHARS
 from apps.agent.web.urls import checked_url
-from apps.core.addresses import AddressRefused
+from apps.core.http.addresses import AddressRefused
 
 MAX_OPENED = 8  # pages of others' choosing opened without asking in a turn
 MAX_EDGES = 4  # signs behind an address in a text that may belong to it or not

@@ -8,7 +8,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from apps.core.addresses import PrivateHost, resolve_public
+from apps.core.http.addresses import PrivateHost, resolve_public
 
 USER_AGENT = "Izzy/0.1 (self-hosted personal assistant; fetches what its user asks for)"
 

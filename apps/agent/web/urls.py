@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from apps.agent.tools.base import ToolFailure
 from apps.agent.web.limits import MAX_URL_CHARS
-from apps.core.addresses import AddressRefused, canonical_host
+from apps.core.http.addresses import AddressRefused, canonical_host
 
 if TYPE_CHECKING:
     import httpx  # takes a while, and links are looked at long before a page is opened

@@ -17,11 +17,10 @@ from apps.builder.builds.messages import build_notify, message_add, messages_tak
 from apps.builder.builds.selectors import build_get
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, Direction, MessageType, State
 from apps.capabilities.catalog.selectors import secrets_missing
-from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import lease_end
-from apps.core.text import clean_text
+from apps.core.text import clean_text, is_yes
 
 MAX_ANSWER_CHARS = 4_000
 GRANTS = {"network": "hosts", "secrets": "secrets"}

@@ -16,7 +16,7 @@ from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD
 from apps.capabilities.catalog.selectors import capability_get, version_waiting
 from apps.capabilities.catalog.versions import draft_of
 from apps.capabilities.models import Execution
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 MAX_FAILURE_CHARS = 6_000
 NO_SCHEMA = "none was given. Design one from the description, and hand it in as input_schema."

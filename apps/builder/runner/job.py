@@ -43,7 +43,7 @@ from apps.builder.workspace.tools import (
     run_command,
     write_file,
 )
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 SMALLER = "You can try again at once, or ask for something smaller."
 LIMITS = frozenset({"max_rounds", "timed_out", "too_many_tokens"})

@@ -18,7 +18,7 @@ from apps.builder.builds.running import builds_beat, builds_claim, builds_news
 from apps.builder.builds.selectors import builds_waiting
 from apps.builder.models import Build, State
 from apps.builder.runner.job import Job
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs.bus import Signal
 from apps.core.jobs.leases import PROCESS
 

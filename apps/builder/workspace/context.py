@@ -26,7 +26,7 @@ from apps.capabilities.sandbox.base import (
     SandboxSpec,
     SandboxUnavailable,
 )
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, TooLarge
 
 MAX_PROGRESS_CHARS = 400

@@ -21,7 +21,7 @@ from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, 
 from apps.capabilities.models import CapabilityVersion
 from apps.capabilities.sandbox import run_capability
 from apps.capabilities.sandbox.base import Outcome, Purpose, RunError, SandboxSpec, SandboxUnavailable
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
 
 WISH = "May it use your secret {names}?"

@@ -15,8 +15,8 @@ from apps.builder.models import Build
 from apps.builder.workspace.context import Workshop
 from apps.capabilities.catalog.names import clean_host
 from apps.capabilities.sandbox.base import CodeResult, CommandResult
-from apps.core.addresses import private_hosts
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
+from apps.core.http.addresses import private_hosts
 
 OUTPUT_CHARS = 8_000
 ERROR_CHARS = 4_000

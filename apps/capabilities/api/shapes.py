@@ -21,7 +21,7 @@ from apps.capabilities.models import (
     Trigger,
 )
 from apps.core.errors import InvalidInput
-from apps.core.shapes import ABSENT, Beside, Checked, ClosedInput, Moment, Query, Refused, Shape
+from apps.core.http.shapes import ABSENT, Beside, Checked, ClosedInput, Moment, Query, Refused, Shape
 
 OBJECT = {"type": "object", "additionalProperties": {}}
 NAME = {"type": "string", "minLength": 1, "pattern": "^[a-z][a-z0-9_]{1,47}$"}

@@ -39,9 +39,9 @@ from apps.capabilities.catalog.versions import capability_create, capability_upd
 from apps.capabilities.models import Capability, Origin, Trigger
 from apps.capabilities.runs.execution import Place, capability_execute, executions_interrupt
 from apps.core.errors import InvalidInput
-from apps.core.parsers import StrictJSONParser
-from apps.core.rest_views import Listed, UserView, operation
-from apps.core.shapes import Beside, page_of
+from apps.core.http.drf import StrictJSONParser
+from apps.core.http.rest import Listed, UserView, operation
+from apps.core.http.shapes import Beside, page_of
 
 
 class ZipParser(BaseParser):

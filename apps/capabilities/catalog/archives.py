@@ -14,7 +14,7 @@ from apps.capabilities.catalog.files import FILES, files_read
 from apps.capabilities.catalog.schemas import depth_of
 from apps.capabilities.models import Capability, CapabilityVersion
 from apps.core.errors import InvalidInput, TooLarge
-from apps.core.parsers import parse_json
+from apps.core.http.drf import parse_json
 
 MAX_ARCHIVE_BYTES = 2_000_000
 MAX_FILE_BYTES = 400_000

@@ -16,7 +16,7 @@ from apps.capabilities.catalog.schemas import (
 from apps.capabilities.catalog.source import SourceFacts, read_source
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS
 from apps.capabilities.sandbox.requirements import parse_requirements
-from apps.core.beforehand import once
+from apps.core.db.writing import once
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.jobs.apart import apart
 from apps.core.text import clean_text

@@ -26,7 +26,7 @@ from apps.capabilities.catalog.matching import capabilities_index
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
-from apps.core.beforehand import beforehand
+from apps.core.db.writing import precompute
 from apps.core.errors import Conflict, NotFound
 
 MAX_VERSIONS = 50
@@ -136,7 +136,7 @@ def _prune(capability: Capability) -> None:
 UNTRUSTED = "It came from an archive. Look at its files, then approve it."
 
 
-@beforehand()
+@precompute()
 @transaction.atomic
 def capability_create(
     *,
@@ -208,7 +208,7 @@ def _new(user_id: UUID, name: str, description: str, schema: dict[str, Any]) -> 
 _FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
 
 
-@beforehand()
+@precompute()
 @transaction.atomic
 def version_add(
     *,

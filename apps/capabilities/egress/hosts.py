@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from apps.core.addresses import AddressRefused, canonical_host
 from apps.core.errors import InvalidInput
+from apps.core.http.addresses import AddressRefused, canonical_host
 
 ANY_PUBLIC = "*"
 USUAL_PORTS = frozenset({80, 443})

@@ -11,8 +11,8 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
-from apps.core.addresses import PrivateHost, ResolvedAddress, canonical_host, resolve_public
 from apps.core.errors import IzzyError
+from apps.core.http.addresses import PrivateHost, ResolvedAddress, canonical_host, resolve_public
 
 from .heads import BadRequest, Head, parse_head
 from .hosts import AllowList

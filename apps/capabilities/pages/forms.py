@@ -17,7 +17,7 @@ from apps.capabilities.catalog.drafts import (
 )
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS
 from apps.core.errors import InvalidInput
-from apps.core.parsers import parse_json
+from apps.core.http.drf import parse_json
 
 STARTER = '''def run(args: dict) -> str:
     """Say hello. What stands here is what Izzy reads when it needs to know more."""

@@ -8,7 +8,7 @@ from django.utils.html import escape
 
 from apps.capabilities.catalog.schemas import depth_of
 from apps.core.errors import InvalidInput
-from apps.core.parsers import parse_json
+from apps.core.http.drf import parse_json
 
 MAX_FIELD_CHARS = 100_000
 MAX_FIELDS = 30

@@ -12,10 +12,10 @@ from apps.capabilities.catalog.lifecycle import version_tested
 from apps.capabilities.catalog.selectors import capability_get, versions_unproven
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.runs.execution import Place, capability_execute, runnable_version
-from apps.core.database import in_db, settled
+from apps.core.db.pool import in_db, settled
 from apps.core.errors import IzzyError, NotFound, Unavailable
-from apps.core.jobs.background import Background
 from apps.core.jobs.fair import users_by_turns
+from apps.core.jobs.worker import Background
 
 QUOTED = 300
 

@@ -30,7 +30,7 @@ from apps.capabilities.sandbox.base import (
     SandboxSpec,
     SandboxUnavailable,
 )
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput
 from apps.core.jobs.leases import PROCESS, lease_end
 

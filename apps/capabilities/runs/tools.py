@@ -29,7 +29,7 @@ from apps.capabilities.catalog.selectors import (
 )
 from apps.capabilities.models import MAX_NAME_CHARS, Capability, Execution, Status, Trigger
 from apps.capabilities.runs.execution import Place, capability_execute
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 
 CALL_SECONDS = 900.0

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 
 from apps.chat.audit_log.selectors import decision_log
 from apps.chat.conversations.selectors import conversation_get
-from apps.core.rest_views import UserView, operation
-from apps.core.shapes import Moment, Shape
+from apps.core.http.rest import UserView, operation
+from apps.core.http.shapes import Moment, Shape
 
 
 class LogStepOutput(Shape):

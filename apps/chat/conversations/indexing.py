@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.chat.models import OPEN_STATES, Message, MessageKind
-from apps.core.beforehand import beforehand
+from apps.core.db.writing import precompute
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index, documents_prepare
 
@@ -48,7 +48,7 @@ def messages_index(messages: list[Message]) -> None:
         documents = by_user.setdefault(message.user_id, [])
         if message.conversation.use_memory and message.superseded_by_id is None and message.text:
             documents.append(document_of(message))
-    with beforehand():
+    with precompute():
         for user_id, documents in by_user.items():
             documents_prepare(user_id=user_id, texts=[document.text for document in documents])
         _passages_write(by_user, [message.id for message in messages])

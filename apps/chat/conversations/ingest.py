@@ -15,9 +15,9 @@ from apps.chat.conversations.capturing import conversation_capture
 from apps.chat.conversations.indexing import document_of
 from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.models import Conversation, Message, Role
-from apps.core.beforehand import beforehand, once
+from apps.core.db.writing import once, precompute
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
-from apps.core.shapes import DATE_TIME, Checked, OpenInput, clean_time, text
+from apps.core.http.shapes import DATE_TIME, Checked, OpenInput, clean_time, text
 from apps.core.text import clean_text
 from apps.memory.capture.segments import pieces_of
 from apps.search.services import documents_index, documents_prepare
@@ -156,7 +156,7 @@ def messages_ingest(
     given = messages_listed(messages)
     checked = messages_checked(given)
     after_tools = any(role_of(entry) in TOOL_ROLES for entry in given)
-    with beforehand():
+    with precompute():
         _prepare(user_id, channel_name, session_name, checked)
         conversation_id, added = _store(
             user_id, channel_name, session_name, checked, extract=extract, after_tools=after_tools

@@ -15,7 +15,7 @@ from apps.agent.shapes import ToolCallOutput
 from apps.chat.conversations import markdown
 from apps.chat.conversations.links import ConversationLinks, Leads, directly
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
-from apps.core.shapes import Beside, Moment, Shape
+from apps.core.http.shapes import Beside, Moment, Shape
 
 FAILED_STATES = (TurnState.FAILED, TurnState.INTERRUPTED)
 

@@ -14,10 +14,10 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.models import ToolCall, ToolGrant
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.core.db.writing import SLICE, in_slices, rows_remove
 from apps.core.errors import Forbidden, NotFound
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import RELEASED
-from apps.core.slices import SLICE, in_slices, rows_remove
 from apps.core.text import clean_text
 from apps.memory.capture.windows import conversation_withdraw, withdrawn_messages
 from apps.search.documents import Source

@@ -16,7 +16,7 @@ from apps.agent.events import Html
 from apps.chat.conversations.links import links_now, through
 from apps.chat.stream.events import TEXT, LoggedEvent
 from apps.chat.stream.html import LiveHtml, LiveText
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 
 logger = logging.getLogger(__name__)

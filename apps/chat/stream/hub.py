@@ -18,7 +18,7 @@ from apps.chat.models import Conversation
 from apps.chat.stream.events import LoggedEvent, events_after
 from apps.chat.stream.feed import Feed, Subscription
 from apps.chat.stream.snapshot import Start
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs.bus import bus
 
 logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from typing import Any
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 
-from apps.core.buckets import Bucket
 from apps.core.errors import Throttled
+from apps.core.http.clients import Bucket
 
 FRAMES_PER_SECOND = 10.0
 FRAMES_BURST = 60

@@ -25,7 +25,7 @@ from apps.chat.summary.selectors import (
     fold_job_until,
 )
 from apps.chat.summary.transcript import extract
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 logger = logging.getLogger(__name__)
 PURPOSE = "summary"

@@ -30,7 +30,7 @@ from apps.chat.turns.store import (
     turn_finish,
 )
 from apps.chat.turns.titles import conversation_title_make
-from apps.core.database import in_db, settled
+from apps.core.db.pool import in_db, settled
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
 logger = logging.getLogger(__name__)

@@ -42,7 +42,7 @@ from apps.chat.summary.selectors import Need, current_budget, over, turns_shown
 from apps.chat.summary.services import conversation_fold
 from apps.chat.turns.queue import opening_message
 from apps.chat.turns.store import FAILED, INTERRUPTED, Outcome, stopped
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import parse_id
 from apps.memory.recall.injection import Surfaced, still_shown, surface
 from apps.memory.services import cycle_advance

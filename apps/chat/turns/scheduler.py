@@ -25,7 +25,7 @@ from apps.chat.stream.hub import Hub
 from apps.chat.turns.actor import Actor, EventLog, logs_store
 from apps.chat.turns.builds import conversations_to_tell
 from apps.chat.turns.queue import conversation_take
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs.bus import bus
 
 logger = logging.getLogger(__name__)

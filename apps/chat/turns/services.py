@@ -25,10 +25,9 @@ from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, Tur
 from apps.chat.summary.services import summary_cut
 from apps.chat.turns.store import STOPPED, position_next, turn_close
 from apps.chat.turns.titles import heuristic_title
-from apps.core.decisions import is_yes
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
-from apps.core.text import clean_text
+from apps.core.text import clean_text, is_yes
 from apps.memory.capture.windows import windows_hasten, windows_withdraw
 from apps.search.documents import Source
 from apps.search.services import documents_remove

@@ -12,7 +12,7 @@ from apps.agent.events import TitleMade
 from apps.agent.sdk import default_client
 from apps.chat.models import Conversation, MessageKind, Turn, TurnState
 from apps.chat.stream.events import LoggedEvent
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 logger = logging.getLogger(__name__)
 MAX_CHARS = 60

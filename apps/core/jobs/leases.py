@@ -15,7 +15,7 @@ from django.db import DatabaseError, models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 
 logger = logging.getLogger(__name__)
 

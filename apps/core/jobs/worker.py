@@ -1,4 +1,7 @@
-"""The background worker: sweeps, the heartbeat, builds and what else apps register, each in a thread of its own."""
+"""The background worker: sweeps, the heartbeat, builds and what else apps register, each in a thread of its own.
+
+Rows are the queue: a sweep finds again whatever a crash left undone.
+"""
 
 import logging
 import os
@@ -6,6 +9,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import FrameType
 
@@ -15,7 +20,6 @@ from django.utils import timezone
 
 from apps.core.health import CheckResult
 from apps.core.jobs.parent_watch import beat_for_ever
-from apps.core.jobs.sweeps import Sweep, sweeps
 from apps.core.models import InstanceState
 from apps.core.registries import BackgroundService, background_services
 
@@ -26,6 +30,29 @@ HEARTBEAT_EVERY = timedelta(seconds=10)
 HEARTBEAT_MISSED = timedelta(seconds=60)
 TICK_SECONDS = 0.5
 NICENESS = 10  # replies in the chat go before all background work, sandboxes of builds included
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    name: str
+    function: Callable[[], None]
+    every: timedelta
+
+
+_sweeps: dict[str, Sweep] = {}
+
+
+def register_sweep(name: str, function: Callable[[], None], every: timedelta) -> None:
+    """Have the worker call `function` (synchronous, idempotent, quick when nothing is due) every so often.
+
+    It runs first right after the worker's start. What it raises is logged and does not stop the others.
+    Registering a name again replaces it.
+    """
+    _sweeps[name] = Sweep(name, function, every)
+
+
+def sweeps() -> list[Sweep]:
+    return sorted(_sweeps.values(), key=lambda sweep: sweep.name)
 
 
 class SweepThread(threading.Thread):
@@ -109,3 +136,34 @@ def check_worker() -> CheckResult:
 def prune_sessions() -> None:
     """Sweep: forget sessions that have expired."""
     call_command("clearsessions", verbosity=0)
+
+
+REST_AFTER_FAILURE = timedelta(minutes=1)
+
+
+class Background:
+    """Does `work` in a thread of its own, once at a time. `work` returns for how long to rest afterwards, None where
+    there is no reason to; one that fails is logged and rests REST_AFTER_FAILURE."""
+
+    def __init__(self, name: str, work: Callable[[], timedelta | None]) -> None:
+        self.name = name
+        self._work = work
+        self._thread: threading.Thread | None = None
+        self._rests_until = 0.0
+
+    def start(self) -> None:
+        """Begins, unless it is at work already or rests. Returns at once."""
+        if time.monotonic() < self._rests_until or (self._thread and self._thread.is_alive()):
+            return
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            rest = self._work()
+        except Exception:
+            # Whatever went wrong, the next sweep is to begin anew.
+            logger.exception("%s failed; it is tried again in a minute", self.name)
+            rest = REST_AFTER_FAILURE
+        if rest is not None:
+            self._rests_until = time.monotonic() + rest.total_seconds()

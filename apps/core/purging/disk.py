@@ -16,10 +16,10 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from apps.core.database import database_file
+from apps.core.db.base import Turn
+from apps.core.db.pool import database_file
 from apps.core.models import InstanceState
 from apps.core.purging.places import purge_parts
-from apps.core.sqlite.turns import Turn
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from rest_framework.permissions import SAFE_METHODS
 
-from apps.core.rest_views import UserView
+from apps.core.http.rest import UserView
 from apps.memory import selectors
 from apps.memory.models import Memory, Origin
 from apps.memory.services import Change

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rest_framework.request import Request
 
 from apps.core.errors import InvalidInput, NotFound
+from apps.core.http.rest import operation
 from apps.core.ids import parse_id
-from apps.core.rest_views import operation
 from apps.memory import selectors, services
 from apps.memory.fields import SupersedeInput
 from apps.memory.history.versions import Version

@@ -9,9 +9,9 @@ from rest_framework.request import Request
 
 from apps.accounts.authentication import require_scope
 from apps.accounts.models import APIToken, Scope
+from apps.core.http.rest import operation
+from apps.core.http.shapes import Checked, ClosedInput, Query, Refused, Shape, page_of
 from apps.core.ids import parse_id
-from apps.core.rest_views import operation
-from apps.core.shapes import Checked, ClosedInput, Query, Refused, Shape, page_of
 from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
 from apps.memory.files.selectors import file_get, file_history, files_in
 from apps.memory.files.texts import ROOT, clean_path

@@ -5,9 +5,9 @@ from typing import Any
 
 from rest_framework.request import Request
 
+from apps.core.http.rest import Listed, operation
+from apps.core.http.shapes import Beside, page_of
 from apps.core.ids import parse_id
-from apps.core.rest_views import Listed, operation
-from apps.core.shapes import Beside, page_of
 from apps.memory import selectors, services
 from apps.memory.fields import MemoryInput, MemoryPatch
 from apps.memory.history.versions import NoteVersion

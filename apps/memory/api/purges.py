@@ -9,9 +9,9 @@ from pydantic import Field
 from rest_framework.request import Request
 
 from apps.core.errors import InvalidInput, TooLarge
+from apps.core.http.rest import Listed, operation
+from apps.core.http.shapes import ABSENT, Beside, Checked, ClosedInput, Shape, page_of
 from apps.core.ids import parse_id
-from apps.core.rest_views import Listed, operation
-from apps.core.shapes import ABSENT, Beside, Checked, ClosedInput, Shape, page_of
 from apps.memory.models import Purged, PurgeReceipt, PurgeState
 from apps.memory.purge.selectors import (
     Preview,

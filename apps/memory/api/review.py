@@ -8,9 +8,9 @@ from pydantic import Field
 from rest_framework.request import Request
 
 from apps.core.errors import NotFound
+from apps.core.http.rest import Listed, operation
+from apps.core.http.shapes import Beside, ClosedInput, NoteId, Refused, Shape, page_of, text
 from apps.core.ids import parse_id
-from apps.core.rest_views import Listed, operation
-from apps.core.shapes import Beside, ClosedInput, NoteId, Refused, Shape, page_of, text
 from apps.memory import selectors, services
 from apps.memory.fields import MAX_CONTENT_CHARS
 from apps.memory.models import Memory, Proposal

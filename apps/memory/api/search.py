@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.core.errors import NotFound
+from apps.core.http.rest import operation
+from apps.core.http.shapes import Beside
 from apps.core.registries import owners, stats_providers
-from apps.core.rest_views import operation
-from apps.core.shapes import Beside
 from apps.memory.fields import clean_tag
 from apps.memory.models import Memory
 from apps.memory.recall.searching import context_for, untrusted_among

@@ -9,8 +9,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, model_validator
 
 from apps.core.errors import InvalidInput
-from apps.core.ids import parse_id
-from apps.core.shapes import (
+from apps.core.http.shapes import (
     ABSENT,
     Checked,
     ClosedInput,
@@ -24,6 +23,7 @@ from apps.core.shapes import (
     TimeParameter,
     text,
 )
+from apps.core.ids import parse_id
 from apps.core.text import clean_text
 from apps.memory.fields import BULK_LIMIT, MAX_CONTENT_CHARS, TAG, MemoryInput
 from apps.memory.models import PRIORITY_FLOOR, Kind, Origin, Status, Tier, Trust

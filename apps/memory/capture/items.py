@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.core.errors import IzzyError, NotFound
+from apps.core.http.shapes import clean_time
 from apps.core.ids import parse_id
-from apps.core.shapes import clean_time
 from apps.core.text import clean_text
 from apps.memory.fields import MAX_TAG_CHARS
 from apps.memory.models import Kind, Tier

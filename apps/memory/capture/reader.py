@@ -14,11 +14,11 @@ from django.utils import timezone
 from apps.accounts.selectors import user_time_zone
 from apps.agent.client import ModelError, Usage
 from apps.agent.endpoint import current_endpoint
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.ids import parse_id
-from apps.core.jobs.background import Background
 from apps.core.jobs.fair import AT_ONCE, users_by_turns
 from apps.core.jobs.leases import LeaseLost
+from apps.core.jobs.worker import Background
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, Trust, WindowState
 
 from . import calls, candidates, leases

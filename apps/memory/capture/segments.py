@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.core.beforehand import once
+from apps.core.db.writing import once
 from apps.core.quotes import own_words, split_quotes
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import Trust

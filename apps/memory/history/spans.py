@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from apps.core.shapes import clean_time
+from apps.core.http.shapes import clean_time
 from apps.memory.models import Memory, MemoryRevision, Status
 
 SEARCHABLE = frozenset({Status.ACTIVE, Status.SUPERSEDED})

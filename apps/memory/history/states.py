@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from apps.core.shapes import clean_time
+from apps.core.http.shapes import clean_time
 from apps.memory.models import Memory, MemoryRevision, Status
 
 _PLAIN = ("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust")

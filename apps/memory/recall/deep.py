@@ -19,7 +19,7 @@ from apps.agent.client import ModelError, ModelRequest, ModelResponse, complete
 from apps.agent.endpoint import current_endpoint, model_for
 from apps.agent.sdk import default_client
 from apps.agent.tools.base import Emit, ToolOutput
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.errors import Unavailable
 from apps.core.ids import note_id
 from apps.memory.models import Memory, Status, Trust

@@ -7,9 +7,8 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.core.beforehand import beforehand
+from apps.core.db.writing import insert_all, precompute
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
-from apps.core.inserts import insert_all
 from apps.memory.fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
 from apps.memory.indexing.notes import notes_index
 from apps.memory.models import Memory, Tier
@@ -41,7 +40,7 @@ def memory_bulk_create(
     if len(drafts) > BULK_LIMIT:
         raise TooLarge(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
     cleaned = [_clean_draft(index, draft) for index, draft in enumerate(drafts)]
-    with beforehand():
+    with precompute():
         # Reading them takes ten times as long as writing them, and would hold up all other writers.
         documents_prepare(user_id=user_id, texts=[draft["content"] for draft in cleaned])
         with transaction.atomic():

@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils import timezone
 
-from apps.core.beforehand import beforehand
+from apps.core.db.writing import precompute
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from apps.memory.files.selectors import file_at, files_in, is_directory
 from apps.memory.files.texts import (
@@ -127,7 +127,7 @@ def file_rename(
     old, new = clean_path(old_path, field="old_path"), clean_path(new_path, field="new_path")
     if old == ROOT:
         raise InvalidInput(f"Cannot rename the {ROOT} directory itself", code="is_root", field="old_path")
-    with beforehand():
+    with precompute():
         # The words of a path count as text: reading a whole directory anew would hold up all other writers.
         files_prepare(
             user_id, [(_moved(file.path, old, new), file.content) for file in _at_or_in(user_id, old)]

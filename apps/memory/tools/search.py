@@ -8,8 +8,8 @@ from uuid import UUID
 
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
 from apps.core.errors import NotFound
+from apps.core.http.shapes import clean_time
 from apps.core.ids import parse_id
-from apps.core.shapes import clean_time
 from apps.core.text import clean_text
 from apps.memory import services
 from apps.memory.fields import (

@@ -15,7 +15,7 @@ import numpy as np
 from django.db import connection
 from django.utils import timezone
 
-from apps.core.inserts import insert_all
+from apps.core.db.writing import insert_all
 from apps.search import features
 from apps.search.documents import Source
 from apps.search.models import Passage

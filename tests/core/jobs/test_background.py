@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from apps.core.jobs.background import Background
+from apps.core.jobs.worker import Background
 from tests.waiting import PATIENCE
 
 

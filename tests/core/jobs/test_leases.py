@@ -18,7 +18,7 @@ from apps.capabilities.models import Execution, Trigger
 from apps.capabilities.runs.execution import Place, execution_begin
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation
-from apps.core.database import in_db
+from apps.core.db.pool import in_db
 from apps.core.jobs import leases
 from apps.core.jobs.leases import LEASE, PROCESS, Leased, LeaseLost
 from apps.memory.models import CaptureLease

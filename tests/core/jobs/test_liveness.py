@@ -16,9 +16,8 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from apps.core.checks import check_processes, process_ended
-from apps.core.health import State
-from apps.core.jobs.liveness import (
+from apps.core.health import State, check_processes, process_ended
+from apps.core.jobs.supervisor import (
     Answer,
     HeartbeatProbe,
     Liveness,
@@ -211,7 +210,7 @@ def test_the_doctor_says_for_a_day_which_process_was_ended_and_why() -> None:
 SUPERVISE = """
 import sys
 from pathlib import Path
-from apps.core.jobs.liveness import HeartbeatProbe, Patience, WebProbe
+from apps.core.jobs.supervisor import HeartbeatProbe, Patience, WebProbe
 from apps.core.jobs.supervisor import Supervisor
 patience = Patience(first=.5, every=.2, answer=.5, failures=3, busy=.5, longest=200, stacks=5, end=.5)
 note = lambda name, reason: print("noted", name, flush=True)

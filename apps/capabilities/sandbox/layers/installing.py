@@ -23,7 +23,7 @@ from apps.capabilities.sandbox.bubblewrap.prepared import Prepared
 from apps.capabilities.sandbox.bubblewrap.process import SandboxProcess
 from apps.capabilities.sandbox.output import tell
 from apps.capabilities.sandbox.store import live_folder, store_folder
-from apps.core.addresses import PrivateHost
+from apps.core.http.addresses import PrivateHost
 
 from .index import package_index
 from .store import layer_folder, mark_used

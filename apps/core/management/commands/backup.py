@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from apps.core.database import database_file
+from apps.core.db.pool import database_file
 
 KEYS = ("secret_key", "secrets_key")
 CACHES = ("sandbox",)

@@ -16,12 +16,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
-from apps.core.checks import IZZY, check_data_directory, check_disk, process_ended
-from apps.core.database import database_file
-from apps.core.jobs.liveness import HeartbeatProbe, WebProbe
-from apps.core.jobs.supervisor import Supervisor
+from apps.core.db.pool import database_file
+from apps.core.db.troubles import stale_message
+from apps.core.health import IZZY, check_data_directory, check_disk, process_ended
+from apps.core.jobs.supervisor import HeartbeatProbe, Supervisor, WebProbe
 from apps.core.registries import console_notes
-from apps.core.stale import stale_message
 
 PORT_SECONDS = 6.0
 """How long to wait for the port: a server that was killed a moment ago needs this long to let go of it."""

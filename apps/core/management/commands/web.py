@@ -1,15 +1,20 @@
 """`manage.py web`: the web server alone (pages, REST and websockets), as `serve` starts it."""
 
+import logging
 import threading
+import time
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
 from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
-from apps.core.warmup import warm_up
+from apps.core.registries import warmups
+
+logger = logging.getLogger(__name__)
 
 HTTP_BUFFER = 64 * 1024
 
@@ -27,7 +32,7 @@ class Command(BaseCommand):
         # Here and not above: importing daphne installs its event loop, which no other command wants.
         from daphne.endpoints import build_endpoint_description_strings
 
-        from apps.core.web_server import WebServer
+        from apps.core.http.server import WebServer
 
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
@@ -42,3 +47,16 @@ class Command(BaseCommand):
         server.run()
         if server.failed:
             raise CommandError(f"Cannot listen on {options['host']}:{options['port']}; see above.")
+
+
+def warm_up() -> None:
+    """Loads what is slow once the process answers, so that the first message does not wait for it."""
+    for name, warm in warmups:
+        begun = time.perf_counter()
+        try:
+            warm()
+        except Exception:  # a part that cannot be loaded now reports itself when it is used
+            logger.exception("warm-up of %s failed", name)
+        else:
+            logger.debug("warm-up of %s took %.2f s", name, time.perf_counter() - begun)
+    connections.close_all()

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from apps.core.pagination import Pages
-from apps.core.shapes import OpenInput, Page, Query, Shape
+from apps.core.http.drf import Pages
+from apps.core.http.shapes import OpenInput, Page, Query, Shape
 
 Body = TypeVar("Body", bound=OpenInput)
 Parameters = TypeVar("Parameters", bound=Query)

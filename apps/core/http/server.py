@@ -12,8 +12,8 @@ from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 
-from apps.core.buckets import Bucket
 from apps.core.errors import TooLarge
+from apps.core.http.clients import Bucket
 
 PATIENCE = 8
 """A body over the limit is read and thrown away, so that its sender gets to read the answer; one of more than so many

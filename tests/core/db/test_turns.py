@@ -15,14 +15,14 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError, connection, connections, transaction
 
+from apps.core.db import base
+from apps.core.db.base import SUFFIX, Turn
 from apps.core.models import InstanceState
-from apps.core.sqlite import turns
-from apps.core.sqlite.turns import SUFFIX, Turn
 from tests.waiting import PATIENCE
 
 CROWD = """
 import sys, threading, time
-from apps.core.sqlite.turns import Turn
+from apps.core.db.base import Turn
 
 path, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
 
@@ -43,7 +43,7 @@ time.sleep(1000)
 
 HOLDER = """
 import sys, time
-from apps.core.sqlite.turns import Turn
+from apps.core.db.base import Turn
 turn = Turn(sys.argv[1])
 turn.take(600)
 print("mine", flush=True)
@@ -187,5 +187,5 @@ def test_whatever_ends_a_transaction_ends_the_turn() -> None:
 def test_the_line_is_beside_the_database() -> None:
     InstanceState.objects.create(key="any", value={})
     name = str(connection.settings_dict["NAME"])
-    assert name in turns._lines
+    assert name in base._lines
     assert Path(name + SUFFIX).stat().st_size == 0

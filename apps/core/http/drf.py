@@ -1,18 +1,22 @@
-"""JSON in and out, strictly: what cannot be stored or would crash a parser is refused at the edge."""
+"""JSON in and out, strictly (what cannot be stored or would crash a parser is refused at the edge), and lists by pages."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
+from django.core.paginator import Paginator
 from pydantic_core import to_json
 from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.pagination import PageNumberPagination
 from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 
 from apps.core.errors import InvalidInput
-from apps.core.shapes import Shape
-from apps.core.strict_json import strict_loads
+from apps.core.http.shapes import Shape
+from apps.core.text import strict_loads
 
 _SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -84,3 +88,23 @@ class AlwaysJSON(BaseContentNegotiation):
     ) -> tuple[BaseRenderer, str]:
         renderer = next(iter(renderers))
         return renderer, renderer.media_type or ""
+
+
+class Pages(PageNumberPagination):
+    """Lists as `{count, next, previous, results}`, with `?page=` and `?page_size=` up to 200."""
+
+    page_size_query_param = "page_size"
+    max_page_size = 200
+
+    def get_page_size(self, request: Request) -> int | None:
+        """Raises InvalidInput for what is no number of rows; more than 200 are 200."""
+        given = request.query_params.get("page_size")
+        if given is not None and not (given.isascii() and given.isdigit() and given.strip("0")):
+            raise InvalidInput("page_size must be a whole number from 1.", field="page_size")
+        return super().get_page_size(request)
+
+    def get_page_number(self, request: Request, paginator: Paginator[Any]) -> str:
+        """Raises InvalidInput for an empty one; what there is no page of is not found."""
+        if request.query_params.get("page") == "":
+            raise InvalidInput("page must be a whole number from 1.", field="page")
+        return str(super().get_page_number(request, paginator))

@@ -1,0 +1,109 @@
+"""Explains to the person who runs Izzy what is wrong with the database: errors, and tables of another version."""
+
+from typing import NamedTuple
+
+from django.apps import apps
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+
+class Trouble(NamedTuple):
+    """`message` says in one sentence what is; `hint` what to do about it."""
+
+    message: str
+    hint: str
+    passing: bool = False
+    """Whether it has nothing to do with what was asked for, and goes when somebody looks after the machine."""
+
+
+NOT_SET_UP = Trouble(
+    "The database is not set up yet.", "Run `manage.py migrate`, or start with `manage.py serve`."
+)
+OTHER_VERSION = Trouble(
+    "The database was made by another version of Izzy.",
+    "See *Updates* in docs/operations.md.",
+)
+DAMAGED = Trouble(
+    "The database file is damaged, or is no database.",
+    "Restore it from a backup, see *Backups* in docs/operations.md.",
+)
+KNOWN = {
+    "no such table": NOT_SET_UP,
+    "no such column": OTHER_VERSION,
+    "has no column named": OTHER_VERSION,
+    "already exists": OTHER_VERSION,
+    "duplicate column": OTHER_VERSION,
+    "file is not a database": DAMAGED,
+    "malformed": DAMAGED,
+    "is full": Trouble("The disk is full.", "Make room where the data directory lies.", True),
+    "disk i/o error": Trouble(
+        "The database file cannot be read or written.", "Make room on the disk, or look at its health.", True
+    ),
+    "unable to open": Trouble(
+        "The database file cannot be opened.", "Look at IZZY_DATA_DIR and who may write there.", True
+    ),
+    "readonly": Trouble(
+        "The database file cannot be written.",
+        "Give it to the user that Izzy runs as, or set IZZY_DATA_DIR.",
+        True,
+    ),
+    "is locked": Trouble(
+        "Another program holds the database.", "End what else has the file open, and try again.", True
+    ),
+}
+"""A part of SQLite's message, in lower case -> its trouble."""
+
+
+def explain(error: Exception) -> Trouble | None:
+    """The trouble behind a database's error, None for one that is nobody's but a bug's."""
+    said = str(error).lower()
+    return next((trouble for part, trouble in KNOWN.items() if part in said), None)
+
+
+def stale_tables() -> list[str]:
+    """A phrase (`memory_memory: no column kind`) for each table that differs from its model; a query per table."""
+    found = []
+    with connection.cursor() as cursor:
+        present = set(connection.introspection.table_names(cursor))
+        for model in apps.get_models(include_auto_created=True):
+            options = model._meta
+            if options.proxy or not options.managed:
+                continue
+            if options.db_table not in present:
+                found.append(f"no table {options.db_table}")
+                continue
+            columns = {
+                column.name: column
+                for column in connection.introspection.get_table_description(cursor, options.db_table)
+            }
+            wanted = {field.column for field in options.local_concrete_fields if field.column}
+            found += [f"{options.db_table}: no column {name}" for name in sorted(wanted - columns.keys())]
+            found += [
+                f"{options.db_table}: a column {name} too many"
+                for name in sorted(columns.keys() - wanted)
+                # One that may be left out, or has a default, holds nothing up.
+                if not columns[name].null_ok and columns[name].default is None
+            ]
+    return found
+
+
+def unknown_migrations() -> list[str]:
+    """Migrations of Izzy's apps that the database has and this version does not: those of a newer one."""
+    loader = MigrationLoader(connection)
+    ours = {config.label for config in apps.get_app_configs() if config.name.startswith("apps.")}
+    known = set(loader.disk_migrations or ())
+    return [
+        f"migration {label}.{name}"
+        for label, name in sorted(loader.applied_migrations or ())
+        if label in ours and (label, name) not in known
+    ]
+
+
+def stale_message() -> str:
+    """The fault that `serve` and `doctor` report, "" for none, whatever the list of migrations says: until the first release
+    those of a checkout may differ from yesterday's under the same name, and a database made then lacks columns."""
+    found = [*unknown_migrations(), *stale_tables()]
+    if not found:
+        return ""
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"The database was made by another version of Izzy ({found[0]}{more})."

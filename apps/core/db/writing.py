@@ -1,0 +1,121 @@
+"""Writing much without holding up others: a transaction that writes holds up all other writers.
+
+What takes long and needs no database (cutting a text into passages, its words, its vector) is worked out before it
+begins, and found again inside. Many new rows go in with one statement, very many are removed some at a time.
+"""
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from functools import cache, partial
+from operator import attrgetter
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import connection, models, transaction
+
+T = TypeVar("T")
+
+_results: ContextVar[dict[tuple[Hashable, ...], Any] | None] = ContextVar("precompute", default=None)
+
+
+@contextmanager
+def precompute() -> Iterator[None]:
+    """Until its end `once` keeps what it works out; nothing is kept longer, since results hold people's words."""
+    token = _results.set({})
+    try:
+        yield
+    finally:
+        _results.reset(token)
+
+
+def once(function: Callable[..., T], *arguments: Hashable) -> T:
+    """`function(*arguments)`, worked out a single time within `precompute`. The result is shared: do not change it."""
+    results = _results.get()
+    if results is None:
+        return function(*arguments)
+    key = (function, *arguments)
+    if key not in results:
+        results[key] = function(*arguments)
+    result: T = results[key]
+    return result
+
+
+def keep(result: object, function: Callable[..., object], *arguments: Hashable) -> None:
+    """Within `precompute`: `once` gives this for the function and its arguments, which was worked out elsewhere."""
+    results = _results.get()
+    if results is not None:
+        results[(function, *arguments)] = result
+
+
+def insert_all(rows: Sequence[models.Model]) -> None:
+    """Insert new rows of one model, as they are, with one statement; a key that the database gives is not read back."""
+    if not rows:
+        return
+    sql, values = _statement(type(rows[0]))
+    writers = _writers()
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            sql,
+            [
+                [writers[type(value)](value) if type(value) in writers else value for value in values(row)]
+                for row in rows
+            ],
+        )
+    for row in rows:
+        row._state.adding = False
+        row._state.db = connection.alias
+
+
+@cache
+def _statement(model: type[models.Model]) -> tuple[str, Callable[[models.Model], tuple[Any, ...]]]:
+    """The statement for a model, and what takes its values from a row."""
+    fields: list[Any] = [
+        field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)
+    ]
+    names = ", ".join(connection.ops.quote_name(field.column) for field in fields)
+    marks = ", ".join(["%s"] * len(fields))
+    table = connection.ops.quote_name(model._meta.db_table)
+    sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608  own names
+    return sql, attrgetter(*(field.attname for field in fields))
+
+
+def _writers() -> dict[type, Callable[[Any], Any]]:
+    """How the database at hand takes values that it does not take as they are, by their type."""
+    json = partial(connection.ops.adapt_json_value, encoder=None)
+    moment = cache(
+        connection.ops.adapt_datetimefield_value
+    )  # rows that are written together share their times
+    writers: dict[type, Callable[[Any], Any]] = {datetime: moment, list: json, dict: json}
+    if not connection.features.has_native_uuid_field:
+        writers[UUID] = attrgetter("hex")
+    return writers
+
+
+SLICE = 200
+"""Rows of one slice: some ten milliseconds of the write lock."""
+PAUSE_SECONDS = 0.002
+"""So long between two slices that whoever waits in line is awake and has its turn."""
+
+
+def in_slices(remove: Callable[[], bool]) -> None:
+    """Calls `remove`, one short transaction, for as long as it says that there may be more. Inside a transaction nobody else
+    can write in between all the same."""
+    while remove():
+        if not connection.in_atomic_block:
+            time.sleep(PAUSE_SECONDS)
+
+
+@transaction.atomic
+def rows_remove(*kinds: "models.QuerySet[Any]", room: int = SLICE) -> bool:
+    """Removes at most `room` rows, of the first kind first; whether there may be more. Rows that others point to come last."""
+    for rows in kinds:
+        keys = list(rows.order_by().values_list("pk", flat=True)[:room])
+        if keys:
+            rows.model._base_manager.filter(pk__in=keys).delete()
+        room -= len(keys)
+        if room <= 0:
+            return True
+    return False

@@ -1,1 +1,0 @@
-"""Django's SQLite backend, with writers that take turns."""
