@@ -22,7 +22,7 @@ from django.conf import settings
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.memory.services import memory_bulk_create
+from apps.memory.notes.creation import memory_bulk_create
 from apps.search.index.cache import index_open
 from apps.search.models import Passage
 from apps.search.ranking.query import understand

@@ -28,7 +28,7 @@ from apps.memory.capture.segments import Utterance
 from apps.memory.capture.selectors import EXTRACTION, GATE
 from apps.memory.capture.windows import windows_add
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Trust
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from apps.memory.similarity import SAME, says_the_same
 from apps.search.selectors import likenesses
 from benchmarks._capture_talks import PAIRS, TALKS, Talk

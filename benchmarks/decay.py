@@ -15,12 +15,13 @@ from uuid import UUID
 
 from django.db import connection, connections, transaction
 
-from apps.memory.fields import MemoryDraft
+from apps.memory.notes.changes import cycle_advance
+from apps.memory.notes.creation import memory_bulk_create
+from apps.memory.notes.fields import MemoryDraft
 from apps.memory.recall.angles import rule_angles
 from apps.memory.recall.deep import angle_search, gathered
 from apps.memory.recall.injection import surface
 from apps.memory.recall.keywords import memory_recall, memory_relevant
-from apps.memory.services import cycle_advance, memory_bulk_create
 from apps.search.index import cache
 from apps.search.selectors import search
 from benchmarks._baselines import measure

@@ -264,7 +264,7 @@ def _memory() -> list[Subject]:
     from apps.memory.addressing import addressed
     from apps.memory.capture.calls import _parsed
     from apps.memory.files.texts import clean_path, numbered, replaced
-    from apps.memory.history.diffs import text_diff
+    from apps.memory.notes.history import text_diff
     from apps.memory.similarity import says_the_same
     from apps.memory.trust import is_own_sentence, looks_sensitive
     quotes = ('```', '```\n', '~~~\na\n', '"""', "'''", '<doc>', '</doc>', '<doc ', '<doc\n', '<', '> a\n', '\n>', '| \n', '“', '”', '„', '«', '‘', '"', 'article ', 'says ', 'email: ', 'e-mail\n', 'here is the article:\n', 'summarize ', 'translate\n', 'fass a ', 'resum', 'from: a\n', 'On a ', 'on a a wrote ', '--original', '# a\n', 'the text: ')

@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from apps.accounts.services import token_create
 from apps.core.ids import uuid7
-from apps.memory.fields import MemoryDraft
-from apps.memory.services import memory_bulk_create, memory_create
+from apps.memory.notes.creation import memory_bulk_create, memory_create
+from apps.memory.notes.fields import MemoryDraft
 from apps.search.backends import backend
 from apps.search.documents import Document, Source
 from apps.search.embedders.engines import embedder_for

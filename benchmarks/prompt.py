@@ -19,7 +19,8 @@ from apps.chat.turns.services import UserMessage, message_send
 from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
 from apps.memory.models import Origin, Trust
-from apps.memory.services import Provenance, memory_create
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Provenance
 from benchmarks._recording_server import Block, RecordingModelServer
 from benchmarks._scratch import make_user, scratch_database
 from benchmarks.report import Report

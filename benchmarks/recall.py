@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from apps.core.db.writing import insert_all
 from apps.memory.models import Memory, MemoryEdge
-from apps.memory.models.folding import folded
+from apps.memory.models.base import folded
 from apps.memory.recall.keywords import RelevantNote, memory_recall, memory_relevant
 from apps.memory.selectors import RelatedNote, links_of, related_notes
 from benchmarks._baselines import measure

@@ -15,8 +15,8 @@ from pydantic_core import to_json
 from apps.accounts.services import token_create
 from apps.memory.api.shapes import MemoryOutput
 from apps.memory.models import Memory
+from apps.memory.notes.creation import memory_bulk_create
 from apps.memory.selectors import NoteFilter, memories_list
-from apps.memory.services import memory_bulk_create
 from benchmarks._baselines import measure
 from benchmarks._scratch import Corpus, make_user, scratch_database
 from benchmarks._server import Caller, web_server

@@ -11,10 +11,10 @@ from django.http import HttpRequest
 
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 from apps.core.errors import IzzyError
-from apps.memory import services
-from apps.memory.capture.windows import windows_retry
-from apps.memory.fields import clean_changes
-from apps.memory.models import (
+
+from .capture.windows import windows_retry
+from .files.services import file_delete, file_erase
+from .models import (
     CaptureLease,
     CaptureWindow,
     DecayCycle,
@@ -27,9 +27,9 @@ from apps.memory.models import (
     PurgeReceipt,
     Status,
 )
-from apps.memory.services import Change
-from apps.memory.services.file_history import file_erase
-from apps.memory.services.files import file_delete
+from .notes.changes import memories_erase, memory_delete, memory_update
+from .notes.fields import clean_changes
+from .notes.revisions import Change
 
 BY_ADMIN = Change(actor=Origin.USER, reason="in the admin")
 EDITABLE = ("content", "tier", "kind", "importance", "tags", "category", "valid_from", "valid_to")
@@ -81,13 +81,13 @@ class MemoryAdmin(IzzyModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Memory, form: forms.Form, change: bool) -> None:
         changes: Any = {name: form.cleaned_data[name] for name in form.changed_data}
-        services.memory_update(user_id=obj.user_id, memory_id=obj.pk, change=BY_ADMIN, **changes)
+        memory_update(user_id=obj.user_id, memory_id=obj.pk, change=BY_ADMIN, **changes)
 
     def delete_model(self, request: HttpRequest, obj: Memory) -> None:
         if obj.status == Status.DELETED:
-            services.memories_erase(user_id=obj.user_id, memory_ids=[obj.pk])
+            memories_erase(user_id=obj.user_id, memory_ids=[obj.pk])
         else:
-            services.memory_delete(user_id=obj.user_id, memory_id=obj.pk, change=BY_ADMIN)
+            memory_delete(user_id=obj.user_id, memory_id=obj.pk, change=BY_ADMIN)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
         for note in queryset:

@@ -1,11 +1,24 @@
 from django.urls import path
 
-from .api import changes, files, links, notes, purges, review, search
+from .api import files, purges, review, search
+from .api.notes import (
+    BulkView,
+    HistoryView,
+    LinksView,
+    LinkView,
+    MemoriesView,
+    MemoryView,
+    MergeView,
+    RelatedView,
+    RestoreView,
+    SupersedeView,
+    UndoView,
+)
 
 urlpatterns = [
-    path("memories/", notes.MemoriesView.as_view(), name="memories"),
-    path("memories/bulk/", notes.BulkView.as_view(), name="memories-bulk"),
-    path("memories/merge/", changes.MergeView.as_view(), name="memories-merge"),
+    path("memories/", MemoriesView.as_view(), name="memories"),
+    path("memories/bulk/", BulkView.as_view(), name="memories-bulk"),
+    path("memories/merge/", MergeView.as_view(), name="memories-merge"),
     path("memories/review/", review.ReviewView.as_view(), name="memories-review"),
     path("memories/contradictions/", review.ContradictionsView.as_view(), name="contradictions"),
     path(
@@ -13,17 +26,17 @@ urlpatterns = [
         review.ContradictionView.as_view(),
         name="contradiction",
     ),
-    path("memories/<str:memory_id>/", notes.MemoryView.as_view(), name="memory"),
-    path("memories/<str:memory_id>/history/", notes.HistoryView.as_view(), name="memory-history"),
-    path("memories/<str:memory_id>/restore/", notes.RestoreView.as_view(), name="memory-restore"),
-    path("memories/<str:memory_id>/undo/", changes.UndoView.as_view(), name="memory-undo"),
-    path("memories/<str:memory_id>/supersede/", changes.SupersedeView.as_view(), name="memory-supersede"),
+    path("memories/<str:memory_id>/", MemoryView.as_view(), name="memory"),
+    path("memories/<str:memory_id>/history/", HistoryView.as_view(), name="memory-history"),
+    path("memories/<str:memory_id>/restore/", RestoreView.as_view(), name="memory-restore"),
+    path("memories/<str:memory_id>/undo/", UndoView.as_view(), name="memory-undo"),
+    path("memories/<str:memory_id>/supersede/", SupersedeView.as_view(), name="memory-supersede"),
     path("memories/<str:memory_id>/accept/", review.AcceptView.as_view(), name="memory-accept"),
     path("memories/<str:memory_id>/reject/", review.RejectView.as_view(), name="memory-reject"),
     path("memories/<str:memory_id>/merge/", review.ReviewMergeView.as_view(), name="memory-merge"),
-    path("memories/<str:memory_id>/related/", links.RelatedView.as_view(), name="memory-related"),
-    path("memories/<str:memory_id>/links/", links.LinksView.as_view(), name="memory-links"),
-    path("memories/<str:memory_id>/links/<str:edge_id>/", links.LinkView.as_view(), name="memory-link"),
+    path("memories/<str:memory_id>/related/", RelatedView.as_view(), name="memory-related"),
+    path("memories/<str:memory_id>/links/", LinksView.as_view(), name="memory-links"),
+    path("memories/<str:memory_id>/links/<str:edge_id>/", LinkView.as_view(), name="memory-link"),
     path("memories/<str:memory_id>/purge/", purges.PurgeView.as_view(), name="memory-purge"),
     path("memory-files/<str:file_id>/purge/", purges.FilePurgeView.as_view(), name="memory-file-purge"),
     path("memory-purges/", purges.ReceiptsView.as_view(), name="memory-purges"),

@@ -11,17 +11,18 @@ class MemoryConfig(AppConfig):
         from apps.core.purging.places import purge_parts
         from apps.core.registries import account_deleters, badges, stats_providers
 
-        from . import selectors, services
+        from . import selectors
         from .capture.selectors import capture_figures, check_capture
+        from .files.services import user_files_forget
+        from .notes.changes import user_forget
+        from .notes.review import waiting_count
+        from .pages.quality import memory_quality
         from .purge.services import PURGING
-        from .quality.selectors import memory_quality
-        from .review.selectors import waiting_count
-        from .services.file_history import user_files_forget
         from .sweeps import register_sweeps
 
         register_tools("apps.memory.tools")
         account_deleters.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
-        account_deleters.register("memory", lambda user_id: services.user_forget(user_id=user_id))
+        account_deleters.register("memory", lambda user_id: user_forget(user_id=user_id))
         stats_providers.register("memory", selectors.memory_stats)
         stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)

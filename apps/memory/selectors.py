@@ -14,10 +14,8 @@ from django.db.models.functions import Cast, Greatest
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.http.shapes import clean_time
 from apps.core.text import clean_text
-from apps.memory.fields import STANDING, clean_category, clean_tag
-from apps.memory.history.spans import SEARCHABLE, spans_of
-from apps.memory.history.versions import NoteVersion, note_versions
-from apps.memory.models import (
+
+from .models import (
     PRIORITY_FLOOR,
     Kind,
     Memory,
@@ -29,7 +27,9 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
-from apps.memory.models.folding import fold
+from .models.base import fold
+from .notes.fields import STANDING, clean_category, clean_tag
+from .notes.history import SEARCHABLE, NoteVersion, note_versions, spans_of
 
 
 def current_cycle(user_id: UUID) -> int:

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from apps.core.jobs.worker import register_sweep
-from apps.memory.capture import reader
 
+from .capture import reader
+from .notes.joining import superseded_due
 from .purge.services import deleted_purge, interrupted_resume
-from .services import superseded_due
 
 
 def register_sweeps() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.agent.taint import ConversationTaint
-from apps.memory.fields import STANDING
-from apps.memory.models import Origin, Trust
+
+from .models import Origin, Trust
+from .notes.fields import STANDING
 
 _RANK = {Trust.UNTRUSTED: 0, Trust.ASSISTANT: 1, Trust.USER: 2}
 _BY_ORIGIN = {

@@ -16,7 +16,7 @@ from apps.agent.tools.base import Tier
 from apps.agent.tools.registry import tools_for
 from apps.core.db.pool import in_db
 from apps.memory.models import Memory
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from tests.agent.turns import Turn, a_tool, answering
 
 pytestmark = pytest.mark.django_db(transaction=True)

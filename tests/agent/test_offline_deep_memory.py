@@ -7,7 +7,8 @@ from apps.agent.events import ToolProgress
 from apps.agent.offline.intents import Kind, intent_of
 from apps.core.db.pool import in_db
 from apps.memory.models import Trust
-from apps.memory.services import Provenance, memory_create
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Provenance
 from tests.agent.test_offline_conversation import Conversation
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -22,8 +22,8 @@ from apps.builder.shapes import builds_export
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.runs.execution import capability_execute
 from apps.core.db.pool import in_db
-from apps.memory.purge import memory_purge
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
+from apps.memory.purge.services import memory_purge
 from tests.builder.scripts import code, register, write
 from tests.builder.test_building import wish
 from tests.peers.anthropic_server import AnthropicServer

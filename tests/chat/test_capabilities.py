@@ -15,7 +15,7 @@ from apps.capabilities.models import Execution
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.memory.models import Memory
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from benchmarks.prompt import sent_parts
 from tests.capabilities.conftest import real_sandbox  # noqa: F401  a fixture
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make

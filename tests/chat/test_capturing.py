@@ -24,7 +24,8 @@ from apps.core.db.pool import in_db
 from apps.memory.capture.reader import users_read
 from apps.memory.capture.windows import windows_add
 from apps.memory.models import CaptureWindow, Memory, Origin, Trust
-from apps.memory.services import Provenance, memory_create
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Provenance
 from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer, reply, tool

@@ -16,7 +16,7 @@ from apps.capabilities.models import Capability, Execution
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.memory.models import Memory
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from tests.capabilities.conftest import real_sandbox  # noqa: F401  a fixture
 from tests.capabilities.making import draft
 from tests.chat.obeying import opens, paths, said

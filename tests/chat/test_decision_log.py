@@ -17,9 +17,10 @@ from apps.chat.models import Conversation, Turn, TurnState
 from apps.chat.templatetags.log_figures import unmarked
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
+from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryFile, Origin, Trust
-from apps.memory.services import Change, memory_create
-from apps.memory.services.files import file_write
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Change
 from tests.chat.client import Program, connected, program_of
 from tests.chat.rows import conversation
 from tests.chat.summaries import say

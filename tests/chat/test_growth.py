@@ -30,8 +30,8 @@ from apps.chat.turns.running import turn_prepare
 from apps.chat.turns.scheduler import conversations_left
 from apps.chat.turns.services import UserMessage, message_send
 from apps.chat.turns.store import Draft, Outcome, message_append, turn_finish
+from apps.memory.notes.creation import memory_create
 from apps.memory.recall.injection import still_shown
-from apps.memory.services import memory_create
 from tests.tools import Tools
 
 GROWING = r"chat_message|chat_turn|chat_turnevent|agent_toolcall|agent_modelcall"

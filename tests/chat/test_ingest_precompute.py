@@ -11,7 +11,7 @@ from apps.chat.conversations.ingest import messages_ingest
 from apps.core import text
 from apps.memory.capture import segments
 from apps.memory.models import CaptureWindow
-from apps.memory.services import memory_bulk_create
+from apps.memory.notes.creation import memory_bulk_create
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.models import Passage
 from apps.search.selectors import search

@@ -15,8 +15,8 @@ from apps.agent.models import ToolCall
 from apps.chat.prompt.system import system_blocks
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
+from apps.memory.files.services import file_write
 from apps.memory.models import MemoryFile
-from apps.memory.services.files import file_write
 from tests.chat.client import Program, program_of
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer, reply, tool

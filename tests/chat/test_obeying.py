@@ -9,9 +9,9 @@ from apps.accounts.services import preferences_update
 from apps.chat.models import Conversation
 from apps.chat.turns.scheduler import scheduler as runners
 from apps.core.db.pool import in_db
+from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryEdge, MemoryFile
-from apps.memory.services import memory_create
-from apps.memory.services.files import file_write
+from apps.memory.notes.creation import memory_create
 from tests.chat.client import connected
 from tests.chat.obeying import opens, said
 from tests.chat.rows import conversation

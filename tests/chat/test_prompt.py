@@ -19,7 +19,8 @@ from apps.chat.prompt.system import context_block, local_time
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.memory.models import DecayCycle, Memory
-from apps.memory.services import memory_create, memory_update
+from apps.memory.notes.changes import memory_update
+from apps.memory.notes.creation import memory_create
 from benchmarks.prompt import sent_parts
 from tests.chat.client import Socket, connected
 from tests.chat.rows import conversation

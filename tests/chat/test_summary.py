@@ -11,7 +11,7 @@ from apps.agent.models import ModelCall
 from apps.chat.models import Message
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 from benchmarks.prompt import sent_parts

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.memory.models import Memory
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from apps.memory.similarity import NOTES
 from apps.search.selectors import search
 from tests.chat.conftest import model as model

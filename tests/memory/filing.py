@@ -8,7 +8,7 @@ from apps.accounts.models import User
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import command_run
 from apps.memory.models import MemoryFile
-from apps.memory.services import BY_ASSISTANT
+from apps.memory.notes.revisions import BY_ASSISTANT
 
 
 class Files:

@@ -10,11 +10,14 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.errors import IzzyError
-from apps.memory import services
 from apps.memory.models import Memory, Origin, Status, Trust
-from apps.memory.review.services import review_accept, review_merge, review_reject
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.joining import memory_merge, memory_supersede, superseded_due
+from apps.memory.notes.review import review_accept, review_merge, review_reject
+from apps.memory.notes.revisions import Change
+from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.selectors import note_history
-from apps.memory.services import Change
 from tests.memory.conftest import found
 
 pytestmark = pytest.mark.django_db
@@ -31,25 +34,25 @@ def anything(chance: random.Random, user: User, step: int) -> Callable[[], Any]:
     text = f"The user likes {chance.choice(WORDS)} and {chance.choice(WORDS)} {step}."
     keys = list(Memory.objects.with_deleted(user.pk).values_list("pk", flat=True))
     if not keys:
-        return lambda: services.memory_create(**who, content=text)
+        return lambda: memory_create(**who, content=text)
     one, two = chance.choice(keys), chance.choice(keys)
     start = chance.choice([None, timezone.now() + DAY, timezone.now() - DAY])
     return chance.choice(
         [
-            lambda: services.memory_create(**who, content=text),
-            lambda: services.memory_update(**who, memory_id=one, content=text),
-            lambda: services.memory_update(**who, memory_id=one, content=text, change=BY_PAGE),
-            lambda: services.memory_update(**who, memory_id=one, valid_from=start),
-            lambda: services.memory_delete(**who, memory_id=one),
-            lambda: services.memory_archive(**who, memory_id=one),
-            lambda: services.memory_restore(**who, memory_id=one),
-            lambda: services.memory_undo(**who, memory_id=one, version=chance.randint(1, 4)),
-            lambda: services.memory_merge(**who, into_id=one, from_ids=[two], content=text),
-            lambda: services.memory_supersede(**who, memory_id=one, content=text, valid_from=start),
+            lambda: memory_create(**who, content=text),
+            lambda: memory_update(**who, memory_id=one, content=text),
+            lambda: memory_update(**who, memory_id=one, content=text, change=BY_PAGE),
+            lambda: memory_update(**who, memory_id=one, valid_from=start),
+            lambda: memory_delete(**who, memory_id=one),
+            lambda: memory_archive(**who, memory_id=one),
+            lambda: memory_restore(**who, memory_id=one),
+            lambda: memory_undo(**who, memory_id=one, version=chance.randint(1, 4)),
+            lambda: memory_merge(**who, into_id=one, from_ids=[two], content=text),
+            lambda: memory_supersede(**who, memory_id=one, content=text, valid_from=start),
             lambda: review_accept(**who, memory_id=one),
             lambda: review_merge(**who, memory_id=one, into_id=two),
             lambda: review_reject(**who, memory_id=one),
-            services.superseded_due,
+            superseded_due,
         ]
     )
 

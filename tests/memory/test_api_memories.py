@@ -10,7 +10,8 @@ from django.utils.dateparse import parse_datetime
 from apps.accounts.models import User
 from apps.memory.api.shapes import MemoryOutput, RelatedOutput, VersionOutput
 from apps.memory.models import Memory
-from apps.memory.services import cycle_advance, edge_create
+from apps.memory.notes.changes import cycle_advance
+from apps.memory.notes.joining import edge_create
 from tests.memory.calling import BASE, post, send
 from tests.memory.calling import alices as alices
 from tests.memory.conftest import MakeNote, found

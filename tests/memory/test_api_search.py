@@ -15,9 +15,10 @@ from apps.core.ids import uuid7
 from apps.core.registries import owners
 from apps.core.text import estimate_tokens
 from apps.memory.api.shapes import HitOutput
+from apps.memory.files.services import file_write
 from apps.memory.models import Memory, Origin, Trust
-from apps.memory.services import Change, Provenance, memory_archive, memory_delete, memory_update
-from apps.memory.services.files import file_write
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
+from apps.memory.notes.revisions import Change, Provenance
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote

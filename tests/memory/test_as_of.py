@@ -9,9 +9,11 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
-from apps.memory import services
 from apps.memory.models import Memory, MemoryRevision, Origin
-from apps.memory.services import Provenance
+from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
+from apps.memory.notes.joining import memory_supersede
+from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.similarity import NOTES
 from apps.search.models import Passage
 from apps.search.selectors import search
@@ -35,7 +37,7 @@ def aged(note: Memory, days: int) -> Memory:
     Memory.objects.unscoped().filter(pk=note.pk).update(created_at=made)
     for row in MemoryRevision.objects.unscoped().filter(memory=note).order_by("version"):
         MemoryRevision.objects.unscoped().filter(pk=row.pk).update(created_at=made + row.version * DAY)
-    from apps.memory.indexing.notes import notes_reindex
+    from apps.memory.notes.indexing import notes_reindex
 
     fresh = Memory.objects.unscoped().get(pk=note.pk)
     notes_reindex(note.user_id, [fresh])
@@ -46,7 +48,7 @@ def moved(user: User, note: MakeNote) -> Memory:
     """A note made ten days ago, edited in place nine and eight days ago."""
     made = note(user, "The user lives in Lisbon.")
     for text in ("The user lives in Madrid.", "The user lives in Oslo."):
-        services.memory_update(user_id=user.pk, memory_id=made.pk, content=text)
+        memory_update(user_id=user.pk, memory_id=made.pk, content=text)
     return aged(made, 10)
 
 
@@ -68,7 +70,7 @@ def test_its_present_words_are_not_found_before_they_were_written(alice: User, n
 def test_an_ordinary_search_knows_nothing_of_former_words(alice: User, note: MakeNote) -> None:
     plain = note(alice, "The user lives in Oslo.")
     alone = search(alice.pk, "Lisbon Oslo", scope=NOTES)[0]
-    services.memory_delete(user_id=alice.pk, memory_id=plain.pk)
+    memory_delete(user_id=alice.pk, memory_id=plain.pk)
     moved(alice, note)
     hits = search(alice.pk, "Lisbon Oslo", scope=NOTES)
     assert [hit.text for hit in hits] == ["The user lives in Oslo."]
@@ -77,8 +79,8 @@ def test_an_ordinary_search_knows_nothing_of_former_words(alice: User, note: Mak
 
 def test_undoing_an_edit_is_a_change_like_others(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user lives in Lisbon.")
-    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.")
-    services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.")
+    memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
     aged(made, 10)
     assert texts_at(alice, "Oslo", timezone.now() - 8.5 * DAY) == ["The user lives in Oslo."]
     assert found_texts(alice, "Lisbon") == ["The user lives in Lisbon."]
@@ -88,20 +90,18 @@ def test_a_deleted_note_takes_its_former_words_along_and_brings_them_back(
     alice: User, note: MakeNote
 ) -> None:
     made = moved(alice, note)
-    services.memory_delete(user_id=alice.pk, memory_id=made.pk)
+    memory_delete(user_id=alice.pk, memory_id=made.pk)
     assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == []
     assert not Passage.objects.filter(user=alice).exists()
-    services.memory_restore(user_id=alice.pk, memory_id=made.pk)
+    memory_restore(user_id=alice.pk, memory_id=made.pk)
     assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon."]
-    services.memories_erase(user_id=alice.pk, memory_ids=[made.pk])
+    memories_erase(user_id=alice.pk, memory_ids=[made.pk])
     assert not Passage.objects.filter(user=alice).exists()
 
 
 def test_a_text_is_not_found_in_the_time_before_it_was_accepted(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user lives in Lisbon.", status="pending")
-    services.memory_update(
-        user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", status="active"
-    )
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", status="active")
     aged(made, 10)
     assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == []
     assert texts_at(alice, "Oslo", timezone.now()) == ["The user lives in Oslo."]
@@ -111,9 +111,7 @@ def test_a_new_text_may_hold_from_another_time_than_that_of_the_edit(alice: User
     made = note(alice, "The user lives in Lisbon.")
     Memory.objects.unscoped().filter(pk=made.pk).update(created_at=timezone.now() - 100 * DAY)
     since = timezone.now() - 30 * DAY
-    services.memory_update(
-        user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", valid_from=since
-    )
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", valid_from=since)
     assert texts_at(alice, "lives", timezone.now() - 40 * DAY) == ["The user lives in Lisbon."]
     assert texts_at(alice, "lives", timezone.now() - 20 * DAY) == ["The user lives in Oslo."]
 
@@ -122,9 +120,7 @@ def test_another_persons_former_words_stay_theirs(alice: User, bob: User, note: 
     moved(alice, note)
     moved(bob, note)
     assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon."]
-    services.memories_erase(
-        user_id=bob.pk, memory_ids=Memory.objects.for_user(bob).values_list("pk", flat=True)
-    )
+    memories_erase(user_id=bob.pk, memory_ids=Memory.objects.for_user(bob).values_list("pk", flat=True))
     assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon."]
 
 
@@ -156,7 +152,7 @@ def test_a_superseded_note_is_found_as_of_its_time(alice: User, note: MakeNote) 
     old = note(alice, "The user lives in Lisbon.")
     Memory.objects.unscoped().filter(pk=old.pk).update(created_at=timezone.now() - 100 * DAY)
     since = timezone.now() - 30 * DAY
-    services.memory_supersede(
+    memory_supersede(
         user_id=alice.pk,
         memory_id=old.pk,
         content="The user lives in Oslo.",
@@ -172,7 +168,7 @@ def test_the_list_shows_what_held_then(alice: User, note: MakeNote, client: Clie
     moved(alice, note)
     note(alice, "The user plays chess.")
     old = aged(note(alice, "The user works in a bakery."), 10)
-    services.memory_supersede(user_id=alice.pk, memory_id=old.pk, content="The user works in a bookshop.")
+    memory_supersede(user_id=alice.pk, memory_id=old.pk, content="The user works in a bookshop.")
     client.force_login(alice)
 
     def listed(moment: datetime) -> list[str]:
@@ -187,10 +183,8 @@ def test_the_list_shows_what_held_then(alice: User, note: MakeNote, client: Clie
 def test_a_text_changed_before_it_holds_is_not_found_before_it_does(alice: User, note: MakeNote) -> None:
     later = timezone.now() + DAY
     made = note(alice, "The user lives in Lisbon.", valid_from=later)
-    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.")
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.")
     assert texts_at(alice, "lives", timezone.now()) == []
     assert texts_at(alice, "lives", later + DAY) == ["The user lives in Oslo."]
-    services.memory_update(
-        user_id=alice.pk, memory_id=made.pk, content="The user lives in Rome.", valid_from=None
-    )
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Rome.", valid_from=None)
     assert texts_at(alice, "lives", timezone.now()) == ["The user lives in Rome."]

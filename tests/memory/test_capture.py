@@ -10,7 +10,7 @@ from apps.agent.models import ModelCall
 from apps.core.db.pool import in_db
 from apps.memory.capture.segments import Utterance
 from apps.memory.models import MemoryEdge
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from tests.memory.capturing import MORNING, add, captured, note, notes, read, said, talk, windows
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.capture_model import CaptureModel, Rule, segments

@@ -6,7 +6,8 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
 from apps.memory.models import Origin
-from apps.memory.services import Provenance, memory_create
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Provenance
 from apps.memory.similarity import same_words
 from apps.search import spaces
 from tests.memory.capturing import captured, note, notes, said

@@ -12,7 +12,7 @@ from apps.memory.capture.items import Action, Item
 from apps.memory.capture.segments import segments_of
 from apps.memory.capture.writing import judged_item
 from apps.memory.models import Trust
-from apps.memory.services import memory_create
+from apps.memory.notes.creation import memory_create
 from tests.memory.capturing import captured, note, notes, said
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.capture_model import CaptureModel, Rule

@@ -7,9 +7,11 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.models import User
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.ids import uuid7
-from apps.memory.fields import MemoryDraft
 from apps.memory.models import Memory, MemoryRevision, Origin, Trust
-from apps.memory.services import Provenance, cycle_advance, memory_bulk_create, memory_create
+from apps.memory.notes.changes import cycle_advance
+from apps.memory.notes.creation import memory_bulk_create, memory_create
+from apps.memory.notes.fields import MemoryDraft
+from apps.memory.notes.revisions import Provenance
 from tests.memory.conftest import found
 
 

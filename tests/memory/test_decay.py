@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.memory.models import Memory
+from apps.memory.notes.changes import access_record, cycle_advance, decay_apply
+from apps.memory.notes.undoing import memory_restore
 from apps.memory.selectors import NoteFilter, current_cycle, memories_list, memory_get, note_history
-from apps.memory.services import access_record, cycle_advance, decay_apply, memory_restore
 from tests.memory.conftest import MakeNote, found
 
 

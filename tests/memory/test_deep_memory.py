@@ -12,16 +12,13 @@ from apps.agent.models import ModelCall
 from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError, Unavailable
 from apps.memory.models import Memory, MemoryEdge, Origin, Trust
+from apps.memory.notes.changes import memory_archive, memory_delete
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.joining import edge_create
+from apps.memory.notes.revisions import Provenance
 from apps.memory.recall import deep
 from apps.memory.recall.deep import Asked, deep_memory
 from apps.memory.recall.keywords import memory_recall
-from apps.memory.services import (
-    Provenance,
-    edge_create,
-    memory_archive,
-    memory_create,
-    memory_delete,
-)
 from apps.memory.similarity import NOTES
 from apps.memory.tools.answers import UNTRUSTED_HINT
 from apps.search.selectors import search

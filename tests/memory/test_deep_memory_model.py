@@ -11,9 +11,10 @@ from apps.agent.models import ModelCall
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.memory.models import Origin, Trust
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Provenance
 from apps.memory.recall import deep
 from apps.memory.recall.deep import Asked, deep_memory
-from apps.memory.services import Provenance, memory_create
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
 
 pytestmark = pytest.mark.django_db(transaction=True)

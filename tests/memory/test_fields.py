@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.http.shapes import clean_time
-from apps.memory.fields import MAX_CONTENT_CHARS, MAX_TAGS, clean_changes
+from apps.memory.notes.fields import MAX_CONTENT_CHARS, MAX_TAGS, clean_changes
 
 
 def test_it_strips_the_content() -> None:

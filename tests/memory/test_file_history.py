@@ -11,12 +11,20 @@ from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import uuid7
+from apps.memory.files import services
 from apps.memory.files.selectors import file_history
+from apps.memory.files.services import (
+    file_delete,
+    file_rename,
+    file_replace,
+    file_restore,
+    file_undo,
+    file_update,
+    file_write,
+)
 from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
+from apps.memory.notes.revisions import BY_ASSISTANT, BY_USER
 from apps.memory.purge.services import deleted_purge
-from apps.memory.services import BY_ASSISTANT, BY_USER, revisions
-from apps.memory.services.file_history import file_restore, file_undo
-from apps.memory.services.files import file_delete, file_rename, file_replace, file_update, file_write
 from apps.search.documents import Scope, Source
 from apps.search.models import Passage
 from apps.search.selectors import search
@@ -140,7 +148,7 @@ def test_after_thirty_days_nothing_is_left(alice: User) -> None:
 
 
 def test_old_versions_give_way(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revisions, "MAX_FILE_REVISIONS", 3)
+    monkeypatch.setattr(services, "MAX_FILE_REVISIONS", 3)
     file = write(alice, "0")
     for number in range(1, 7):
         write(alice, str(number))

@@ -4,8 +4,8 @@ import pytest
 
 from apps.accounts.models import User
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
+from apps.memory.files import services as files
 from apps.memory.files.texts import MAX_FILE_CHARS
-from apps.memory.services import files
 from tests.memory.filing import Files, refusal
 from tests.memory.filing import run as run
 

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
+from apps.memory.files.services import file_delete, file_rename, file_write
 from apps.memory.models import MemoryFile
-from apps.memory.services.files import file_delete, file_rename, file_write
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import command_run
-from apps.memory.services import BY_ASSISTANT
+from apps.memory.notes.revisions import BY_ASSISTANT
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 
 pytestmark = pytest.mark.django_db(transaction=True)

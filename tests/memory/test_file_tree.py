@@ -12,9 +12,9 @@ from apps.accounts.models import User
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import command_run
 from apps.memory.files.selectors import file_history
+from apps.memory.files.services import file_undo
 from apps.memory.models import MemoryFile
-from apps.memory.services import BY_ASSISTANT
-from apps.memory.services.file_history import file_undo
+from apps.memory.notes.revisions import BY_ASSISTANT
 from apps.search.documents import Source
 from apps.search.models import Passage
 

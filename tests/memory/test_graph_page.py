@@ -11,18 +11,12 @@ from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
-from apps.memory.graph.layout import fitted, positions
-from apps.memory.graph.picture import pictures
-from apps.memory.graph.selectors import MAX_NOTES, graph_of
 from apps.memory.models import Memory, MemoryEdge
-from apps.memory.services import (
-    contradiction_resolve,
-    edge_create,
-    memory_bulk_create,
-    memory_create,
-    memory_delete,
-    memory_supersede,
-)
+from apps.memory.notes.changes import memory_delete
+from apps.memory.notes.creation import memory_bulk_create, memory_create
+from apps.memory.notes.joining import contradiction_resolve, edge_create, memory_supersede
+from apps.memory.pages.drawing import fitted, positions
+from apps.memory.pages.graph import MAX_NOTES, graph_of, pictures
 from tests.memory.conftest import MakeNote
 
 PAGE = "/memory/graph/"

@@ -12,6 +12,8 @@ from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.core.text import estimate_tokens
 from apps.memory.models import Kind, Memory, Tier, Trust
+from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
+from apps.memory.notes.revisions import Provenance
 from apps.memory.recall import injection
 from apps.memory.recall.injection import (
     BUDGET_TOKENS,
@@ -24,7 +26,6 @@ from apps.memory.recall.injection import (
     still_shown,
     surface,
 )
-from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_delete, memory_update
 from apps.search.documents import Hit, Source
 from tests.memory.conftest import MakeNote
 

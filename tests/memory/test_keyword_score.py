@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.models import User
 from apps.core.errors import IzzyError
 from apps.memory.models import Memory
+from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
+from apps.memory.notes.undoing import memory_undo
 from apps.memory.recall.keywords import memory_matching, memory_recall, memory_relevant
-from apps.memory.services import cycle_advance, memory_archive, memory_delete, memory_undo, memory_update
 from tests.memory.conftest import MakeNote
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -10,8 +10,9 @@ from apps.accounts.models import User
 from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryEdge
+from apps.memory.notes.changes import cycle_advance, memory_delete
+from apps.memory.notes.joining import edge_create, edge_delete
 from apps.memory.selectors import links_of, related_notes
-from apps.memory.services import cycle_advance, edge_create, edge_delete, memory_delete
 from tests.memory.conftest import MakeNote
 
 

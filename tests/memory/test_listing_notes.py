@@ -9,15 +9,10 @@ from apps.accounts.models import User
 from apps.core.errors import IzzyError
 from apps.core.models import UnscopedQuery
 from apps.memory.models import Memory, Origin
+from apps.memory.notes.changes import access_record, memory_archive, memory_delete, memory_update
+from apps.memory.notes.joining import edge_create
+from apps.memory.notes.revisions import Provenance
 from apps.memory.selectors import NoteFilter, memories_list, memory_stats
-from apps.memory.services import (
-    Provenance,
-    access_record,
-    edge_create,
-    memory_archive,
-    memory_delete,
-    memory_update,
-)
 from tests.memory.conftest import MakeNote
 
 

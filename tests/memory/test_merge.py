@@ -5,10 +5,12 @@ import pytest
 from apps.accounts.models import User
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import uuid7
-from apps.memory import services
 from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
+from apps.memory.notes.joining import memory_absorb, memory_merge
+from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.selectors import note_history
-from apps.memory.services import Change, Provenance
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +28,7 @@ def test_merging_keeps_one_note_with_what_all_had(alice: User, note: MakeNote) -
     assistants = note(
         alice, "Tea in the morning.", provenance=Provenance(origin=Origin.ASSISTANT, trust=Trust.ASSISTANT)
     )
-    merged = services.memory_merge(
+    merged = memory_merge(
         user_id=alice.pk,
         into_id=into.pk,
         from_ids=[other.pk, assistants.pk],
@@ -42,15 +44,15 @@ def test_merging_keeps_one_note_with_what_all_had(alice: User, note: MakeNote) -
 
 def test_without_a_text_all_texts_are_kept(alice: User, note: MakeNote) -> None:
     into, other = note(alice, "The user likes tea."), note(alice, "The user likes cake.")
-    merged = services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk])
+    merged = memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk])
     assert merged.content == "The user likes tea.\nThe user likes cake."
 
 
 @pytest.mark.parametrize("text", ["The user likes tea.", "Tea it is."])
 def test_undoing_a_merge_brings_every_note_back(alice: User, note: MakeNote, text: str) -> None:
     into, other = note(alice, "The user likes tea."), note(alice, "The user likes cake.")
-    services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk], content=text)
-    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+    memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk], content=text)
+    memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
     assert sorted(found_texts(alice, "likes")) == ["The user likes cake.", "The user likes tea."]
     assert fresh(other).superseded_by_id is None
     assert fresh(other).valid_to is None
@@ -59,21 +61,21 @@ def test_undoing_a_merge_brings_every_note_back(alice: User, note: MakeNote, tex
 
 def test_one_of_the_merged_notes_can_come_back_alone(alice: User, note: MakeNote) -> None:
     into, other, third = (note(alice, f"The user likes {what}.") for what in ("tea", "cake", "jam"))
-    services.memory_merge(
+    memory_merge(
         user_id=alice.pk,
         into_id=into.pk,
         from_ids=[other.pk, third.pk],
         content="The user likes tea and cake.",
     )
-    services.memory_restore(user_id=alice.pk, memory_id=third.pk)
+    memory_restore(user_id=alice.pk, memory_id=third.pk)
     assert sorted(found_texts(alice, "likes")) == ["The user likes jam.", "The user likes tea and cake."]
-    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+    memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
     assert len(found_texts(alice, "likes")) == 3
 
 
 def test_what_cannot_be_merged_is_told(alice: User, bob: User, note: MakeNote) -> None:
     mine, other, foreign = note(alice, "tea"), note(alice, "cake"), note(bob, "jam")
-    merge = services.memory_merge
+    merge = memory_merge
     with pytest.raises(NotFound):
         merge(user_id=alice.pk, into_id=mine.pk, from_ids=[foreign.pk])
     with pytest.raises(NotFound):
@@ -83,7 +85,7 @@ def test_what_cannot_be_merged_is_told(alice: User, bob: User, note: MakeNote) -
             merge(user_id=alice.pk, into_id=mine.pk, from_ids=wrong)
     with pytest.raises(InvalidInput):
         merge(user_id=alice.pk, into_id=mine.pk, from_ids=[other.pk], content=" ")
-    services.memory_archive(user_id=alice.pk, memory_id=other.pk)
+    memory_archive(user_id=alice.pk, memory_id=other.pk)
     with pytest.raises(Conflict):
         merge(user_id=alice.pk, into_id=mine.pk, from_ids=[other.pk])
     assert fresh(mine).content == "tea"
@@ -93,7 +95,7 @@ def test_what_cannot_be_merged_is_told(alice: User, bob: User, note: MakeNote) -
 def test_what_is_said_again_makes_a_note_more_important(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user likes tea.", importance=4, tags=["drink"])
     for _ in range(3):
-        services.memory_absorb(
+        memory_absorb(
             user_id=alice.pk,
             memory_id=made.pk,
             content=None,
@@ -108,7 +110,7 @@ def test_what_is_said_again_makes_a_note_more_important(alice: User, note: MakeN
 
 def test_a_merged_text_is_trusted_as_the_least_of_both(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user likes tea.")
-    services.memory_absorb(
+    memory_absorb(
         user_id=alice.pk,
         memory_id=made.pk,
         content="The user likes green tea.",
@@ -116,13 +118,13 @@ def test_a_merged_text_is_trusted_as_the_least_of_both(alice: User, note: MakeNo
         change=BY_CAPTURE,
     )
     assert (fresh(made).content, fresh(made).trust) == ("The user likes green tea.", Trust.ASSISTANT)
-    services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
+    memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
     assert (fresh(made).content, fresh(made).trust) == ("The user likes tea.", Trust.USER)
 
 
 def test_untrusted_words_only_propose(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user likes tea.")
-    absorb = services.memory_absorb
+    absorb = memory_absorb
     same = absorb(user_id=alice.pk, memory_id=made.pk, content=None, trust=Trust.UNTRUSTED, change=BY_CAPTURE)
     assert (same.pk, fresh(made).importance) == (made.pk, 3)
     text = "The user likes tea from evil.example."
@@ -136,11 +138,11 @@ def test_untrusted_words_only_propose(alice: User, note: MakeNote) -> None:
 @pytest.mark.parametrize("text", ["The user likes tea and cake.", "The user likes tea."])
 def test_redoing_an_undone_merge_leaves_one_note(alice: User, note: MakeNote, text: str) -> None:
     into, other = note(alice, "The user likes tea."), note(alice, "The user likes cake.")
-    services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk], content=text)
+    memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk], content=text)
     for _ in range(2):
-        services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+        memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
         assert len(found_texts(alice, "likes")) == 2
-        services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=2)
+        memory_undo(user_id=alice.pk, memory_id=into.pk, version=2)
         assert found_texts(alice, "likes") == [text]
         assert (fresh(other).status, fresh(other).superseded_by_id) == (Status.SUPERSEDED, into.pk)
         assert MemoryEdge.objects.for_user(alice).filter(source=into, relation="supersedes").count() == 1
@@ -148,18 +150,18 @@ def test_redoing_an_undone_merge_leaves_one_note(alice: User, note: MakeNote, te
 
 def test_redoing_a_merge_leaves_alone_what_says_something_else_by_now(alice: User, note: MakeNote) -> None:
     into, other, third = (note(alice, f"The user likes {what}.") for what in ("tea", "cake", "jam"))
-    services.memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk, third.pk])
-    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
-    services.memory_update(user_id=alice.pk, memory_id=other.pk, content="The user likes cheesecake.")
-    services.memory_delete(user_id=alice.pk, memory_id=third.pk)
-    services.memory_undo(user_id=alice.pk, memory_id=into.pk, version=2)
+    memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk, third.pk])
+    memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+    memory_update(user_id=alice.pk, memory_id=other.pk, content="The user likes cheesecake.")
+    memory_delete(user_id=alice.pk, memory_id=third.pk)
+    memory_undo(user_id=alice.pk, memory_id=into.pk, version=2)
     assert (fresh(other).status, fresh(third).status) == (Status.ACTIVE, Status.DELETED)
     assert "The user likes cheesecake." in found_texts(alice, "likes")
 
 
 def test_going_back_to_what_is_there_already_writes_nothing(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user likes tea.")
-    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="The user likes coffee.")
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user likes coffee.")
     for _ in range(2):
-        services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
+        memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
     assert len(note_history(alice.pk, made.pk)) == 3

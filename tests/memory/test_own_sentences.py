@@ -4,7 +4,7 @@ import pytest
 
 from apps.core.quotes import own_words, quotes_others
 from apps.memory.models import Origin, Trust
-from apps.memory.services import Change
+from apps.memory.notes.revisions import Change
 from apps.memory.trust import is_own_sentence, least_trust
 
 

@@ -11,12 +11,12 @@ from apps.agent.models import ToolCall
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.core.errors import Conflict, NotFound
 from apps.core.purging.trace import MARKER
+from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryFile, Purged, PurgeReceipt, PurgeState
-from apps.memory.purge import file_purge, memory_purge, memory_purge_preview
-from apps.memory.purge.selectors import trace_of
-from apps.memory.purge.services import hide, interrupted_resume
-from apps.memory.services import edge_create, memory_archive, memory_delete, memory_update
-from apps.memory.services.files import file_write
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
+from apps.memory.notes.joining import edge_create
+from apps.memory.purge.selectors import memory_purge_preview, trace_of
+from apps.memory.purge.services import file_purge, hide, interrupted_resume, memory_purge
 from tests.memory.conftest import MakeNote, found
 from tests.memory.purged import TEXT, WORD, place
 from tests.memory.purged import talk as talk

@@ -18,8 +18,8 @@ from apps.chat.models import Conversation, Message, Turn
 from apps.core.purging.places import PLACES, WORDLESS, find
 from apps.core.purging.trace import MARKER
 from apps.memory.models import Memory, Purged, PurgeReceipt
-from apps.memory.purge import memory_purge
 from apps.memory.purge.selectors import trace_of
+from apps.memory.purge.services import memory_purge
 from tests.capabilities.making import make
 from tests.memory.conftest import MakeNote
 from tests.memory.purged import TEXT, WORD, place

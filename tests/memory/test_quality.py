@@ -12,11 +12,11 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.memory.files.services import file_write
 from apps.memory.models import CaptureWindow, Memory
-from apps.memory.quality.breakdown import breakdown, most_used
-from apps.memory.quality.selectors import duplicate_ids, duplicates, memory_quality
-from apps.memory.services import edge_create, memory_archive, memory_delete, memory_update
-from apps.memory.services.files import file_write
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
+from apps.memory.notes.joining import edge_create
+from apps.memory.pages.quality import breakdown, duplicate_ids, duplicates, memory_quality, most_used
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db

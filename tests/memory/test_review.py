@@ -5,22 +5,26 @@ import pytest
 from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, InvalidInput, NotFound
-from apps.memory import services
-from apps.memory.history.diffs import text_diff
 from apps.memory.models import Memory, MemoryEdge, Origin, Proposal, Status, Trust
-from apps.memory.recall.injection import surface
-from apps.memory.recall.keywords import memory_recall, memory_relevant
-from apps.memory.review.policy import status_for
-from apps.memory.review.selectors import pending_count, review_queue, waiting_of
-from apps.memory.review.services import (
+from apps.memory.notes.changes import memories_erase, memory_update
+from apps.memory.notes.creation import memory_submit, status_for
+from apps.memory.notes.history import text_diff
+from apps.memory.notes.joining import contradiction_resolve, edge_create, memory_supersede
+from apps.memory.notes.review import (
+    pending_count,
     review_accept,
     review_accept_all,
     review_merge,
+    review_queue,
     review_reject,
     review_reject_all,
 )
+from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.undoing import memory_restore, memory_undo
+from apps.memory.pages.review import waiting_of
+from apps.memory.recall.injection import surface
+from apps.memory.recall.keywords import memory_recall, memory_relevant
 from apps.memory.selectors import open_contradictions
-from apps.memory.services import Change, Provenance, contradiction_resolve, edge_create, memory_submit
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +43,7 @@ def waiting(user: User, content: str = "The user lives in Oslo.") -> Memory:
 
 def proposed(user: User, note: Memory, content: str) -> Memory:
     """A change of a note that an untrusted source proposes."""
-    return services.memory_update(user_id=user.pk, memory_id=note.pk, change=BY_PAGE, content=content)
+    return memory_update(user_id=user.pk, memory_id=note.pk, change=BY_PAGE, content=content)
 
 
 @pytest.mark.parametrize(
@@ -91,18 +95,18 @@ def test_accepting_a_proposed_change_changes_the_note_alone_in_what_was_proposed
 ) -> None:
     target = note(alice, "The user lives in Lisbon.", tags=["home"])
     proposal = proposed(alice, target, "The user lives in Oslo.")
-    services.memory_update(user_id=alice.pk, memory_id=target.pk, tags=["home", "city"])
+    memory_update(user_id=alice.pk, memory_id=target.pk, tags=["home", "city"])
     held = review_accept(user_id=alice.pk, memory_id=proposal.pk)
     assert (held.pk, held.content, held.tags) == (target.pk, "The user lives in Oslo.", ["home", "city"])
     assert held.trust == Trust.UNTRUSTED
     assert fresh(proposal).status == Status.DELETED
-    services.memory_undo(user_id=alice.pk, memory_id=target.pk, version=2)
+    memory_undo(user_id=alice.pk, memory_id=target.pk, version=2)
     assert (fresh(target).content, fresh(target).trust) == ("The user lives in Lisbon.", Trust.USER)
 
 
 def test_accepting_a_replacement_supersedes(alice: User, note: MakeNote) -> None:
     target = note(alice, "The user lives in Lisbon.")
-    proposal = services.memory_supersede(
+    proposal = memory_supersede(
         user_id=alice.pk,
         memory_id=target.pk,
         content="The user lives in Oslo.",
@@ -113,14 +117,14 @@ def test_accepting_a_replacement_supersedes(alice: User, note: MakeNote) -> None
     assert (held.pk, held.status) == (proposal.pk, Status.ACTIVE)
     assert (fresh(target).status, fresh(target).superseded_by_id) == (Status.SUPERSEDED, proposal.pk)
     assert found_texts(alice, "lives") == ["The user lives in Oslo."]
-    services.memory_restore(user_id=alice.pk, memory_id=target.pk)
+    memory_restore(user_id=alice.pk, memory_id=target.pk)
     assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
 
 
 def test_a_proposal_for_a_note_that_is_gone_becomes_a_note_of_its_own(alice: User, note: MakeNote) -> None:
     target = note(alice, "The user lives in Lisbon.")
     proposal = proposed(alice, target, "The user lives in Oslo.")
-    services.memories_erase(user_id=alice.pk, memory_ids=[target.pk])
+    memories_erase(user_id=alice.pk, memory_ids=[target.pk])
     held = review_accept(user_id=alice.pk, memory_id=proposal.pk)
     assert (held.pk, held.status) == (proposal.pk, Status.ACTIVE)
 
@@ -141,7 +145,7 @@ def test_what_is_rejected_is_gone_and_can_wait_again(alice: User) -> None:
     note = waiting(alice)
     review_reject(user_id=alice.pk, memory_id=note.pk)
     assert pending_count(alice.pk) == 0
-    services.memory_restore(user_id=alice.pk, memory_id=note.pk)
+    memory_restore(user_id=alice.pk, memory_id=note.pk)
     assert fresh(note).status == Status.PENDING
     assert fresh(note).review_reason == "untrusted"
 
@@ -234,7 +238,7 @@ def test_of_two_notes_that_contradict_the_kept_one_supersedes(alice: User, note:
     contradiction_resolve(user_id=alice.pk, edge_id=edge.pk, keep_id=one.pk)
     assert (fresh(two).status, fresh(two).superseded_by_id) == (Status.SUPERSEDED, one.pk)
     assert not open_contradictions(alice.pk).exists()
-    services.memory_restore(user_id=alice.pk, memory_id=two.pk)
+    memory_restore(user_id=alice.pk, memory_id=two.pk)
     assert (fresh(one).status, fresh(two).status) == (Status.ACTIVE, Status.ACTIVE)
     assert open_contradictions(alice.pk).exists()
 

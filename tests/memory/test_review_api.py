@@ -9,9 +9,12 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
+from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import Memory, MemoryFile, Origin, Trust
-from apps.memory.services import Provenance, edge_create, memory_submit, memory_update
-from apps.memory.services.files import file_delete, file_write
+from apps.memory.notes.changes import memory_update
+from apps.memory.notes.creation import memory_submit
+from apps.memory.notes.joining import edge_create
+from apps.memory.notes.revisions import Provenance
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db

@@ -10,14 +10,10 @@ from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
-from apps.memory.services import (
-    Change,
-    Provenance,
-    edge_create,
-    memory_submit,
-    memory_supersede,
-    memory_update,
-)
+from apps.memory.notes.changes import memory_update
+from apps.memory.notes.creation import memory_submit
+from apps.memory.notes.joining import edge_create, memory_supersede
+from apps.memory.notes.revisions import Change, Provenance
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db

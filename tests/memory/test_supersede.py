@@ -9,10 +9,12 @@ from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, NotFound
 from apps.core.jobs.worker import sweeps
-from apps.memory import services
 from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Status, Trust
+from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
+from apps.memory.notes.joining import memory_supersede, superseded_due
+from apps.memory.notes.revisions import BY_ASSISTANT, Change, Provenance
+from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.selectors import note_history
-from apps.memory.services import Change, Provenance
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +25,7 @@ FROM_CAPTURE = Provenance(origin=Origin.EXTRACTION, trust=Trust.USER)
 
 def replace(user: User, old: Memory, content: str, **options: object) -> Memory:
     values = {"provenance": FROM_CAPTURE, "change": BY_CAPTURE, **options}
-    return services.memory_supersede(
+    return memory_supersede(
         user_id=user.pk,
         memory_id=old.pk,
         content=content,
@@ -64,7 +66,7 @@ def test_what_was_replaced_already_stands_for_the_newest(alice: User, note: Make
 def test_a_chain_that_ends_in_a_deleted_note_is_told(alice: User, note: MakeNote) -> None:
     first = note(alice, "The user lives in Lisbon.")
     second = replace(alice, first, "The user lives in Madrid.")
-    services.memory_delete(user_id=alice.pk, memory_id=second.pk)
+    memory_delete(user_id=alice.pk, memory_id=second.pk)
     with pytest.raises(Conflict) as error:
         replace(alice, first, "The user lives in Oslo.")
     assert error.value.code == "replaced"
@@ -82,9 +84,9 @@ def test_what_holds_only_from_later_lets_the_old_note_hold_until_then(alice: Use
     later = timezone.now() + timedelta(days=7)
     replace(alice, old, "The user lives in Oslo.", valid_from=later)
     assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
-    assert services.superseded_due() == 0
+    assert superseded_due() == 0
     Memory.objects.unscoped().filter(pk=old.pk).update(valid_to=timezone.now() - timedelta(seconds=1))
-    assert services.superseded_due() == 1
+    assert superseded_due() == 1
     assert fresh(old).status == Status.SUPERSEDED
 
 
@@ -103,9 +105,9 @@ def test_undoing_a_replacement_that_has_begun_meanwhile_leaves_one_note(alice: U
     past = timezone.now() - timedelta(seconds=1)
     Memory.objects.unscoped().filter(pk=old.pk).update(valid_to=past)
     Memory.objects.unscoped().filter(pk=new.pk).update(valid_from=past)
-    services.superseded_due()
+    superseded_due()
     assert note_history(alice.pk, old.pk)[0].actor == Origin.ASSISTANT
-    services.memory_restore(user_id=alice.pk, memory_id=old.pk)
+    memory_restore(user_id=alice.pk, memory_id=old.pk)
     assert (fresh(old).status, fresh(new).status) == (Status.ACTIVE, Status.DELETED)
     assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
 
@@ -126,14 +128,14 @@ def test_who_reviews_everything_is_asked(alice: User, note: MakeNote) -> None:
     preferences_update(user_id=alice.pk, review=str(Review.EVERYTHING))
     old = note(alice, "The user lives in Lisbon.")
     assert replace(alice, old, "The user lives in Oslo.").review_reason == "everything"
-    by_hand = services.memory_supersede(user_id=alice.pk, memory_id=old.pk, content="I live in Oslo.")
+    by_hand = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="I live in Oslo.")
     assert by_hand.status == Status.ACTIVE
 
 
 def test_undoing_brings_the_old_note_back_in_place_of_the_new(alice: User, note: MakeNote) -> None:
     old = note(alice, "The user lives in Lisbon.")
     new = replace(alice, old, "The user lives in Oslo.")
-    services.memory_restore(user_id=alice.pk, memory_id=old.pk)
+    memory_restore(user_id=alice.pk, memory_id=old.pk)
     back = fresh(old)
     assert (back.status, back.valid_to, back.superseded_by_id) == (Status.ACTIVE, None, None)
     assert fresh(new).status == Status.DELETED
@@ -146,17 +148,17 @@ def test_undoing_in_the_middle_of_a_chain_says_what_to_undo_first(alice: User, n
     second = replace(alice, first, "The user lives in Madrid.")
     replace(alice, second, "The user lives in Oslo.")
     with pytest.raises(Conflict):
-        services.memory_undo(user_id=alice.pk, memory_id=first.pk, version=1)
-    services.memory_restore(user_id=alice.pk, memory_id=second.pk)
-    services.memory_restore(user_id=alice.pk, memory_id=first.pk)
+        memory_undo(user_id=alice.pk, memory_id=first.pk, version=1)
+    memory_restore(user_id=alice.pk, memory_id=second.pk)
+    memory_restore(user_id=alice.pk, memory_id=first.pk)
     assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
 
 
 def test_undoing_works_where_the_newer_note_is_gone(alice: User, note: MakeNote) -> None:
     old = note(alice, "The user lives in Lisbon.")
     new = replace(alice, old, "The user lives in Oslo.")
-    services.memories_erase(user_id=alice.pk, memory_ids=[new.pk])
-    assert services.memory_undo(user_id=alice.pk, memory_id=old.pk, version=1).status == Status.ACTIVE
+    memories_erase(user_id=alice.pk, memory_ids=[new.pk])
+    assert memory_undo(user_id=alice.pk, memory_id=old.pk, version=1).status == Status.ACTIVE
 
 
 def test_the_trust_of_a_replacement_is_that_of_its_own_words(alice: User, note: MakeNote) -> None:
@@ -169,24 +171,20 @@ def test_an_update_by_the_assistant_lowers_the_trust_and_one_by_hand_raises_it(
     alice: User, note: MakeNote
 ) -> None:
     made = note(alice, "The user lives in Lisbon.")
-    services.memory_update(
-        user_id=alice.pk, memory_id=made.pk, change=services.BY_ASSISTANT, content="The user lives in Oslo."
-    )
+    memory_update(user_id=alice.pk, memory_id=made.pk, change=BY_ASSISTANT, content="The user lives in Oslo.")
     assert fresh(made).trust == Trust.ASSISTANT
-    services.memory_update(user_id=alice.pk, memory_id=made.pk, tags=["home"])
+    memory_update(user_id=alice.pk, memory_id=made.pk, tags=["home"])
     assert fresh(made).trust == Trust.ASSISTANT
-    services.memory_update(user_id=alice.pk, memory_id=made.pk, content="I live in Oslo.")
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="I live in Oslo.")
     assert fresh(made).trust == Trust.USER
-    services.memory_undo(user_id=alice.pk, memory_id=made.pk, version=2)
+    memory_undo(user_id=alice.pk, memory_id=made.pk, version=2)
     assert fresh(made).trust == Trust.ASSISTANT
 
 
 def test_a_note_that_waits_is_not_changed_by_the_assistant(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user lives in Lisbon.", status="pending")
     with pytest.raises(Conflict):
-        services.memory_update(
-            user_id=alice.pk, memory_id=made.pk, change=services.BY_ASSISTANT, content="x", status="active"
-        )
+        memory_update(user_id=alice.pk, memory_id=made.pk, change=BY_ASSISTANT, content="x", status="active")
     with pytest.raises(Conflict):
         replace(alice, made, "The user lives in Oslo.")
     assert not MemoryRevision.objects.for_user(alice).exists()

@@ -9,17 +9,10 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.memory.models import Memory
+from apps.memory.notes.changes import memories_erase, memory_archive, memory_delete, memory_update
+from apps.memory.notes.joining import memory_merge
+from apps.memory.notes.undoing import memories_tag, memory_restore, memory_undo
 from apps.memory.recall.deep import Asked, deep_memory
-from apps.memory.services import (
-    memory_archive,
-    memory_delete,
-    memory_merge,
-    memory_restore,
-    memory_undo,
-    memory_update,
-)
-from apps.memory.services.deletion import memories_erase
-from apps.memory.services.ticked import memories_tag
 from apps.memory.similarity import NOTES
 from apps.search.backends import Stem, backend
 from apps.search.documents import Document, Label, Scope, Source

@@ -9,8 +9,9 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.core.errors import InvalidInput, NotFound, TooLarge
 from apps.memory.models import Memory
-from apps.memory.services import memory_create, memory_delete, memory_update
-from apps.memory.services.ticked import MAX_TICKED, memories_archive, memories_delete, memories_tag
+from apps.memory.notes.changes import memory_delete, memory_update
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.undoing import MAX_TICKED, memories_archive, memories_delete, memories_tag
 from apps.memory.similarity import NOTES
 from apps.search.selectors import search
 

@@ -11,14 +11,10 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.memory.models import Memory, MemoryRevision, Origin
-from apps.memory.services import (
-    Change,
-    memory_archive,
-    memory_delete,
-    memory_restore,
-    memory_supersede,
-    memory_update,
-)
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
+from apps.memory.notes.joining import memory_supersede
+from apps.memory.notes.revisions import Change
+from apps.memory.notes.undoing import memory_restore
 from tests.memory.conftest import MakeNote
 
 PAGE = "/memory/timeline/"

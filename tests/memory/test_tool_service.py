@@ -11,8 +11,10 @@ from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound, TooLarge
 from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, MemoryRevision, Trust
+from apps.memory.notes.changes import cycle_advance, memory_archive, memory_update
+from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.undoing import memory_restore
 from apps.memory.selectors import note_history, open_contradictions
-from apps.memory.services import Provenance, cycle_advance, memory_archive, memory_restore, memory_update
 from apps.memory.tools.search import UNCHANGED, UNKNOWN_NOTE
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index

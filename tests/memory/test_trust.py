@@ -10,9 +10,10 @@ from apps.agent.tools import registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.turns.scheduler import scheduler as runners
 from apps.core.db.pool import in_db
+from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryFile, Origin, Status, Trust
-from apps.memory.services import Provenance, memory_create
-from apps.memory.services.files import file_write
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Provenance
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation
 from tests.memory.conftest import found_texts

@@ -23,9 +23,12 @@ from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.links import through
 from apps.chat.models import Conversation, Message, Turn
 from apps.core.ids import uuid7
+from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import MemoryEdge, Origin, PurgeReceipt, Trust
-from apps.memory.services import Change, edge_create, memory_create, memory_delete, memory_update
-from apps.memory.services.files import file_delete, file_write
+from apps.memory.notes.changes import memory_delete, memory_update
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.joining import edge_create
+from apps.memory.notes.revisions import Change
 
 MARK = "xylographicwalrus"
 SECRET = "XYLOGRAPHIC_KEY"

@@ -44,8 +44,8 @@ from apps.chat.turns.queue import opening_message
 from apps.chat.turns.store import FAILED, INTERRUPTED, Outcome, stopped
 from apps.core.db.pool import in_db
 from apps.core.ids import parse_id
+from apps.memory.notes.changes import cycle_advance
 from apps.memory.recall.injection import Surfaced, still_shown, surface
-from apps.memory.services import cycle_advance
 
 logger = logging.getLogger(__name__)
 TOO_LONG = "context_too_long"

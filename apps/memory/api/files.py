@@ -14,12 +14,11 @@ from apps.core.http.shapes import Checked, ClosedInput, Query, Refused, Shape, p
 from apps.core.ids import parse_id
 from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
 from apps.memory.files.selectors import file_get, file_history, files_in
+from apps.memory.files.services import file_restore, file_undo
 from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import MemoryFile, Origin, Trust
-from apps.memory.services import file_history as past
 
-from .base import NotesView
-from .changes import version_wanted
+from .notes import NotesView, version_wanted
 from .shapes import FileVersionOutput, RestoreInput, UndoInput
 
 OLDER: dict[str, Any] = {"deprecated": True}
@@ -116,7 +115,7 @@ class FileUndoView(NotesView):
         key = parse_id(file_id)
         versions = file_history(self.user_id, key)
         version = version_wanted(self.body(UndoInput), versions)
-        return past.file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
+        return file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
 
 
 class FileRestoreView(NotesView):
@@ -129,5 +128,5 @@ class FileRestoreView(NotesView):
         file_get(self.user_id, key)
         version = self.body(RestoreInput).version
         if version is None:
-            return past.file_restore(user_id=self.user_id, file_id=key, change=self.change)
-        return past.file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
+            return file_restore(user_id=self.user_id, file_id=key, change=self.change)
+        return file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)

@@ -1,29 +1,68 @@
 """REST of notes: `/memories/` and what hangs on a note."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from apps.core.http.rest import Listed, operation
+from apps.core.errors import InvalidInput, NotFound
+from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import Beside, page_of
 from apps.core.ids import parse_id
-from apps.memory import selectors, services
-from apps.memory.fields import MemoryInput, MemoryPatch
-from apps.memory.history.versions import NoteVersion
-from apps.memory.models import Memory, Trust
+from apps.memory import selectors
+from apps.memory.models import Memory, MemoryEdge, Origin, Trust
+from apps.memory.notes.changes import memory_delete, memory_update
+from apps.memory.notes.creation import memory_bulk_create, memory_create
+from apps.memory.notes.fields import MemoryInput, MemoryPatch, SupersedeInput
+from apps.memory.notes.history import NoteVersion, Version
+from apps.memory.notes.joining import edge_create, edge_delete, memory_merge, memory_supersede
+from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.selectors import NoteFilter
-from apps.memory.services import Provenance
 
-from .base import NotesView
 from .shapes import (
+    EdgeInput,
+    EdgeOutput,
     MemoriesQuery,
     MemoryBulkInput,
     MemoryBulkOutput,
     MemoryOutput,
+    MergeInput,
+    RelatedOutput,
+    RelatedQuery,
     RestoreInput,
+    UndoInput,
     VersionOutput,
 )
+
+
+class NotesView(UserView):
+    """Base of the views of notes: whose notes, and who changes them."""
+
+    scopes: Mapping[str, str] = {}
+    """By method, the scope a token needs where it is not `read` for GET and `write` for all else."""
+
+    @property
+    def throttle_scope(self) -> str | None:
+        method = self.request.method or ""
+        reads = method in SAFE_METHODS or self.scopes.get(method) == "read"
+        return None if reads else "write"
+
+    @property
+    def origin(self) -> Origin:
+        """A program came with a token, a person with the browser's session."""
+        return Origin.API if self.request.auth else Origin.USER
+
+    @property
+    def change(self) -> Change:
+        return Change(actor=self.origin)
+
+    def note(self, memory_id: UUID) -> Memory:
+        return selectors.memory_get(self.user_id, memory_id)
+
 
 READ_ONLY = frozenset(MemoryOutput.model_fields) - frozenset(MemoryInput.model_fields)
 
@@ -51,7 +90,7 @@ class MemoriesView(NotesView):
         """Save a note. It is searchable when this answers."""
         provenance = Provenance(origin=self.origin, trust=Trust.USER)
         body = self.body(MemoryInput)
-        return services.memory_create(user_id=self.user_id, provenance=provenance, **body.given)
+        return memory_create(user_id=self.user_id, provenance=provenance, **body.given)
 
 
 class BulkView(NotesView):
@@ -63,7 +102,7 @@ class BulkView(NotesView):
         listed = {"memories": request.data} if isinstance(request.data, list) else None
         drafts = self.body(MemoryBulkInput, listed).memories
         provenance = Provenance(origin=self.origin, trust=Trust.USER)
-        notes = services.memory_bulk_create(user_id=self.user_id, drafts=drafts, provenance=provenance)
+        notes = memory_bulk_create(user_id=self.user_id, drafts=drafts, provenance=provenance)
         return {"count": len(notes), "results": notes}
 
 
@@ -87,13 +126,13 @@ class MemoryView(NotesView):
             kept = {name for name in (READ_ONLY | {"status"}) & sent.keys() if sent[name] == present[name]}
             sent = {name: value for name, value in sent.items() if name not in kept}
         changes = self.body(MemoryPatch, sent).given
-        services.memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)
+        memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)
         return self.note(key)
 
     @operation("memories_delete", status=204)
     def delete(self, request: Request, memory_id: str) -> None:
         """Delete a note: out of search at once, restorable for 30 days."""
-        services.memory_delete(user_id=self.user_id, memory_id=parse_id(memory_id), change=self.change)
+        memory_delete(user_id=self.user_id, memory_id=parse_id(memory_id), change=self.change)
 
 
 class HistoryView(NotesView):
@@ -118,7 +157,106 @@ class RestoreView(NotesView):
         key = parse_id(memory_id)
         version = self.body(RestoreInput).version
         if version is None:
-            services.memory_restore(user_id=self.user_id, memory_id=key, change=self.change)
+            memory_restore(user_id=self.user_id, memory_id=key, change=self.change)
         else:
-            services.memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
+            memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
         return self.note(key)
+
+
+class MergeView(NotesView):
+    """Several notes become one."""
+
+    @operation("memories_merge", body=MergeInput, answer=MemoryOutput)
+    def post(self, request: Request) -> Memory:
+        """Merge notes: one stays, the others are superseded by it. Undoing it brings all back."""
+        body = self.body(MergeInput)
+        into = body.into or body.notes[0]
+        if into not in body.notes:
+            raise InvalidInput("into must be one of the notes.", field="into")
+        merged = memory_merge(
+            user_id=self.user_id,
+            into_id=into,
+            from_ids=[key for key in body.notes if key != into],
+            content=body.content,
+            change=self.change,
+        )
+        return self.note(merged.pk)
+
+
+class SupersedeView(NotesView):
+    """One note takes the place of another."""
+
+    @operation("memories_supersede", body=SupersedeInput, answer=MemoryOutput, status=201)
+    def post(self, request: Request, memory_id: str) -> Memory:
+        """Save a note in the place of this one, from now on or from `valid_from`; what is left out is inherited."""
+        key = self.note(parse_id(memory_id)).pk
+        new = memory_supersede(
+            user_id=self.user_id,
+            memory_id=key,
+            provenance=Provenance(origin=self.origin, trust=Trust.USER),
+            change=self.change,
+            **self.body(SupersedeInput).given,
+        )
+        return self.note(new.pk)
+
+
+class UndoView(NotesView):
+    """The way back from a change."""
+
+    @operation("memories_undo", body=UndoInput, answer=MemoryOutput)
+    def post(self, request: Request, memory_id: str) -> Memory:
+        """Bring a note back to a former version, with what the changes since did to other notes."""
+        key = parse_id(memory_id)
+        versions = selectors.note_history(self.user_id, key)
+        version = version_wanted(self.body(UndoInput), versions)
+        memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
+        return self.note(key)
+
+
+def version_wanted(body: RestoreInput, versions: Sequence[Version]) -> int:
+    """The version that is named, or else the one before the last change; `versions` are newest first."""
+    if body.version is None and len(versions) < 2:
+        raise NotFound("Nothing has changed here yet.", code="unknown_version")
+    return body.version or versions[1].version
+
+
+class RelatedView(NotesView):
+    """Notes near a note."""
+
+    @operation("memories_related", query=RelatedQuery, answer=page_of("RelatedPage", RelatedOutput))
+    def get(self, request: Request, memory_id: str) -> Listed:
+        """The notes within some links of a note, in either direction, nearest first."""
+        key = parse_id(memory_id)
+        rows = selectors.related_notes(self.user_id, key, depth=self.query(RelatedQuery).depth)
+        return Listed(rows, lambda shown: [Beside(row.note, row) for row in shown])
+
+
+class LinksView(NotesView):
+    """The links of a note."""
+
+    @operation("memories_links_list", answer=page_of("LinkPage", EdgeOutput))
+    def get(self, request: Request, memory_id: str) -> Any:
+        """The links that start or end at a note."""
+        return selectors.links_of(self.user_id, parse_id(memory_id))
+
+    @operation("memories_links_create", body=EdgeInput, answer=EdgeOutput, status=201)
+    def post(self, request: Request, memory_id: str) -> MemoryEdge:
+        """Link a note to another; the same link again sets its weight."""
+        source = self.note(parse_id(memory_id))
+        body = self.body(EdgeInput)
+        return edge_create(
+            user_id=self.user_id,
+            source_id=source.pk,
+            target_id=body.target,
+            relation=body.relation,
+            weight=body.weight,
+        )
+
+
+class LinkView(NotesView):
+    """One link of a note."""
+
+    @operation("memories_links_delete", status=204)
+    def delete(self, request: Request, memory_id: str, edge_id: str) -> None:
+        """Remove a link."""
+        edge_delete(user_id=self.user_id, source_id=parse_id(memory_id), edge_id=parse_id(edge_id))

@@ -22,7 +22,7 @@ from apps.memory.purge.selectors import (
 )
 from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, Redact, file_purge, memory_purge
 
-from .base import NotesView
+from .notes import NotesView
 from .shapes import TEXTS
 
 

@@ -11,14 +11,22 @@ from apps.core.errors import NotFound
 from apps.core.http.rest import Listed, operation
 from apps.core.http.shapes import Beside, ClosedInput, NoteId, Refused, Shape, page_of, text
 from apps.core.ids import parse_id
-from apps.memory import selectors, services
-from apps.memory.fields import MAX_CONTENT_CHARS
+from apps.memory import selectors
 from apps.memory.models import Memory, Proposal
-from apps.memory.review import services as review
-from apps.memory.review.selectors import review_queue, waiting_of
-from apps.memory.services.provenance import MAX_REASON_CHARS
+from apps.memory.notes.fields import MAX_CONTENT_CHARS
+from apps.memory.notes.joining import contradiction_resolve
+from apps.memory.notes.review import (
+    review_accept,
+    review_accept_all,
+    review_merge,
+    review_queue,
+    review_reject,
+    review_reject_all,
+)
+from apps.memory.notes.revisions import MAX_REASON_CHARS
+from apps.memory.pages.review import waiting_of
 
-from .base import NotesView
+from .notes import NotesView
 from .shapes import EdgeOutput, Ids, MemoryOutput
 
 
@@ -110,7 +118,7 @@ class ReviewView(NotesView):
     def post(self, request: Request) -> dict[str, Any]:
         """Accept or reject several notes; one that cannot be decided on does not hold up the others."""
         body = self.body(ReviewDecide)
-        decide = review.review_accept_all if body.decision == "accept" else review.review_reject_all
+        decide = review_accept_all if body.decision == "accept" else review_reject_all
         done = decide(user_id=self.user_id, memory_ids=body.notes, change=self.change)
         failed = [Beside(error, id=key) for key, error in done.failed.items()]
         return {"count": done.count, "failed": failed}
@@ -123,7 +131,7 @@ class AcceptView(NotesView):
     def post(self, request: Request, memory_id: str) -> Memory:
         """Do what a waiting note proposes, or with another text; answers the note that holds it now."""
         content = self.body(ReviewAccept).content
-        note = review.review_accept(
+        note = review_accept(
             user_id=self.user_id, memory_id=parse_id(memory_id), content=content, change=self.change
         )
         return self.note(note.pk)
@@ -137,7 +145,7 @@ class RejectView(NotesView):
         """Turn a waiting note down; it can be restored for 30 days."""
         key = parse_id(memory_id)
         reason = self.body(ReviewReject).reason or ""
-        review.review_reject(user_id=self.user_id, memory_id=key, change=replace(self.change, reason=reason))
+        review_reject(user_id=self.user_id, memory_id=key, change=replace(self.change, reason=reason))
 
 
 class ReviewMergeView(NotesView):
@@ -148,7 +156,7 @@ class ReviewMergeView(NotesView):
         """Let an active note take in a waiting one."""
         key = self.note(parse_id(memory_id)).pk
         body = self.body(ReviewMerge)
-        note = review.review_merge(
+        note = review_merge(
             user_id=self.user_id, memory_id=key, into_id=body.into, content=body.content, change=self.change
         )
         return self.note(note.pk)
@@ -173,7 +181,7 @@ class ContradictionView(NotesView):
         key = parse_id(edge_id)
         if not selectors.open_contradictions(self.user_id).filter(pk=key).exists():
             raise NotFound("There is no open contradiction with this id.")
-        services.contradiction_resolve(
+        contradiction_resolve(
             user_id=self.user_id,
             edge_id=key,
             keep_id=self.body(ContradictionKeep).keep,

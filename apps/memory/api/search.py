@@ -13,14 +13,14 @@ from apps.core.errors import NotFound
 from apps.core.http.rest import operation
 from apps.core.http.shapes import Beside
 from apps.core.registries import owners, stats_providers
-from apps.memory.fields import clean_tag
 from apps.memory.models import Memory
+from apps.memory.notes.fields import clean_tag
 from apps.memory.recall.searching import context_for, untrusted_among
 from apps.memory.selectors import has_tag
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 
-from .base import NotesView
+from .notes import NotesView
 from .shapes import ContextInput, ContextOutput, Limits, SearchInput, SearchOutput
 
 

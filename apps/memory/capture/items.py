@@ -12,8 +12,8 @@ from apps.core.errors import IzzyError, NotFound
 from apps.core.http.shapes import clean_time
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
-from apps.memory.fields import MAX_TAG_CHARS
 from apps.memory.models import Kind, Tier
+from apps.memory.notes.fields import MAX_TAG_CHARS
 from apps.memory.trust import looks_sensitive
 
 MAX_ITEMS = 10

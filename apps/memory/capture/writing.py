@@ -11,13 +11,12 @@ from django.utils import timezone
 
 from apps.agent.client import Usage
 from apps.core.errors import IzzyError
-from apps.memory import services
-from apps.memory.fields import STANDING
 from apps.memory.models import Action as NoteAction
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Origin, Relation, Status, Trust
-from apps.memory.review.policy import status_for
-from apps.memory.services import Change, Provenance
-from apps.memory.services.superseding import supersede_with
+from apps.memory.notes.creation import memory_submit, status_for
+from apps.memory.notes.fields import STANDING
+from apps.memory.notes.joining import edge_create, memory_absorb, memory_supersede, supersede_with
+from apps.memory.notes.revisions import Change, Provenance
 from apps.memory.similarity import Content, adds_to
 from apps.memory.trust import judged_among, least_trust
 
@@ -132,7 +131,7 @@ def say_again(note: Memory, statement: Statement, outcome: Outcome) -> Memory | 
     if not richer and (trust != Trust.USER or note.source_message_id in statement.messages):
         outcome.skip("known")
         return None
-    kept = services.memory_absorb(
+    kept = memory_absorb(
         user_id=note.user_id,
         memory_id=note.pk,
         content=item.content if richer else None,
@@ -169,7 +168,7 @@ def statement_write(statement: Statement, target: Memory | None, around: Nearby,
 
 def _updated(target: Memory, statement: Statement) -> Memory:
     item = statement.item
-    return services.memory_absorb(
+    return memory_absorb(
         user_id=statement.user_id,
         memory_id=target.pk,
         content=item.content,
@@ -181,7 +180,7 @@ def _updated(target: Memory, statement: Statement) -> Memory:
 
 
 def _superseding(target: Memory, statement: Statement) -> Memory:
-    return services.memory_supersede(
+    return memory_supersede(
         user_id=statement.user_id,
         memory_id=target.pk,
         content=statement.item.content,
@@ -192,7 +191,7 @@ def _superseding(target: Memory, statement: Statement) -> Memory:
 
 
 def _new(statement: Statement) -> Memory:
-    return services.memory_submit(
+    return memory_submit(
         user_id=statement.user_id,
         content=statement.item.content,
         provenance=statement.provenance,
@@ -223,7 +222,7 @@ def _link(note: Memory, around: Nearby) -> None:
     living = set(active.filter(pk__in=[key for key, _ in near]).values_list("pk", flat=True))
     for key, value in near:
         if key in living:
-            services.edge_create(
+            edge_create(
                 user_id=note.user_id,
                 source_id=note.pk,
                 target_id=key,

@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from apps.core.errors import InvalidInput, NotFound
-from apps.memory.services import Change
-from apps.memory.services import files as services
+from apps.memory.notes.revisions import Change
 
 from .selectors import entries, file_at, is_directory
+from .services import file_delete, file_insert, file_rename, file_replace, file_write
 from .texts import ROOT, clean_path, listing, numbered, snippet
 
 VIEW = "view"
@@ -86,12 +86,12 @@ def _view(call: Call) -> str:
 
 def _create(call: Call) -> str:
     text = call.get("file_text", "content", "text")
-    file = services.file_write(user_id=call.user_id, path=call.get("path"), text=text, change=call.change)
+    file = file_write(user_id=call.user_id, path=call.get("path"), text=text, change=call.change)
     return f"File created successfully at: {file.path}"
 
 
 def _str_replace(call: Call) -> str:
-    done = services.file_replace(
+    done = file_replace(
         user_id=call.user_id,
         path=call.get("path"),
         old=call.get("old_str", "old_string"),
@@ -103,7 +103,7 @@ def _str_replace(call: Call) -> str:
 
 
 def _insert(call: Call) -> str:
-    file = services.file_insert(
+    file = file_insert(
         user_id=call.user_id,
         path=call.get("path"),
         line=_line_number(call.get("insert_line"), field="insert_line"),
@@ -115,14 +115,14 @@ def _insert(call: Call) -> str:
 
 def _delete(call: Call) -> str:
     path = clean_path(call.get("path"))
-    services.file_delete(user_id=call.user_id, path=path, change=call.change)
+    file_delete(user_id=call.user_id, path=path, change=call.change)
     return f"Successfully deleted {path}"
 
 
 def _rename(call: Call) -> str:
     old = clean_path(call.get("old_path", "path"), field="old_path")
     new = clean_path(call.get("new_path"), field="new_path")
-    services.file_rename(user_id=call.user_id, old_path=old, new_path=new, change=call.change)
+    file_rename(user_id=call.user_id, old_path=old, new_path=new, change=call.change)
     return f"Successfully renamed {old} to {new}"
 
 

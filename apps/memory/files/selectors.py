@@ -6,8 +6,8 @@ from django.db.models import QuerySet
 from django.db.models.functions import Substr
 
 from apps.core.errors import NotFound
-from apps.memory.history.versions import FileVersion, file_versions
 from apps.memory.models import MemoryFile, MemoryFileRevision, is_gone
+from apps.memory.notes.history import FileVersion, file_versions
 
 from .texts import ROOT, Entry, inside
 

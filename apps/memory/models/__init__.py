@@ -1,9 +1,30 @@
 """Rows of a user's memory, by topic."""
 
-from .base import KEEP_DELETED, is_gone
-from .choices import Action, FileAction, Kind, Origin, Proposal, Relation, ReviewReason, Status, Tier, Trust
-from .files import MAX_PATH_CHARS, MemoryFile, MemoryFileRevision
-from .notes import PRIORITY_FLOOR, DecayCycle, Memory, MemoryEdge, MemoryManager, MemoryRevision
+from .base import (
+    KEEP_DELETED,
+    Action,
+    FileAction,
+    Kind,
+    Origin,
+    Proposal,
+    Relation,
+    ReviewReason,
+    Status,
+    Tier,
+    Trust,
+    is_gone,
+)
+from .notes import (
+    MAX_PATH_CHARS,
+    PRIORITY_FLOOR,
+    DecayCycle,
+    Memory,
+    MemoryEdge,
+    MemoryFile,
+    MemoryFileRevision,
+    MemoryManager,
+    MemoryRevision,
+)
 from .receipts import Purged, PurgeReceipt, PurgeState
 from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 

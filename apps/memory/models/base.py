@@ -1,6 +1,9 @@
-"""Base models of a user's memory."""
+"""Base models of a user's memory, the choices of their columns, and how texts are compared whatever their case."""
 
+import unicodedata
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +12,98 @@ from django.utils import timezone
 from apps.core.ids import uuid7
 from apps.core.models import UserOwned
 
-from .choices import Origin
+
+class Tier(models.TextChoices):
+    SHORT_TERM = "short_term", "Short term"
+    LONG_TERM = "long_term", "Long term"
+
+
+class Kind(models.TextChoices):
+    DECISION = "decision", "Decision"
+    INSIGHT = "insight", "Insight"
+    FACT = "fact", "Fact"
+    PREFERENCE = "preference", "Preference"
+    PROJECT = "project", "Project"
+    CONVERSATION = "conversation", "Conversation"
+    GENERAL = "general", "General"
+
+
+class Status(models.TextChoices):
+    ACTIVE = "active", "Active"
+    PENDING = "pending", "Waiting for review"
+    ARCHIVED = "archived", "Archived"
+    SUPERSEDED = "superseded", "Superseded"
+    DELETED = "deleted", "Deleted"
+
+
+class Origin(models.TextChoices):
+    """Where a note, or a change of one, came from."""
+
+    USER = "user", "You"
+    ASSISTANT = "assistant", "Izzy"
+    EXTRACTION = "extraction", "Extraction"
+    IMPORT = "import", "Import"
+    API = "api", "API"
+    MCP = "mcp", "MCP"
+    FILE = "file", "File"
+
+
+class Trust(models.TextChoices):
+    """Whose words a note repeats; never rises when notes are merged or summarised."""
+
+    USER = "user", "Your words"
+    ASSISTANT = "assistant", "Izzy's words"
+    UNTRUSTED = "untrusted", "Untrusted"
+
+
+class Relation(models.TextChoices):
+    """The relations Izzy itself knows; an edge may carry any other short text."""
+
+    RELATED = "related", "Related"
+    SUPERSEDES = "supersedes", "Supersedes"
+    CONTRADICTS = "contradicts", "Contradicts"
+    ELABORATES = "elaborates", "Elaborates"
+
+
+class Action(models.TextChoices):
+    """A change made to a note."""
+
+    UPDATED = "updated", "Changed"
+    DELETED = "deleted", "Deleted"
+    RESTORED = "restored", "Restored"
+    ARCHIVED = "archived", "Archived"
+    UNDONE = "undone", "Went back"
+    SUPERSEDED = "superseded", "Superseded"
+    MERGED = "merged", "Merged"
+    ACCEPTED = "accepted", "Accepted"
+
+
+class FileAction(models.TextChoices):
+    """A change made to a file."""
+
+    EDITED = "edited", "Edited"
+    RENAMED = "renamed", "Renamed"
+    DELETED = "deleted", "Deleted"
+    RESTORED = "restored", "Restored"
+    UNDONE = "undone", "Went back"
+
+
+class Proposal(models.TextChoices):
+    """Effect of accepting a note that waits for review."""
+
+    ADD = "add", "New note"
+    UPDATE = "update", "Change of a note"
+    SUPERSEDE = "supersede", "Replaces a note"
+    MERGE = "merge", "Adds to a note"
+
+
+class ReviewReason(models.TextChoices):
+    """Why a note waits for review."""
+
+    UNTRUSTED = "untrusted", "from an untrusted source"
+    SENSITIVE = "sensitive", "sensitive"
+    EVERYTHING = "everything", "you review everything"
+
 
 KEEP_DELETED = timedelta(days=30)
 """How long a deleted note or file can be restored."""
@@ -48,3 +142,33 @@ class Revision(UserOwned):
 def is_gone(deleted_at: datetime | None) -> bool:
     """Whether what was deleted then can not be restored any more."""
     return deleted_at is not None and deleted_at <= timezone.now() - KEEP_DELETED
+
+
+_DOTS = str.maketrans({"\u0131": "i", "\u0307": None})
+"""The Turkish letters i: with and without a dot they count as one."""
+
+
+def fold(text: str) -> str:
+    """The text as it is compared: compatibility forms unified (NFKC), case folded, accents kept.
+
+    So "STRASSE" is in "Hauptstraße" and "istanbul" in "İSTANBUL", but "cafe" is not in "café".
+    """
+    if text.isascii():
+        return text.lower()
+    folded = _composed(_composed(text).casefold())
+    if "\u0131" in folded or "\u0307" in folded:
+        return _composed(folded.translate(_DOTS))
+    return folded
+
+
+def _composed(text: str) -> str:
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
+
+
+def folded(values: Mapping[str, Any]) -> dict[str, str]:
+    """The folded columns of those of a note's values that have one; tags stand between line breaks."""
+    texts = {
+        "folded_content": values.get("content"),
+        "folded_tags": "\n".join(["", *values["tags"], ""]) if "tags" in values else None,
+    }
+    return {column: fold(text) for column, text in texts.items() if text is not None}

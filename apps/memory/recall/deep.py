@@ -23,9 +23,9 @@ from apps.core.db.pool import in_db
 from apps.core.errors import Unavailable
 from apps.core.ids import note_id
 from apps.memory.models import Memory, Status, Trust
+from apps.memory.notes.changes import access_record
 from apps.memory.prompts import prompt
 from apps.memory.selectors import NoteFilter, related_notes
-from apps.memory.services import access_record
 from apps.memory.tools.answers import fragment_json, fragments
 
 from .angles import MAX_SET_WORDS, MAX_SETS, Angle, completed, rule_angles

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
-from apps.memory.fields import STANDING
 from apps.memory.models import Kind, Memory, Status, Tier, Trust
+from apps.memory.notes.changes import access_record
+from apps.memory.notes.fields import STANDING
 from apps.memory.selectors import memories_by_id, standing_notes
-from apps.memory.services import access_record
 from apps.memory.similarity import NOTES
 from apps.search.bearing import bearing
 from apps.search.documents import Hit, Source

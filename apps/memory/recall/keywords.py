@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from apps.core.errors import InvalidInput
 from apps.core.text import clean_text
-from apps.memory.fields import MAX_TAG_CHARS
 from apps.memory.models import PRIORITY_FLOOR, Memory, Status
-from apps.memory.models.folding import fold
+from apps.memory.models.base import fold
+from apps.memory.notes.fields import MAX_TAG_CHARS
 from apps.memory.selectors import current_cycle, has_tag, present_priority
 
 TAG_WEIGHT = 0.3

@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
-from apps.memory.fields import MAX_TAG_CHARS, MAX_TAGS, TIER_DEFAULTS
 from apps.memory.models import Tier as NoteTier
+from apps.memory.notes.changes import access_record
+from apps.memory.notes.fields import MAX_TAG_CHARS, MAX_TAGS, TIER_DEFAULTS
 from apps.memory.recall.keywords import MAX_KEYWORD_CHARS, MAX_KEYWORDS, memory_recall
-from apps.memory.services import access_record
 from apps.memory.tools.search import Content
 
 from .answers import fragment_json, fragments

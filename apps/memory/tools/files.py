@@ -25,7 +25,7 @@ from apps.memory.files.commands import (
 from apps.memory.files.selectors import file_at, files_in
 from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import Trust
-from apps.memory.services import BY_ASSISTANT
+from apps.memory.notes.revisions import BY_ASSISTANT
 from apps.memory.trust import texts_judged
 
 TOOLSET = "files"

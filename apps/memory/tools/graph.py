@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
 from apps.core.ids import note_id
 from apps.memory.models import Relation, Status
+from apps.memory.notes.changes import access_record
+from apps.memory.notes.joining import MAX_RELATION_CHARS, edge_create
 from apps.memory.selectors import MAX_DEPTH, related_notes
-from apps.memory.services import access_record, edge_create
-from apps.memory.services.edges import MAX_RELATION_CHARS
 from apps.memory.tools.search import TOOLSET, NoteId, known_notes
 
 from .answers import fragments, near_json

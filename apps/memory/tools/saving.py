@@ -6,12 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.tools.base import ToolContext
-from apps.memory import services
-from apps.memory.fields import clean_changes
 from apps.memory.models import Memory, Origin, Relation, Status, Tier, Trust
+from apps.memory.notes.changes import access_record, memory_update
+from apps.memory.notes.creation import memory_submit
+from apps.memory.notes.fields import clean_changes
+from apps.memory.notes.joining import edge_create, joined_tags
+from apps.memory.notes.revisions import Change, Provenance
 from apps.memory.selectors import memories_by_id
-from apps.memory.services import Change, Provenance
-from apps.memory.services.merging import joined_tags
 from apps.memory.similarity import adds_to, denies_other, near_notes, same_words
 from apps.memory.trust import least_trust, needs_a_look, note_judged
 
@@ -51,7 +52,7 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     if same is not None:
         return said_again(same, judged.fields, provenance.change(reason="said again"))
     words = [content, *fields.get("tags", []), fields.get("category", "")]
-    note = services.memory_submit(
+    note = memory_submit(
         user_id=context.user_id,
         content=content,
         provenance=provenance,
@@ -96,9 +97,9 @@ def said_again(note: Memory, fields: Mapping[str, Any], change: Change) -> dict[
     more: Any = {name: value for name, value in wanted.items() if value != getattr(note, name)}
     message = KNOWN
     if more and change.words != Trust.UNTRUSTED:
-        services.memory_update(user_id=note.user_id, memory_id=note.pk, change=change, **more)
+        memory_update(user_id=note.user_id, memory_id=note.pk, change=change, **more)
         message = f"{KNOWN} Brought up to date: {', '.join(more)}."
-    services.access_record(user_id=note.user_id, memory_ids=[note.pk])
+    access_record(user_id=note.user_id, memory_ids=[note.pk])
     return known(note, message)
 
 
@@ -109,7 +110,7 @@ def saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]:
     """
     for one, _ in near:
         if denies_other(one.content, note.content):
-            services.edge_create(
+            edge_create(
                 user_id=note.user_id, source_id=note.pk, target_id=one.pk, relation=Relation.CONTRADICTS
             )
     similar = [{"note_id": one.note_id, "text": one.content} for one, value in near if value >= LEAST][:MOST]

@@ -11,8 +11,10 @@ from apps.core.errors import NotFound
 from apps.core.http.shapes import clean_time
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
-from apps.memory import services
-from apps.memory.fields import (
+from apps.memory.models import Origin, Trust
+from apps.memory.models import Tier as NoteTier
+from apps.memory.notes import changes
+from apps.memory.notes.fields import (
     MAX_CATEGORY_CHARS,
     MAX_CONTENT_CHARS,
     MAX_TAG_CHARS,
@@ -21,11 +23,9 @@ from apps.memory.fields import (
     clean_category,
     clean_content,
 )
-from apps.memory.models import Origin, Trust
-from apps.memory.models import Tier as NoteTier
+from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.recall.searching import notes_search, unread_scope, untrusted_among
 from apps.memory.selectors import NoteFilter, memory_get, texts_at
-from apps.memory.services import BY_ASSISTANT, Change
 from apps.memory.similarity import NOTES
 from apps.memory.tools.answers import known, note_json, said_json, waits
 from apps.memory.tools.saving import note_save
@@ -100,7 +100,7 @@ def memory_search(context: ToolContext, arguments: Search) -> ToolOutput:
         found.sort(key=lambda item: -item["score"])
     found = [item for item in found if item["score"] >= arguments.threshold][:top_k]
     shown = [parse_id(item["note_id"]) for item in found if item["note_id"]]
-    services.access_record(user_id=user_id, memory_ids=shown)
+    changes.access_record(user_id=user_id, memory_ids=shown)
     return ToolOutput(found, untrusted=any(item.get("untrusted") for item in found))
 
 
@@ -207,7 +207,7 @@ def memory_update(context: ToolContext, arguments: Update) -> dict[str, Any]:
             conversation_id=context.conversation_id,
             message_id=context.message_id,
         )
-        note = services.memory_update(
+        note = changes.memory_update(
             user_id=context.user_id, memory_id=memory_id, change=change, content=content
         )
     if note.pk != memory_id:
@@ -238,7 +238,7 @@ def memory_delete(context: ToolContext, arguments: Delete) -> dict[str, Any]:
     its note_id; delete only what they meant, and ask if several notes could be meant. To correct
     something use memory_update. The user can restore a deleted note for 30 days."""
     with known_notes(arguments.note_id) as (memory_id,):
-        note = services.memory_delete(user_id=context.user_id, memory_id=memory_id, change=BY_ASSISTANT)
+        note = changes.memory_delete(user_id=context.user_id, memory_id=memory_id, change=BY_ASSISTANT)
     return {"note_id": note.note_id, "message": "Deleted; the user can restore it for 30 days."}
 
 

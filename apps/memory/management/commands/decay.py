@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 
-from apps.memory.services import decay_apply
+from apps.memory.notes.changes import decay_apply
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
 from rich.table import Table
 
-from apps.memory.quality.selectors import memory_quality
+from apps.core.registries import stats_providers
 
 
 class Command(BaseCommand):
@@ -29,7 +29,8 @@ class Command(BaseCommand):
             if options["user"] not in users:
                 raise CommandError(f"There is no user called {options['user']}.")
             users = {options["user"]: users[options["user"]]}
-        figures = {name: memory_quality(user_id) for name, user_id in users.items()}
+        quality = stats_providers["memory_quality"]
+        figures = {name: quality(user_id) for name, user_id in users.items()}
         if options["json"]:
             self.stdout.write(json.dumps(figures, indent=2))
             return

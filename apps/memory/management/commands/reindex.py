@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from apps.core.errors import IzzyError
-from apps.memory.indexing.notes import notes_catch_up
+from apps.memory.notes.indexing import notes_catch_up
 from apps.search.embedders.engines import embedder_for
 from apps.search.models import EmbeddingSpace
 from apps.search.spaces import space_build, vectors_clear

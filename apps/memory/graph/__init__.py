@@ -1,1 +1,0 @@
-"""A picture of how a user's notes hang together."""

@@ -1,1 +1,0 @@
-"""History of notes and files: the states that revisions keep, the texts of a time, what differs."""

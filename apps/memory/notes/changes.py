@@ -1,0 +1,221 @@
+"""Changes of one note: its fields, archiving, deleting, decay, and the record of what was read."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any, Unpack
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from apps.core.errors import Conflict
+from apps.memory.models import (
+    PRIORITY_FLOOR,
+    Action,
+    DecayCycle,
+    Memory,
+    MemoryEdge,
+    MemoryRevision,
+    Origin,
+    Proposal,
+    Status,
+    Tier,
+    Trust,
+)
+from apps.memory.models.base import folded
+from apps.memory.selectors import current_cycle, memory_get, present_priority
+from apps.memory.trust import least_trust
+from apps.search.documents import Source
+from apps.search.services import documents_remove
+
+from .creation import proposal_instead
+from .fields import STANDING, TIER_DEFAULTS, MemoryChanges, check_validity, clean_changes
+from .indexing import INDEXED_FIELDS, notes_reindex
+from .revisions import BY_USER, Change, note_state, revision_keep
+
+
+def change_apply(
+    note: Memory,
+    values: dict[str, Any],
+    action: Action,
+    change: Change,
+    *,
+    more: dict[str, Any] | None = None,
+) -> MemoryRevision | None:
+    """Give a locked note these (cleaned) values, keep the state they replace, and bring search in step.
+
+    A new text or tier makes the note as fresh as a new one, unless `priority` is among the values. `more` tells
+    of a change that concerns other notes too and is kept in the revision. Without it, and where nothing differs,
+    nothing is written and None returned.
+    """
+    cycle = current_cycle(note.user_id)
+    changed = _differing(note, values, cycle)
+    if not changed and not more:
+        return None
+    revision = revision_keep(note, action=action, change=change, cycle=cycle, more=more)
+    _refresh_priority(note, changed)
+    changed |= folded(changed)
+    for name, value in changed.items():
+        setattr(note, name, value)
+    check_validity(note.valid_from, note.valid_to)
+    if "priority" in changed:
+        changed["priority_cycle"] = note.priority_cycle = cycle
+    note.updated_at = timezone.now()
+    note.save(update_fields=[*changed, "updated_at"])
+    if INDEXED_FIELDS.intersection(changed):
+        notes_reindex(note.user_id, [note])
+    return revision
+
+
+def differs(note: Memory, values: dict[str, Any]) -> bool:
+    """Whether `change_apply` with these values would change a field."""
+    return bool(_differing(note, values, current_cycle(note.user_id)))
+
+
+def _differing(note: Memory, values: dict[str, Any], cycle: int) -> dict[str, Any]:
+    """The values that the note does not have; the priority is compared with what decay has made of it."""
+    present = vars(note) | {"priority": note_state(note, cycle)["priority"]}
+    return {name: value for name, value in values.items() if present[name] != value}
+
+
+def _refresh_priority(note: Memory, changed: dict[str, Any]) -> None:
+    """A note whose text or tier changed starts over with its tier's priority."""
+    priority, decay_rate = TIER_DEFAULTS[Tier(changed.get("tier", note.tier))]
+    if "tier" in changed:
+        changed.setdefault("decay_rate", decay_rate)
+    if "tier" in changed or "content" in changed:
+        changed.setdefault("priority", priority)
+
+
+WAITS = "This note waits for the user's review; only the user can change it."
+REPLACED = "This note was replaced by another. Restore it to have it back in the place of that one."
+
+
+@transaction.atomic
+def memory_update(
+    *, user_id: UUID, memory_id: UUID, change: Change = BY_USER, **changes: Unpack[MemoryChanges]
+) -> Memory:
+    """Change the given fields of a note; its id stays and its former state is kept as a revision.
+
+    The old text is out of search when this returns. A new text or tier makes the note as fresh as a new
+    one, unless `priority` is given. Where nothing differs nothing is written.
+
+    A text that the user writes by hand is the user's from then on; any other writer's lowers the trust to the least
+    of both. A change that has to be reviewed (see `review.status_for`) leaves the note as it is: what is returned
+    then is another, pending note that proposes it. A pending note is changed by the user alone (Conflict), and one that
+    was replaced becomes active by `memory_restore`, which takes away what replaced it (Conflict).
+    """
+    note = memory_get(user_id, memory_id, lock=True)
+    values = clean_changes(changes)
+    if note.status == Status.SUPERSEDED and values.get("status") in {Status.ACTIVE, Status.PENDING}:
+        raise Conflict(REPLACED, code="replaced", field="status")
+    if not change.by_hand:
+        if note.status == Status.PENDING:
+            raise Conflict(WAITS, code="waits_for_review")
+        waiting = proposal_instead(note, Proposal.UPDATE, values, change)
+        if waiting is not None:
+            return waiting
+    if values.get("content", note.content) != note.content:
+        values["trust"] = Trust.USER if change.by_hand else least_trust(note.trust, change.words)
+    change_apply(note, values, Action.UPDATED, change)
+    return note
+
+
+@transaction.atomic
+def memory_archive(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+    """Put a note away: out of search and injection, still browsable; `memory_restore` brings it back."""
+    note = memory_get(user_id, memory_id, lock=True)
+    change_apply(note, {"status": Status.ARCHIVED}, Action.ARCHIVED, change)
+    return note
+
+
+@transaction.atomic
+def memory_delete(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+    """Take a note out of rows, vectors and full text at once; `memory_restore` undoes it for 30 days."""
+    note = memory_get(user_id, memory_id, lock=True)
+    revision_keep(note, action=Action.DELETED, change=change, cycle=current_cycle(user_id))
+    note.status = Status.DELETED
+    note.deleted_at = note.updated_at = timezone.now()
+    note.save(update_fields=["status", "deleted_at", "updated_at"])
+    notes_reindex(user_id, [note])
+    return note
+
+
+@transaction.atomic
+def memories_erase(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
+    """Remove notes for good, with their passages, revisions and edges. There is no way back."""
+    documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=memory_ids)
+    Memory.objects.with_deleted(user_id).filter(pk__in=memory_ids).delete()
+
+
+@transaction.atomic
+def user_forget(*, user_id: UUID) -> int:
+    """Erase all notes of a user, before the account goes; returns how many there were."""
+    MemoryEdge.objects.for_user(user_id).delete()
+    MemoryRevision.objects.for_user(user_id).delete()
+    DecayCycle.objects.filter(user_id=user_id).delete()
+    removed, _ = Memory.objects.with_deleted(user_id).delete()
+    return removed
+
+
+ARCHIVED_AT_ONCE = 100  # in one transaction: other writers need not wait for all
+MAX_IMPORTANCE_ARCHIVED = 3
+
+
+@transaction.atomic
+def cycle_advance(*, user_id: UUID) -> int:
+    """One more chat turn: moves the user's decay cycle on, whatever the number of notes; returns the new cycle."""
+    rows = DecayCycle.objects.filter(user_id=user_id)
+    if not rows.update(cycle=F("cycle") + 1):
+        DecayCycle.objects.get_or_create(user_id=user_id)  # another process may have been quicker
+        rows.update(cycle=F("cycle") + 1)
+    return current_cycle(user_id)
+
+
+def access_record(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
+    """Note that these notes were returned by a tool or surfaced in a turn (a page that lists them does not count)."""
+    if memory_ids:
+        Memory.objects.owned_by(user_id).filter(pk__in=memory_ids).update(
+            access_count=F("access_count") + 1, last_accessed=timezone.now()
+        )
+
+
+def decay_apply(*, user_id: UUID, archive_after: timedelta) -> tuple[int, int]:
+    """Write the present priorities of a user's notes and archive those that faded and were neither read nor changed for
+    `archive_after`: short-term ones of importance 3 and less, none that stands beside every conversation.
+
+    Returns (notes written, notes archived). What is searchable or shown does not change by the writing.
+    """
+    written, archived = _write_present(user_id), 0
+    while batch := _archive_faded(user_id, archive_after):
+        archived += batch
+    return written, archived
+
+
+@transaction.atomic
+def _write_present(user_id: UUID) -> int:
+    cycle = current_cycle(user_id)
+    behind = Memory.objects.for_user(user_id).filter(priority_cycle__lt=cycle)
+    return behind.update(priority=present_priority(cycle), priority_cycle=cycle)
+
+
+@transaction.atomic
+def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
+    """Archives the next ARCHIVED_AT_ONCE, locked, so that one that is read or deleted meanwhile is left alone."""
+    before = timezone.now() - archive_after
+    unread = Q(last_accessed__lt=before) | Q(last_accessed=None)
+    notes = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
+    due = notes.exclude(category=STANDING).filter(
+        unread,
+        updated_at__lt=before,  # one that was brought back lately has its time before it again
+        priority_now__lt=PRIORITY_FLOOR,
+        status=Status.ACTIVE,
+        tier=Tier.SHORT_TERM,
+        importance__lte=MAX_IMPORTANCE_ARCHIVED,
+    )
+    ids = list(due.select_for_update().values_list("pk", flat=True)[:ARCHIVED_AT_ONCE])
+    change = Change(actor=Origin.ASSISTANT, reason="faded and unread")
+    for memory_id in ids:
+        memory_archive(user_id=user_id, memory_id=memory_id, change=change)
+    return len(ids)

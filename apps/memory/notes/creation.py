@@ -1,0 +1,162 @@
+"""New notes, one or many, and which of them wait for the user's review."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.models import Review
+from apps.accounts.selectors import preferences_for
+from apps.core.db.writing import insert_all, precompute
+from apps.core.errors import InvalidInput, IzzyError, TooLarge
+from apps.memory.models import Memory, Proposal, ReviewReason, Status, Tier, Trust
+from apps.memory.models.base import folded
+from apps.memory.selectors import current_cycle, memory_get
+from apps.search.services import documents_prepare
+
+from .fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
+from .indexing import notes_index
+from .revisions import FROM_USER, Change, Provenance
+
+
+@transaction.atomic
+def memory_create(
+    *, user_id: UUID, content: str, provenance: Provenance = FROM_USER, **fields: Unpack[MemoryFields]
+) -> Memory:
+    """A new note, searchable when this returns. Long-term unless `tier` says otherwise."""
+    values = clean_changes({"content": content, **fields})
+    return _store(user_id, [values], provenance)[0]
+
+
+def memory_bulk_create(
+    *, user_id: UUID, drafts: Sequence[MemoryDraft], provenance: Provenance = FROM_USER
+) -> list[Memory]:
+    """Up to 1,000 notes at once, all or none; searchable when this returns.
+
+    The error of one draft carries its place in the list as `extra.index`.
+    """
+    if not drafts:
+        raise InvalidInput("There is no note in the list.", code="empty_list")
+    if len(drafts) > BULK_LIMIT:
+        raise TooLarge(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
+    cleaned = [_clean_draft(index, draft) for index, draft in enumerate(drafts)]
+    with precompute():
+        # Reading them takes ten times as long as writing them, and would hold up all other writers.
+        documents_prepare(user_id=user_id, texts=[draft["content"] for draft in cleaned])
+        with transaction.atomic():
+            return _store(user_id, cleaned, provenance)
+
+
+def _clean_draft(index: int, draft: object) -> dict[str, Any]:
+    try:
+        if not isinstance(draft, Mapping):
+            raise InvalidInput("A note must be an object with content.", code="wrong_type")
+        return clean_changes({"content": None, **draft})
+    except IzzyError as error:
+        error.extra["index"] = index
+        raise
+
+
+def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], provenance: Provenance) -> list[Memory]:
+    """Write notes made of cleaned values, and make them searchable."""
+    now, cycle = timezone.now(), current_cycle(user_id)
+    notes = []
+    for draft in drafts:
+        priority, decay_rate = TIER_DEFAULTS[Tier(draft.get("tier", Tier.LONG_TERM))]
+        values = {"priority": priority, "decay_rate": decay_rate, "tags": [], **draft}
+        notes.append(
+            Memory(
+                user_id=user_id,
+                origin=provenance.origin,
+                trust=provenance.trust,
+                source_conversation_id=provenance.conversation_id,
+                source_message_id=provenance.message_id,
+                priority_cycle=cycle,
+                created_at=now,
+                updated_at=now,
+                **values,
+                **folded(values),
+            )
+        )
+    insert_all(notes)
+    notes_index(user_id, notes)
+    return notes
+
+
+def status_for(*, user_id: UUID, trust: Trust, sensitive: bool = False) -> tuple[Status, str]:
+    """The status that a note gets which the user did not write by hand, and the `ReviewReason` ("": none).
+
+    What repeats untrusted words waits whatever the user prefers.
+    """
+    if trust == Trust.UNTRUSTED:
+        return Status.PENDING, str(ReviewReason.UNTRUSTED)
+    wanted = preferences_for(user_id).review
+    if sensitive and wanted != Review.NOTHING:
+        return Status.PENDING, str(ReviewReason.SENSITIVE)
+    if wanted == Review.EVERYTHING:
+        return Status.PENDING, str(ReviewReason.EVERYTHING)
+    return Status.ACTIVE, ""
+
+
+INHERITED = ("tier", "kind", "importance", "tags", "category")
+"""Fields a proposed text takes from its note, where nothing else is said."""
+
+
+@transaction.atomic
+def memory_submit(
+    *,
+    user_id: UUID,
+    content: str,
+    provenance: Provenance,
+    sensitive: bool = False,
+    **fields: Unpack[MemoryFields],
+) -> Memory:
+    """A new note that the user did not write by hand: active, or pending where it has to be reviewed."""
+    status, reason = status_for(user_id=user_id, trust=provenance.trust, sensitive=sensitive)
+    values: Any = {**fields, "status": str(status)}
+    note = memory_create(user_id=user_id, content=content, provenance=provenance, **values)
+    if status == Status.PENDING:
+        _waits(note, reason, Proposal.ADD)
+    return note
+
+
+def proposal_instead(
+    note: Memory, action: Proposal, values: Mapping[str, Any], change: Change
+) -> Memory | None:
+    """The pending note that proposes `values` for `note`, where the user has to see the change first; else None.
+
+    `values` are cleaned. The same proposal, made again, is not made twice.
+    """
+    status, reason = status_for(user_id=note.user_id, trust=change.words, sensitive=change.sensitive)
+    if status != Status.PENDING:
+        return None
+    wanted = {"content": note.content} | {name: getattr(note, name) for name in INHERITED} | dict(values)
+    same = Memory.objects.for_user(note.user_id).filter(
+        status=Status.PENDING, proposed_action=action, proposed_target=note, content=wanted["content"]
+    )
+    if (known := same.first()) is not None:
+        return known
+    fields = {name: value for name, value in wanted.items() if name in {*INHERITED, "valid_from", "valid_to"}}
+    waiting = memory_create(
+        user_id=note.user_id,
+        content=wanted["content"],
+        provenance=change.provenance,
+        **{**fields, "status": str(Status.PENDING)},
+    )
+    _waits(waiting, reason, action, target=note, fields=sorted(values))
+    return memory_get(note.user_id, waiting.pk)
+
+
+def _waits(
+    note: Memory,
+    reason: str,
+    action: Proposal,
+    *,
+    target: Memory | None = None,
+    fields: list[str] | None = None,
+) -> None:
+    note.review_reason, note.proposed_action = reason, action
+    note.proposed_target, note.proposed_fields = target, fields or []
+    note.save(update_fields=["review_reason", "proposed_action", "proposed_target", "proposed_fields"])

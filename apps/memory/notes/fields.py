@@ -1,0 +1,139 @@
+"""Limits of a note's fields: one set of checks for tools, API, pages and imports."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, Required, TypedDict
+
+from pydantic import Field
+
+from apps.core.errors import InvalidInput
+from apps.core.http.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
+from apps.core.text import clean_text
+from apps.memory.models import Kind, Tier
+
+MAX_CONTENT_CHARS = 20_000
+MAX_TAGS = 20
+MAX_TAG_CHARS = 50
+MAX_CATEGORY_CHARS = 64
+BULK_LIMIT = 1000
+
+TIER_DEFAULTS = {Tier.SHORT_TERM: (0.6, 0.02), Tier.LONG_TERM: (0.9, 0.005)}
+"""(priority, decay per cycle) a note starts with, by tier."""
+
+STANDING = "standing"
+"""The category of what is put beside the first message of every conversation: how the user wants to be treated, and what
+must never be overlooked, whatever the message is about."""
+
+
+def clean_tag(value: object) -> str:
+    """One tag: 1 to MAX_TAG_CHARS characters, white space inside folded to single spaces."""
+    return " ".join(clean_text(value, field="tags", max_chars=MAX_TAG_CHARS).split())
+
+
+def _tags(value: object, *, field: str) -> list[str]:
+    """Tags in the order given, each once whatever its case."""
+    if not isinstance(value, list | tuple):
+        raise InvalidInput("tags must be a list of texts.", code="wrong_type", field=field)
+    if len(value) > MAX_TAGS:
+        raise InvalidInput(f"A note has at most {MAX_TAGS} tags.", field=field, limit=MAX_TAGS)
+    unique: dict[str, str] = {}
+    for tag in map(clean_tag, value):
+        unique.setdefault(tag.casefold(), tag)
+    return list(unique.values())
+
+
+def clean_category(value: object, *, field: str = "category") -> str:
+    """A category: up to MAX_CATEGORY_CHARS characters; None and "" mean none."""
+    if value is None:
+        return ""
+    return clean_text(value, field=field, max_chars=MAX_CATEGORY_CHARS, allow_empty=True)
+
+
+TAG = {"type": "string", "minLength": 1, "maxLength": MAX_TAG_CHARS, "pattern": r"\S"}
+TAGS = Checked(_tags, {"type": "array", "items": TAG, "maxItems": MAX_TAGS})
+CATEGORY = Checked(clean_category, {"type": "string", "nullable": True, "maxLength": MAX_CATEGORY_CHARS})
+
+
+class SupersedeInput(ClosedInput):
+    """Fields of a note that takes the place of another."""
+
+    content: Annotated[str, text(MAX_CONTENT_CHARS)]
+    tier: Annotated[Tier, Lax] = Tier.LONG_TERM
+    kind: Annotated[Kind, Lax] = Kind.GENERAL
+    importance: int = Field(3, ge=1, le=5)
+    tags: Annotated[list[str], TAGS] = ABSENT
+    category: Annotated[str, CATEGORY] = ABSENT
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    priority: float = Field(ABSENT, ge=0, le=1, description="0.9 long-term, 0.6 short-term unless given.")
+    decay_rate: float = Field(
+        ABSENT, ge=0, le=1, description="0.005 long-term, 0.02 short-term unless given."
+    )
+
+
+class MemoryInput(SupersedeInput):
+    """Fields of a new note."""
+
+    status: Literal["active", "pending", "archived"] = "active"
+
+
+MemoryPatch = MemoryInput.partial()
+
+
+class MemoryFields(TypedDict, total=False):
+    """The fields of a note, beside its content, that a caller may set."""
+
+    tier: str
+    kind: str
+    importance: int
+    tags: list[str]
+    category: str
+    status: str
+    valid_from: datetime | str | None
+    valid_to: datetime | str | None
+    priority: float
+    decay_rate: float
+
+
+class MemoryChanges(MemoryFields, total=False):
+    """Fields for `memory_update`."""
+
+    content: str
+
+
+class MemoryDraft(MemoryFields, total=False):
+    """A note to be: content and whatever is known about it."""
+
+    content: Required[str]
+
+
+def clean_content(value: object) -> str:
+    """The text of a note: 1 to MAX_CONTENT_CHARS characters that a database can hold.
+
+    Raises InvalidInput (`empty_text` …) or TooLarge.
+    """
+    return clean_text(value, field="content", max_chars=MAX_CONTENT_CHARS)
+
+
+def clean_changes(changes: Mapping[str, object]) -> dict[str, Any]:
+    """The given fields, checked and in their stored form.
+
+    Raises InvalidInput with `extra.field` for an unknown field, a wrong type or a value out of range, and
+    TooLarge for text over its limit.
+    """
+    cleaned = MemoryPatch.read(changes).given
+    check_validity(cleaned.get("valid_from"), cleaned.get("valid_to"))
+    return cleaned
+
+
+def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
+    """Raises InvalidInput where a note would end to be valid before it begins to."""
+    if valid_from and valid_to and valid_to <= valid_from:
+        raise InvalidInput("valid_to must be later than valid_from.", field="valid_to")
+
+
+def clean_threshold(value: object) -> float:
+    """A score from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput("threshold must be a number from 0 to 1.", field="threshold")
+    return float(value)

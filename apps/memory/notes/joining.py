@@ -1,0 +1,289 @@
+"""Several notes at once: links, one in the place of another, one made of many, contradictions settled."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Unpack
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.ids import note_id
+from apps.core.text import clean_text
+from apps.memory.models import Action, Memory, MemoryEdge, Origin, Proposal, Relation, Status, Tier, Trust
+from apps.memory.selectors import memory_get, open_contradictions
+from apps.memory.trust import least_trust
+
+from .changes import change_apply
+from .creation import INHERITED, memory_create, proposal_instead
+from .fields import MAX_TAGS, TIER_DEFAULTS, MemoryFields, clean_changes, clean_content
+from .revisions import BY_USER, FROM_USER, Change, Provenance
+
+MAX_RELATION_CHARS = 64
+
+
+@transaction.atomic
+def edge_create(
+    *,
+    user_id: UUID,
+    source_id: UUID,
+    target_id: UUID,
+    relation: str = Relation.RELATED,
+    weight: float = 1.0,
+) -> MemoryEdge:
+    """Link two notes of the user; linking them again with the same relation sets the weight.
+
+    `relation` is one of `Relation` or any other text of up to 64 characters, `weight` a number from 0 to 1.
+    """
+    relation = clean_text(relation, field="relation", max_chars=MAX_RELATION_CHARS)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
+        raise InvalidInput("weight must be a number from 0 to 1.", field="weight")
+    if source_id == target_id:
+        raise InvalidInput("A note cannot be linked to itself.", field="target")
+    if Memory.objects.owned_by(user_id).filter(pk__in=[source_id, target_id]).count() != 2:
+        raise NotFound
+    edge, _ = MemoryEdge.objects.unscoped().update_or_create(
+        source_id=source_id,
+        target_id=target_id,
+        relation=relation,
+        defaults={"weight": weight},
+        create_defaults={"weight": weight, "user_id": user_id},
+    )
+    return edge
+
+
+@transaction.atomic
+def edge_delete(*, user_id: UUID, source_id: UUID, edge_id: UUID) -> None:
+    """Remove a link that starts or ends at the note `source_id`."""
+    of_note = Q(source_id=source_id) | Q(target_id=source_id)
+    gone, _ = MemoryEdge.objects.for_user(user_id).filter(of_note, pk=edge_id).delete()
+    if not gone:
+        raise NotFound
+
+
+@transaction.atomic
+def memory_supersede(
+    *,
+    user_id: UUID,
+    memory_id: UUID,
+    content: str,
+    provenance: Provenance = FROM_USER,
+    change: Change = BY_USER,
+    **fields: Unpack[MemoryFields],
+) -> Memory:
+    """A new note in the place of an old one; returns the new one, which inherits what `fields` leave out.
+
+    The old note is superseded: out of search but as of a time before `valid_from` (now unless given; where it lies
+    ahead the old note holds until then). An old note that was replaced already stands for the newest in its chain.
+    Trust is that of `provenance`. Where the user has to see the change first, what is returned is the pending note
+    that proposes it, and the old one stays as it is.
+
+    Raises NotFound for an unknown note, Conflict where it, or what replaced it, waits for review or was deleted.
+    """
+    old = newest_of(memory_get(user_id, memory_id, lock=True))
+    if old.status == Status.PENDING:
+        raise Conflict("This note waits for review; decide on it first.", code="waits_for_review")
+    values = clean_changes({"valid_from": None, **fields, "content": content})
+    start: datetime | None = values["valid_from"]
+    if not change.by_hand:
+        words = provenance.change(sensitive=change.sensitive)
+        waiting = proposal_instead(old, Proposal.SUPERSEDE, values, words)
+        if waiting is not None:
+            return waiting
+    inherited: dict[str, Any] = {name: getattr(old, name) for name in INHERITED}
+    new = memory_create(user_id=user_id, provenance=provenance, **{**inherited, **values})
+    supersede_with(old, new, at=start or new.created_at, change=change, made=True)
+    return new
+
+
+def newest_of(note: Memory) -> Memory:
+    """The end of the chain of notes that replaced one another, locked for a change. Raises Conflict where it is gone."""
+    seen = {note.pk}
+    notes = Memory.objects.for_user(note.user_id).select_for_update()
+    while note.status == Status.SUPERSEDED and note.superseded_by_id not in seen:
+        later = notes.filter(supersedes=note.pk).first()
+        if later is None:
+            message = "This note was replaced by one that has been deleted since. Restore one of them first."
+            raise Conflict(message, code="replaced")
+        seen.add(later.pk)
+        note = later
+    return note
+
+
+def supersede_with(
+    old: Memory,
+    new: Memory,
+    *,
+    at: datetime,
+    change: Change,
+    action: Action = Action.SUPERSEDED,
+    made: bool = False,
+) -> None:
+    """Let `old` give way to `new` at a time: status, validity, link and revision.
+
+    `made` says that `new` came into being for this, so that undoing it takes it away again.
+    """
+    start = old.valid_from or old.created_at
+    end = at if at > start else new.created_at
+    values: dict[str, Any] = {"superseded_by_id": new.pk}
+    if old.valid_to is None or old.valid_to > end:
+        values["valid_to"] = end
+    if end <= start:
+        values["valid_from"] = None  # it was to hold from a time ahead, and never will
+    if end <= timezone.now():
+        values["status"] = Status.SUPERSEDED
+    change_apply(old, values, action, change, more={"by": str(new.pk), "made": made})
+    MemoryEdge.objects.unscoped().get_or_create(
+        source_id=new.pk,
+        target_id=old.pk,
+        relation=Relation.SUPERSEDES,
+        defaults={"user_id": old.user_id},
+    )
+
+
+@transaction.atomic
+def superseded_due() -> int:
+    """The sweep: notes whose replacement has begun to hold become superseded; returns how many."""
+    now = timezone.now()
+    due = Memory.objects.unscoped().filter(
+        status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=now
+    )
+    change = Change(actor=Origin.ASSISTANT, reason="what replaces it holds by now")
+    notes = list(due.select_for_update())
+    for note in notes:
+        change_apply(note, {"status": Status.SUPERSEDED}, Action.SUPERSEDED, change)
+    return len(notes)
+
+
+@transaction.atomic
+def contradiction_resolve(
+    *, user_id: UUID, edge_id: UUID, keep_id: UUID | None, change: Change = BY_USER
+) -> None:
+    """Settle an open contradiction: the note `keep_id` supersedes the other, or (None) both are true and only related.
+
+    Undoing the supersession opens it again. Raises NotFound for what is no open contradiction of the user, InvalidInput
+    for a note that is not one of the two.
+    """
+    edge = open_contradictions(user_id).select_for_update(of=("self",)).filter(pk=edge_id).first()
+    if edge is None:
+        raise NotFound("There is no open contradiction with this id.")
+    if keep_id is None:
+        MemoryEdge.objects.unscoped().get_or_create(
+            source_id=edge.source_id,
+            target_id=edge.target_id,
+            relation=Relation.RELATED,
+            defaults={"user_id": user_id},
+        )
+        edge.delete()
+        return
+    if keep_id not in {edge.source_id, edge.target_id}:
+        raise InvalidInput("keep must be one of the two notes.", field="keep")
+    other_id = edge.target_id if keep_id == edge.source_id else edge.source_id
+    notes = Memory.objects.owned_by(user_id).select_for_update().in_bulk([keep_id, other_id])
+    if len(notes) < 2:  # one was deleted between the two reads
+        raise NotFound("There is no open contradiction with this id.")
+    supersede_with(notes[other_id], notes[keep_id], at=timezone.now(), change=change)
+
+
+MAX_MERGED = 20
+"""Notes that one merge takes in."""
+MAX_IMPORTANCE = 5
+
+
+@transaction.atomic
+def memory_absorb(
+    *,
+    user_id: UUID,
+    memory_id: UUID,
+    content: str | None,
+    trust: Trust,
+    importance: int | None = None,
+    tags: Collection[str] = (),
+    change: Change,
+) -> Memory:
+    """Let a note take in what was found to say the same; it keeps its id.
+
+    It gets the merged text where one is given, one step more importance (at most 5, at least `importance`), the tags it
+    does not have, and is as fresh as a new one. `trust` is that of what is taken in: with a new text the note is trusted as the least of
+    both, without one its words are what they were. Untrusted words make no note more important: without a text they
+    change nothing. Where the user has to see the change first, what is returned is the pending note that proposes it.
+    """
+    note = memory_get(user_id, memory_id, lock=True)
+    if note.status == Status.PENDING:
+        raise Conflict("This note waits for review; decide on it first.", code="waits_for_review")
+    text = note.content if content is None else clean_content(content)
+    if text == note.content and trust == Trust.UNTRUSTED:
+        return note
+    values = clean_changes(
+        {
+            "content": text,
+            "importance": min(max(note.importance + 1, importance or 1), MAX_IMPORTANCE),
+            "tags": joined_tags([note.tags, list(tags)]),
+            "priority": TIER_DEFAULTS[Tier(note.tier)][0],
+        }
+    )
+    if text != note.content:
+        waiting = proposal_instead(note, Proposal.MERGE, values, replace(change, trust=trust))
+        if waiting is not None:
+            return waiting
+        values["trust"] = least_trust(note.trust, trust)
+    change_apply(note, values, Action.MERGED, change)
+    return note
+
+
+@transaction.atomic
+def memory_merge(
+    *,
+    user_id: UUID,
+    into_id: UUID,
+    from_ids: Sequence[UUID],
+    content: str | None = None,
+    change: Change = BY_USER,
+) -> Memory:
+    """Make one note of several: `into_id` stays and gets the text given, else all texts, one below the other.
+
+    It takes the tags of all, the highest importance, the least trust. The others are superseded by it and keep their
+    history; `memory_undo` of this change brings them back. For the user's own hand: no proposal is made.
+
+    Raises NotFound for an unknown note, InvalidInput for an empty list or one that names a note twice, Conflict for
+    notes that are not active.
+    """
+    wanted = [into_id, *from_ids]
+    if len(wanted) < 2 or len(set(wanted)) != len(wanted):
+        raise InvalidInput("Name at least two different notes.", field="notes")
+    if len(wanted) > MAX_MERGED:
+        raise InvalidInput(
+            f"At most {MAX_MERGED} notes can be merged at once.", field="notes", limit=MAX_MERGED
+        )
+    found = Memory.objects.owned_by(user_id).select_for_update().in_bulk(wanted)
+    if len(found) < len(wanted):
+        raise NotFound("There is no note with this id.")
+    notes = [found[key] for key in wanted]
+    if idle := next((note for note in notes if note.status != Status.ACTIVE), None):
+        message = f"Only active notes can be merged; {note_id(idle.pk)} is not."
+        raise Conflict(message, code="not_active")
+    into, *others = notes
+    values = clean_changes(
+        {
+            "content": "\n".join(note.content for note in notes) if content is None else content,
+            "importance": max(note.importance for note in notes),
+            "tags": joined_tags([note.tags for note in notes]),
+        }
+    )
+    values["trust"] = least_trust(*(note.trust for note in notes))
+    merged = {"merged": [str(note.pk) for note in others]}
+    change_apply(into, values, Action.MERGED, change, more=merged)
+    for note in others:
+        supersede_with(note, into, at=into.updated_at, change=change, action=Action.MERGED)
+    return into
+
+
+def joined_tags(lists: Sequence[Sequence[Any]]) -> list[str]:
+    """All tags, each once whatever its case, as many as a note may have."""
+    unique: dict[str, str] = {}
+    for tag in (str(tag) for tags in lists for tag in tags):
+        unique.setdefault(tag.casefold(), tag)
+    return list(unique.values())[:MAX_TAGS]

@@ -1,0 +1,170 @@
+"""The user's word on what waits: accept, edit and accept, merge, reject. No tool of the assistant leads here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from apps.core.errors import Conflict, InvalidInput, IzzyError
+from apps.memory.models import Action, Memory, Proposal, Status, Trust
+from apps.memory.selectors import memory_get, open_contradictions, with_present_priority
+from apps.memory.trust import least_trust
+
+from .changes import change_apply, memory_delete
+from .fields import clean_content
+from .joining import newest_of, supersede_with
+from .revisions import BY_USER, Change
+
+MAX_AT_ONCE = 200
+
+_FIELDS = ("content", "tier", "kind", "importance", "tags", "category", "valid_from", "valid_to")
+
+
+def review_queue(user_id: UUID) -> QuerySet[Memory]:
+    """The notes that wait for the user's word, newest first, each with `present`."""
+    waiting = Memory.objects.for_user(user_id).filter(status=Status.PENDING)
+    return with_present_priority(user_id, waiting).order_by("-pk")
+
+
+def pending_count(user_id: UUID) -> int:
+    """How many notes wait."""
+    return Memory.objects.for_user(user_id).filter(status=Status.PENDING).count()
+
+
+def waiting_count(user_id: UUID) -> int:
+    """How many things wait for the user's word: notes, and contradictions to be settled."""
+    return pending_count(user_id) + open_contradictions(user_id).count()
+
+
+def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
+    """A note that waits. Raises NotFound, also for somebody else's, and Conflict `not_waiting` for any other."""
+    note = memory_get(user_id, memory_id, lock=lock)
+    if note.status != Status.PENDING:
+        raise Conflict("This note does not wait for review (any more).", code="not_waiting")
+    return note
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Result of a decision on several notes: the count, and by id why others were left alone."""
+
+    count: int = 0
+    failed: dict[UUID, IzzyError] = field(default_factory=dict)
+
+
+@transaction.atomic
+def review_accept(
+    *, user_id: UUID, memory_id: UUID, content: object = None, change: Change = BY_USER
+) -> Memory:
+    """Do what a pending note proposes, with another text where one is given; returns the note that holds it now.
+
+    A new note becomes active; a replacement becomes active and supersedes; a change or merge goes into the note it
+    concerns, and the proposal is deleted (restorable). Where that note is gone by now a new one is made of it.
+    Accepting does not raise the trust: what came from an untrusted source stays marked. A text that the user has
+    rewritten is the user's.
+
+    Raises NotFound for an unknown note and Conflict `not_waiting` for one that does not wait.
+    """
+    note = pending_get(user_id, memory_id, lock=True)
+    if content is not None:
+        text = clean_content(content)
+        if text != note.content:
+            change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
+    target = _target(note)
+    if target is None:
+        return _activate(note, change)
+    if note.proposed_action == Proposal.SUPERSEDE:
+        _activate(note, change)
+        supersede_with(target, note, at=note.valid_from or note.created_at, change=change, made=True)
+        return note
+    values = {name: getattr(note, name) for name in _FIELDS if name in {"content", *note.proposed_fields}}
+    action = Action.MERGED if note.proposed_action == Proposal.MERGE else Action.UPDATED
+    return _take_in(target, note, values, action, change)
+
+
+@transaction.atomic
+def review_merge(
+    *, user_id: UUID, memory_id: UUID, into_id: UUID, content: object = None, change: Change = BY_USER
+) -> Memory:
+    """Let an active note take in a pending one: with the text given, else both, one below the other.
+
+    The note is trusted as the least of both from then on. The pending one is deleted (restorable).
+    """
+    note = pending_get(user_id, memory_id, lock=True)
+    if into_id == memory_id:
+        raise InvalidInput("A note cannot be merged into itself.", field="into")
+    into = memory_get(user_id, into_id, lock=True)
+    if into.status != Status.ACTIVE:
+        raise Conflict("Only into an active note can be merged.", code="not_active", field="into")
+    text = clean_content(f"{into.content}\n{note.content}" if content is None else content)
+    values = {"content": text, "importance": max(into.importance, note.importance)}
+    return _take_in(into, note, values, Action.MERGED, change)
+
+
+@transaction.atomic
+def review_reject(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+    """Turn a pending note down: it is deleted, and restorable for 30 days, to wait again."""
+    note = pending_get(user_id, memory_id, lock=True)
+    return memory_delete(user_id=user_id, memory_id=note.pk, change=_because(change, "rejected in review"))
+
+
+def review_accept_all(*, user_id: UUID, memory_ids: Sequence[UUID], change: Change = BY_USER) -> Decided:
+    """Accept several notes, each for itself: one that cannot be accepted does not hold up the others."""
+    return _each(review_accept, user_id, memory_ids, change)
+
+
+def review_reject_all(*, user_id: UUID, memory_ids: Sequence[UUID], change: Change = BY_USER) -> Decided:
+    """Reject several notes, each for itself."""
+    return _each(review_reject, user_id, memory_ids, change)
+
+
+def _each(decide: Any, user_id: UUID, memory_ids: Sequence[UUID], change: Change) -> Decided:
+    wanted = list(dict.fromkeys(memory_ids))
+    if not wanted or len(wanted) > MAX_AT_ONCE:
+        raise InvalidInput(f"Name 1 to {MAX_AT_ONCE} notes.", field="notes", limit=MAX_AT_ONCE)
+    failed: dict[UUID, IzzyError] = {}
+    for memory_id in reversed(
+        wanted
+    ):  # the queue lists the newest first; of two on one note the newer counts
+        try:
+            decide(user_id=user_id, memory_id=memory_id, change=change)
+        except IzzyError as error:
+            failed[memory_id] = error
+    return Decided(len(wanted) - len(failed), failed)
+
+
+def _target(note: Memory) -> Memory | None:
+    """The note that a proposal concerns, or what replaced it since; None where there is none (any more)."""
+    if note.proposed_action == Proposal.ADD or note.proposed_target_id is None:
+        return None
+    target = (
+        Memory.objects.for_user(note.user_id).select_for_update().filter(pk=note.proposed_target_id).first()
+    )
+    if target is None:
+        return None
+    try:
+        newest = newest_of(target)
+    except Conflict:
+        return None
+    return None if newest.status == Status.PENDING else newest
+
+
+def _activate(note: Memory, change: Change) -> Memory:
+    change_apply(note, {"status": Status.ACTIVE}, Action.ACCEPTED, change)
+    return note
+
+
+def _take_in(target: Memory, note: Memory, values: dict[str, Any], action: Action, change: Change) -> Memory:
+    """Change `target` as a proposal wants it, and put the proposal away."""
+    if values["content"] != target.content:
+        values["trust"] = least_trust(target.trust, note.trust)
+    change_apply(target, values, action, _because(change, "accepted in review"))
+    memory_delete(user_id=note.user_id, memory_id=note.pk, change=_because(change, "accepted in review"))
+    return memory_get(note.user_id, target.pk)
+
+
+def _because(change: Change, reason: str) -> Change:
+    return change if change.reason else replace(change, reason=reason)

@@ -1,0 +1,144 @@
+"""Who changes a note or file and why, and the state that a change replaces."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max
+
+from apps.core.http.shapes import clean_time
+from apps.memory.models import (
+    Action,
+    Memory,
+    MemoryRevision,
+    Origin,
+    Status,
+    Trust,
+)
+from apps.memory.trust import trust_of
+
+MAX_REASON_CHARS = 200
+BY_HAND = frozenset({Origin.USER, Origin.API})
+"""The user's own origins: the page, and programs with the user's own token. Nothing of theirs waits for review."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a new note comes from. `trust` says whose words it repeats."""
+
+    origin: Origin = Origin.USER
+    trust: Trust = Trust.USER
+    conversation_id: UUID | None = None
+    message_id: UUID | None = None
+
+    def change(self, *, reason: str = "", sensitive: bool = False) -> "Change":
+        """A change of another note by the writer of this one."""
+        return Change(
+            actor=self.origin,
+            reason=reason,
+            trust=self.trust,
+            sensitive=sensitive,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change's actor and reason, at most 200 characters (shown in the history).
+
+    `trust` is that of the words it brings, by default what the actor's words are worth; `sensitive` says that they
+    are of a kind the user may want to see first. Conversation and message are where a proposal comes from.
+    """
+
+    actor: Origin = Origin.USER
+    reason: str = ""
+    trust: Trust | None = None
+    sensitive: bool = False
+    conversation_id: UUID | None = None
+    message_id: UUID | None = None
+
+    @property
+    def words(self) -> Trust:
+        """How far the words that this change brings are trusted."""
+        return self.trust or trust_of(self.actor)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the user made it, on a page or with a program of theirs."""
+        return self.actor in BY_HAND and self.words == Trust.USER
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where a note comes from that this change makes."""
+        return Provenance(
+            origin=self.actor,
+            trust=self.words,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+
+
+FROM_USER = Provenance()
+BY_USER = Change(actor=Origin.USER)
+BY_ASSISTANT = Change(actor=Origin.ASSISTANT)
+
+
+_PLAIN = ("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust")
+_TIMES = ("valid_from", "valid_to")
+
+
+def note_state(note: Memory, cycle: int) -> dict[str, Any]:
+    """The JSON-ready state of a note, its priority as it is at the user's decay cycle `cycle`."""
+    state: dict[str, Any] = {name: getattr(note, name) for name in _PLAIN}
+    for name in _TIMES:
+        moment = getattr(note, name)
+        state[name] = moment.isoformat() if moment else None
+    state["superseded_by"] = str(note.superseded_by_id) if note.superseded_by_id else None
+    state["priority"] = max(0.0, note.priority - note.decay_rate * (cycle - note.priority_cycle))
+    return state
+
+
+def state_values(revision: MemoryRevision) -> dict[str, Any]:
+    """The values that give a note the state of a revision again.
+
+    That it was deleted or superseded then counts as active: going back to a text is meant to bring it back.
+    """
+    values: dict[str, Any] = {"content": revision.content, "priority": revision.state["priority"]}
+    values.update({name: revision.state[name] for name in _PLAIN})
+    for name in _TIMES:
+        moment = revision.state[name]
+        values[name] = clean_time(moment, field=name) if moment else None
+    if values["status"] == Status.SUPERSEDED or revision.state["superseded_by"]:
+        values["valid_to"] = None
+    if values["status"] in {Status.DELETED, Status.SUPERSEDED}:
+        values["status"] = str(Status.ACTIVE)
+    return {**values, "superseded_by_id": None}
+
+
+MAX_REVISIONS = 500
+"""Versions kept of one note; the oldest go first. More texts than are searchable as of their time (`MAX_FORMER`)."""
+
+
+def revision_keep(
+    note: Memory, *, action: Action, change: Change, cycle: int, more: dict[str, Any] | None = None
+) -> MemoryRevision:
+    """Store what `note` is at the user's decay cycle `cycle`, before `action` changes it.
+
+    `more` names the other notes of the change: `by` the note that takes its place (`made` for that, or there before),
+    `merged` those it takes in, and going back, `to` which version it goes.
+    """
+    kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
+    version = int(kept.aggregate(version=Max("version"))["version"] or 0) + 1
+    if version > MAX_REVISIONS:
+        kept.filter(version__lte=version - MAX_REVISIONS).delete()
+    return MemoryRevision.objects.create(
+        user_id=note.user_id,
+        memory_id=note.pk,
+        version=version,
+        content=note.content,
+        state=note_state(note, cycle) | ({"change": more} if more else {}),
+        action=action,
+        actor=change.actor,
+        reason=change.reason[:MAX_REASON_CHARS],
+    )

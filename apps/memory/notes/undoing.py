@@ -1,0 +1,267 @@
+"""The way back: to a former version of a note, with what that brings back or takes away in other notes, and of notes that
+were deleted, archived or replaced; for one note or many at once."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Max, QuerySet
+from django.utils import timezone
+
+from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
+from apps.core.ids import parse_id
+from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status, is_gone
+from apps.memory.selectors import current_cycle, memory_get
+
+from .changes import change_apply, differs, memory_archive, memory_delete, memory_update
+from .indexing import notes_reindex
+from .joining import supersede_with
+from .revisions import BY_USER, Change, revision_keep, state_values
+
+
+@transaction.atomic
+def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change = BY_USER) -> Memory:
+    """Bring a note back to what it was in `version` (1 is the first); this is itself a change with a revision.
+
+    With it goes what the changes after that version did to other notes: a note that had replaced this one is deleted
+    (restorable), notes that were merged into it come back, the links that said so are removed. Going forward again, to
+    the version that a merge had made, takes in the same notes once more, as far as they say what they said then.
+
+    Raises NotFound where the note never had that version, Conflict where the note that replaced it has itself been
+    replaced since.
+    """
+    note = memory_get(user_id, memory_id, lock=True)
+    revisions = list(_revisions(note).order_by("version"))
+    wanted = next((row for row in revisions if row.version == version), None)
+    if wanted is None:
+        raise NotFound(f"This note has no earlier version {version}.", code="unknown_version")
+    merged = _merged_by_version(revisions)
+    now, then = merged[revisions[-1].version + 1], merged[version]
+    if note.superseded_by_id is not None:
+        _withdraw(note, note.superseded_by_id, change)
+    parted = [_part(note, key, change) for key in now if key not in then]
+    values = state_values(wanted)
+    joined = _unchanged(note, [key for key in then if key not in now])
+    if any(parted) or joined or differs(note, values):
+        change_apply(note, values, Action.UNDONE, change, more={"to": version})
+    for other in joined:
+        supersede_with(other, note, at=note.updated_at, change=change, action=Action.MERGED)
+    return note
+
+
+def _revisions(note: Memory) -> QuerySet[MemoryRevision]:
+    return MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
+
+
+def _merged_by_version(revisions: Sequence[MemoryRevision]) -> dict[int, tuple[UUID, ...]]:
+    """By version, up to the present one, the notes that had been merged into it, as far back as versions are kept."""
+    taken: dict[int, tuple[UUID, ...]] = {revisions[0].version: ()}
+    for row in revisions:
+        told = row.state.get("change", {})
+        if "to" in told:
+            taken[row.version + 1] = taken.get(told["to"], ())
+        else:
+            taken[row.version + 1] = (*taken[row.version], *map(UUID, told.get("merged", ())))
+    return taken
+
+
+def _unchanged(note: Memory, keys: Sequence[UUID]) -> list[Memory]:
+    """Those of the notes that were once merged into it which are active and read as they did then."""
+    rows = Memory.objects.owned_by(note.user_id).select_for_update()
+    found = rows.filter(pk__in=keys, status=Status.ACTIVE).exclude(pk=note.pk).order_by("created_at")
+    return [other for other in found if _reads_as_merged(other, note)]
+
+
+def _reads_as_merged(other: Memory, into: Memory) -> bool:
+    merged = _revisions(other).filter(action=Action.MERGED, state__change__by=str(into.pk))
+    newest = merged.order_by("-version").first()
+    return newest is not None and newest.content == other.content
+
+
+def _withdraw(old: Memory, newer_id: UUID, change: Change) -> None:
+    """Let the note that took the place of `old` give it back: gone, unless it was there before or stands for others."""
+    newer = Memory.objects.for_user(old.user_id).select_for_update().filter(pk=newer_id).first()
+    _unlink(newer_id, old)
+    replaced = _last_replaced(old)
+    if newer is None or replaced is None or not replaced.state["change"].get("made"):
+        return
+    if newer.status == Status.SUPERSEDED:
+        message = "The note that replaced this one has itself been replaced since. Restore that one first."
+        raise Conflict(message, code="replaced")
+    others = Memory.objects.for_user(old.user_id).filter(superseded_by=newer).exclude(pk=old.pk)
+    if not others.exists():
+        memory_delete(user_id=old.user_id, memory_id=newer_id, change=change)
+
+
+def _part(into: Memory, other_id: UUID, change: Change) -> bool:
+    """Bring back a note that was merged into another and still stands behind it; whether it did."""
+    notes = Memory.objects.for_user(into.user_id).select_for_update()
+    other = notes.filter(pk=other_id, superseded_by=into).first()
+    replaced = _last_replaced(other) if other is not None else None
+    if other is None or replaced is None:
+        return False
+    _unlink(into.pk, other)
+    change_apply(other, state_values(replaced), Action.UNDONE, change)
+    return True
+
+
+def _last_replaced(note: Memory) -> MemoryRevision | None:
+    """The version of a replaced note that its replacement ended."""
+    return _revisions(note).filter(state__change__by__isnull=False).order_by("-version").first()
+
+
+def _unlink(newer_id: UUID, old: Memory) -> None:
+    edges = MemoryEdge.objects.for_user(old.user_id).filter(source_id=newer_id, target_id=old.pk)
+    edges.filter(relation=Relation.SUPERSEDES).delete()
+
+
+@transaction.atomic
+def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+    """Bring back a deleted, archived or superseded note as it was before; any other is returned unchanged.
+
+    For a superseded note this undoes what superseded it, as `memory_undo` does. Raises NotFound for a note deleted
+    more than 30 days ago, swept or not.
+    """
+    note = Memory.objects.with_deleted(user_id).select_for_update().filter(pk=memory_id).first()
+    if note is None or is_gone(note.deleted_at):
+        raise NotFound("There is no note with this id that could be restored.")
+    if note.status == Status.SUPERSEDED:
+        replaced = _ended_by(note, Action.SUPERSEDED, Action.MERGED)
+        if replaced is not None:
+            return memory_undo(user_id=user_id, memory_id=memory_id, version=replaced.version, change=change)
+    if note.status not in {Status.DELETED, Status.ARCHIVED}:
+        return note
+    ended = _ended_by(note, Action.DELETED if note.status == Status.DELETED else Action.ARCHIVED)
+    former = str(ended.state["status"]) if ended else Status.ACTIVE
+    revision_keep(note, action=Action.RESTORED, change=change, cycle=current_cycle(user_id))
+    note.status = str(Status.ACTIVE) if former == Status.DELETED else former
+    note.deleted_at, note.updated_at = None, timezone.now()
+    note.save(update_fields=["status", "deleted_at", "updated_at"])
+    notes_reindex(user_id, [note])
+    return note
+
+
+def _ended_by(note: Memory, *actions: Action) -> MemoryRevision | None:
+    """The newest version that a change of these kinds ended."""
+    kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk, action__in=actions)
+    return kept.order_by("-version").first()
+
+
+MAX_TICKED = 200
+TOO_MANY = f"At most {MAX_TICKED} memories can be changed at once."
+
+
+@transaction.atomic
+def memories_delete(*, user_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    """How many were deleted. NotFound, and nothing changed, for one that is unknown, deleted or somebody else's."""
+    for key in _unique(memory_ids):
+        memory_delete(user_id=user_id, memory_id=key)
+    return len(_unique(memory_ids))
+
+
+@transaction.atomic
+def memories_archive(*, user_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    """How many were put away; errors as `memories_delete`."""
+    for key in _unique(memory_ids):
+        memory_archive(user_id=user_id, memory_id=key)
+    return len(_unique(memory_ids))
+
+
+@transaction.atomic
+def memories_tag(*, user_id: UUID, memory_ids: Sequence[UUID], tag: str) -> int:
+    """How many have the tag now; errors as `memories_delete`, and InvalidInput for what is no tag or one too many."""
+    for key in _unique(memory_ids):
+        tags = memory_get(user_id, key).tags
+        memory_update(user_id=user_id, memory_id=key, tags=[*tags, tag])
+    return len(_unique(memory_ids))
+
+
+@transaction.atomic
+def memories_restore(*, user_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    """How many are back; NotFound, and nothing changed, for one that cannot be brought back any more."""
+    for key in _unique(memory_ids):
+        memory_restore(user_id=user_id, memory_id=key)
+    return len(_unique(memory_ids))
+
+
+def _unique(memory_ids: Sequence[UUID]) -> list[UUID]:
+    """Each once, in the same order for everybody, so that two changes at once do not wait for each other in a circle."""
+    if len(memory_ids) > MAX_TICKED:
+        raise TooLarge(TOO_MANY)
+    return sorted(set(memory_ids))
+
+
+MAX_STEPS = 500
+NOTHING = "There is nothing that can be undone."
+CHANGED_SINCE = "It was changed since, so this can no longer be undone at once. The history of each memory has the way back."
+_STEP = re.compile(
+    r"(?P<kind>delete|undo|contradicts) (?P<one>\S{1,60}) (?P<two>[\w-]{1,60}) (?P<three>\d{1,8})"
+)
+"""`undo` and `delete`: a note, its newest version, the version to go back to. `contradicts`: two notes, whether they were
+linked otherwise too."""
+
+
+def versions_of(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, tuple[int, str]]:
+    """By note the number of the newest version that is kept of it (0: none), and its status."""
+    rows = MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=memory_ids).order_by()
+    newest = dict(rows.values_list("memory_id").annotate(newest=Max("version")))
+    notes = Memory.objects.with_deleted(user_id).filter(pk__in=memory_ids).values_list("pk", "status")
+    return {key: (newest.get(key, 0), status) for key, status in notes}
+
+
+def steps_back(user_id: UUID, before: Mapping[UUID, tuple[int, str]]) -> list[str]:
+    """The steps that undo what has happened to these notes since `versions_of` told what they were; none for one that is as
+    it was. Those that waited for review come last: one that replaced another is deleted when that is brought back."""
+    now = versions_of(user_id, before)
+    changed = [key for key in before if key in now and now[key][0] != before[key][0]]
+    steps = []
+    for key in sorted(changed, key=lambda key: before[key][1] == Status.PENDING):
+        kind = "delete" if before[key][1] == Status.DELETED else "undo"
+        steps.append(f"{kind} {key} {now[key][0]} {before[key][0] + 1}")
+    return steps
+
+
+@transaction.atomic
+def steps_take(*, user_id: UUID, steps: Sequence[str], change: Change = BY_USER) -> int:
+    """Takes these steps back, all or none; how many notes are as they were.
+
+    Raises InvalidInput for what is no step, NotFound for a note that is not there (any more) or somebody else's, Conflict
+    (`changed_since`) where a note was changed after what is to be undone.
+    """
+    if not 0 < len(steps) <= MAX_STEPS:
+        raise InvalidInput(NOTHING, code="no_steps", field="step")
+    taken = [_STEP.fullmatch(step) for step in steps]
+    found = [(step["kind"], parse_id(step["one"]), step["two"], step["three"]) for step in taken if step]
+    if len(found) < len(steps):
+        raise InvalidInput(NOTHING, code="no_steps", field="step")
+    expected = {key: int(version) for kind, key, version, _ in found if kind != "contradicts"}
+    now = versions_of(user_id, expected)
+    if len(now) < len(expected):
+        raise NotFound("One of these memories is no longer there.")
+    if any(now[key][0] != version for key, version in expected.items()):
+        raise Conflict(CHANGED_SINCE, code="changed_since")
+    for kind, key, second, third in found:
+        if kind == "contradicts":
+            _oppose(user_id, key, parse_id(second), linked=third == "1")
+        elif kind == "delete":
+            memory_delete(user_id=user_id, memory_id=key, change=change)
+        else:
+            memory_restore(user_id=user_id, memory_id=key, change=change)
+            memory_undo(user_id=user_id, memory_id=key, version=int(third), change=change)
+    return len(expected)
+
+
+def _oppose(user_id: UUID, source_id: UUID, target_id: UUID, *, linked: bool) -> None:
+    """Two notes contradict each other again; a link between them stays where there was one before (`linked`)."""
+    if Memory.objects.owned_by(user_id).filter(pk__in=[source_id, target_id]).count() != 2:
+        raise NotFound("One of these memories is no longer there.")
+    edges = MemoryEdge.objects.for_user(user_id).filter(source_id=source_id, target_id=target_id)
+    if not linked:
+        edges.filter(relation=Relation.RELATED).delete()
+    MemoryEdge.objects.unscoped().get_or_create(
+        source_id=source_id,
+        target_id=target_id,
+        relation=Relation.CONTRADICTS,
+        defaults={"user_id": user_id},
+    )

@@ -1,0 +1,1 @@
+"""Pages of the memory, a module per topic."""

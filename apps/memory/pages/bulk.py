@@ -1,0 +1,104 @@
+"""Acts on several notes of the memories page at once."""
+
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.accounts.access import SignedInRequest
+from apps.core.errors import REFUSALS, IzzyError, NotFound
+from apps.core.ids import parse_id
+from apps.memory import selectors
+from apps.memory.models import Memory
+from apps.memory.notes.joining import MAX_MERGED, memory_merge
+from apps.memory.notes.undoing import memories_archive, memories_delete, memories_restore, memories_tag
+
+from .done import done_next, list_url, named, own_note, with_steps
+
+DONE: dict[str, tuple[Callable[..., int], str]] = {
+    "archive": (memories_archive, "Archived {}."),
+    "delete": (memories_delete, "Deleted {}."),
+    "restore": (memories_restore, "Brought back {}."),
+    "tag": (memories_tag, "Tagged “{tag}”: {}."),
+}
+GONE = "Nothing was changed: one of these memories is no longer there."
+
+
+@require_POST
+def bulk(request: SignedInRequest) -> HttpResponse:
+    """`do` is one of `DONE`, or `merge`, which leads to the form for it; back to the list, which says what was done and
+    offers to undo it."""
+    wanted, given = request.POST.get("do", ""), request.POST.getlist("notes")
+    if wanted == "merge":
+        return redirect(f"{reverse('memory:merge')}?{urlencode([('notes', key) for key in given])}")
+    try:
+        done_next(request, *_done(request, wanted, given))
+    except NotFound:
+        done_next(request, GONE, failed=True)
+    except IzzyError as error:
+        done_next(request, error.message, failed=True)
+    return redirect(list_url(request.POST.get("back", "")[:2000]))
+
+
+def _done(request: SignedInRequest, wanted: str, given: list[str]) -> tuple[str, list[str]]:
+    """A line on what was done, and the steps back."""
+    if wanted not in DONE:
+        raise IzzyError("Choose what to do with the memories.")
+    work, words = DONE[wanted]
+    tag = request.POST.get("tag", "").strip()
+    if wanted == "tag" and not tag:
+        raise IzzyError("Write the tag that is to be added.")
+    if not given:
+        raise IzzyError("Tick some memories first.")
+    user_id, keys = request.user.pk, list(dict.fromkeys(map(parse_id, given)))
+    options = {"tag": tag} if wanted == "tag" else {}
+    _, steps = with_steps(user_id, keys, partial(work, user_id=user_id, memory_ids=keys, **options))
+    return words.format(named(user_id, keys), tag=tag), steps
+
+
+@require_http_methods(["GET", "POST"])
+@own_note
+def merge(request: SignedInRequest) -> HttpResponse:
+    """GET `?notes=…&notes=…`: the form with their text; POST: one note of them."""
+    given = request.POST if request.method == "POST" else request.GET
+    ids = list(dict.fromkeys(map(parse_id, given.getlist("notes"))))
+    notes = _notes(request.user.pk, ids)
+    text = "\n".join(note.content for note in notes)
+    if request.method != "POST":
+        problem = "" if len(notes) > 1 else "Tick two or more notes on the memories page first."
+        return _form(request, notes, text, problem)
+    content = request.POST.get("content", text).replace("\r\n", "\n")
+    try:
+        into = parse_id(request.POST.get("into") or (ids[0] if ids else ""))
+        merge_them = partial(
+            memory_merge,
+            user_id=request.user.pk,
+            into_id=into,
+            from_ids=[key for key in ids if key != into],
+            content=content,
+        )
+        said = named(request.user.pk, ids)
+        _, steps = with_steps(request.user.pk, ids, merge_them)
+    except REFUSALS as error:
+        return _form(request, notes, content, error.message, status=422)
+    done_next(request, f"Merged into one: {said}.", steps)
+    return redirect("memory:list")
+
+
+def _notes(user_id: UUID, ids: list[UUID]) -> list[Memory]:
+    found = selectors.memories_by_id(user_id, ids[: MAX_MERGED + 1])
+    if len(found) < len(ids):
+        raise NotFound("One of these notes is no longer there.")
+    return [found[key] for key in ids]
+
+
+def _form(
+    request: SignedInRequest, notes: list[Memory], text: str, problem: str, status: int = 200
+) -> HttpResponse:
+    context = {"nav": "memory", "notes": notes, "text": text, "problem": problem}
+    return render(request, "memory/merge.html", context, status=status)

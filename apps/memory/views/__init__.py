@@ -1,1 +1,0 @@
-"""Pages and HTMX fragments of the memory."""
