@@ -196,15 +196,13 @@ def _search() -> list[Subject]:
 
 
 def _agent() -> list[Subject]:
-    from apps.agent.results import result_json, storable
-    from apps.agent.scrub import Scrubber
+    from apps.agent.tools.results import result_json, storable
+    from apps.agent.tools.scrub import Scrubber
+    from apps.agent.web.addresses import checked_url
     from apps.agent.web.engines import _plain
-    from apps.agent.web.kinds import kind_of
-    from apps.agent.web.quoting import quoted
-    from apps.agent.web.reader.html import _title
-    from apps.agent.web.reader.text import decoded
-    from apps.agent.web.reader.whole import whole_text
-    from apps.agent.web.urls import checked_url
+    from apps.agent.web.fetching import kind_of
+    from apps.agent.web.page_parts import quoted
+    from apps.agent.web.reader.documents import _title, decoded, whole_text
     scrubber = Scrubber(['correct horse battery staple', 'aaaaaaaaaaaaaaab', '0123456789abcdef'])
     keys = ('sk-', '-----BEGIN PRIVATE KEY-----', '-----BEGIN ', '://a:', '://', 'eyJ' + 'a' * 9 + '.', 'SG.' + 'a' * 17, 'a:@', 'izzy_', 'AKIA', 'A ')
     html = ('<', '<a', '<a ', '<p>', '<!--', '<script>', '</p>', '<title>', '<title', '<meta ', '&amp', '<div>', '<td>', '<a href=x>')
@@ -223,14 +221,12 @@ def _agent() -> list[Subject]:
 
 
 def _offline() -> list[Subject]:
-    from apps.agent.offline.capability_words import input_from
-    from apps.agent.offline.correcting import corrected
+    from apps.agent.offline.capabilities import input_from
     from apps.agent.offline.dialogue import read_dialogue
-    from apps.agent.offline.file_words import file_command
-    from apps.agent.offline.intents import MAX_CHARS, intent_of
-    from apps.agent.offline.matching import Note, best_matches
-    from apps.agent.offline.rehearsals.using import named, result_of, usage_of, wish
-    from apps.agent.offline.wording import echoed, note_text, to_you
+    from apps.agent.offline.intents import MAX_CHARS, file_command, intent_of
+    from apps.agent.offline.notes import corrected
+    from apps.agent.offline.rehearsals import named, result_of, usage_of, wish
+    from apps.agent.offline.wording import Note, best_matches, echoed, note_text, to_you
     schema: dict[str, Any] = {'type': 'object', 'properties': {'sides': {'type': 'integer'}, 'the_count': {'type': 'array'}}}
     asked = ('please ', 'hey ', 'izzy ', 'remember ', 'forget ', 'what ', 'with ', ' to ', ' in ', 'change a to ', 'run a ', 'a_', 'a b ', 'tell me ', 'my a is ', 'actually ', 'think hard ', 'about ', 'no, ', 'list ', 'you know ', 'of ', 'do you know ', 'any more ', 'i ', ', ')
     files = ('/memories', '/memories/a ', ' in /memories', 'to the ', 'a new file ', ' with ', ' by ', 'replace a ', 'line 1 ', 'write ', 'the ', '`', 'delete a ')
@@ -259,7 +255,7 @@ def _offline() -> list[Subject]:
 
 def _memory() -> list[Subject]:
 
-    from apps.agent.web.named import addresses_in
+    from apps.agent.web.addresses import addresses_in
     from apps.core.quotes import split_quotes
     from apps.memory.addressing import addressed
     from apps.memory.capture.calls import _parsed
@@ -287,8 +283,8 @@ def _memory() -> list[Subject]:
 
 
 def _capabilities() -> list[Subject]:
-    from apps.agent.patterns import MAX_MATCHED_CHARS, MAX_PATTERN_CHARS, matcher, pattern_problem
-    from apps.agent.schema import schema_error
+    from apps.agent.tools.patterns import MAX_MATCHED_CHARS, MAX_PATTERN_CHARS, matcher, pattern_problem
+    from apps.agent.tools.schema import schema_error
     from apps.capabilities.catalog.drafts import MAX_MAIN_CHARS, clean_main
     from apps.capabilities.catalog.names import clean_host, clean_secret_name
     from apps.capabilities.sandbox.requirements import MAX_BYTES, parse_requirements

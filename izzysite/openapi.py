@@ -17,7 +17,7 @@ from drf_spectacular.plumbing import (
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from apps.agent.events import EVENT_TYPES, Event
+from apps.agent.turn.events import EVENT_TYPES, Event
 from apps.core.http.rest import Described
 from apps.core.http.shapes import Checked, OpenInput, Query, Shape
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from apps.agent.taint import ConversationTaint
+from apps.agent.selectors import ConversationTaint
 from apps.agent.tools.base import ToolContext, ToolOutput
 from apps.agent.tools.registry import find_tool
 from apps.core.ids import uuid7

@@ -1,15 +1,60 @@
 """REST: `GET /usage/`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
+from pydantic import Field
 from rest_framework.request import Request
 
 from apps.agent.selectors import usage_summary
-from apps.agent.shapes import UsageOutput, UsageQuery
 from apps.core.errors import InvalidInput
 from apps.core.http.rest import UserView, operation
+from apps.core.http.shapes import Query, Shape, TimeParameter
+
+
+class UsageQuery(Query):
+    since: TimeParameter | None = Field(None, description="Before `until`. Default: 30 days before it.")
+    until: TimeParameter | None = Field(None, description="Default: now.")
+
+
+class UsageTotals(Shape):
+    calls: int
+    failed: int
+    input_tokens: int = Field(description="Neither read from nor written to the cache.")
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float
+
+
+class UsageOfDay(UsageTotals):
+    day: date
+
+
+class UsageOfPurpose(UsageTotals):
+    purpose: str
+
+
+class UsageOfModel(UsageTotals):
+    model: str
+
+
+class UsageOfTool(Shape):
+    name: str
+    calls: int
+    failed: int
+
+
+class UsageOutput(Shape):
+    since: datetime
+    until: datetime
+    total: UsageTotals
+    by_day: list[UsageOfDay]
+    by_purpose: list[UsageOfPurpose]
+    by_model: list[UsageOfModel]
+    tools: list[UsageOfTool]
+
 
 DEFAULT_DAYS = 30
 

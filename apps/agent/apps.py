@@ -6,17 +6,17 @@ class AgentConfig(AppConfig):
     label = "agent"
 
     def ready(self) -> None:
-        from apps.agent import purging, sdk, status
+        from apps.agent import selectors, status
+        from apps.agent.model import sdk
         from apps.agent.services import user_calls_thin
         from apps.agent.tools.registry import register_tools
-        from apps.agent.web.choice import check_search
-        from apps.agent.web.search import try_search
+        from apps.agent.web.search import check_search, try_search
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
-        from apps.core.purging.places import purge_parts
+        from apps.core.purging.places import PurgePart, purge_parts
         from apps.core.registries import banners, batch_deleters, choices, connection_tests, warmups
 
-        register_tools("apps.agent.tools")
+        register_tools("apps.agent.tools.builtin")
         register_tools("apps.agent.web.tools")
         register_check("model", status.check_model)
         register_check("web search", check_search)
@@ -29,4 +29,4 @@ class AgentConfig(AppConfig):
         choices.register("tools", status.tool_choices)
         choices.register("toolsets", status.toolset_choices)
         choices.register("models", status.model_choices)
-        purge_parts.register("agent", purging.PURGING)
+        purge_parts.register("agent", PurgePart(related=selectors.toolcalls_naming))

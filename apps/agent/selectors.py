@@ -1,16 +1,20 @@
-"""Reads of the agent: tool calls of a turn, usage and cost."""
+"""Reads of the agent: tool calls of a turn, whether others' words were read, usage and cost."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
+from pydantic import Field
 
-from apps.agent.client import Usage
+from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall, ToolCall
-from apps.agent.shapes import ToolCallOutput
+from apps.core.http.shapes import Shape
+from apps.core.purging.trace import Trace
+from apps.core.quotes import own_words, quotes_others
 
 TOTALS = {
     "calls": Count("pk"),
@@ -21,6 +25,22 @@ TOTALS = {
     "cache_write_tokens": Sum("cache_write_tokens", default=0),
     "cost_usd": Sum("cost_usd", default=0),
 }
+
+
+class ToolCallOutput(Shape):
+    """A call that has ended, as a `Response` and REST name it."""
+
+    id: UUID
+    name: str
+    input: dict[str, Any]
+    result: str
+    is_error: bool
+    duration_ms: int
+    server: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="Set (and true) for a tool that the model's endpoint ran itself, else missing.",
+    )
 
 
 def toolcalls_undecided(*, user_id: UUID, turn_id: UUID) -> list[ToolCall]:
@@ -97,3 +117,37 @@ def _grouped(calls: QuerySet[ModelCall], key: str) -> list[dict[str, Any]]:
 
 def _money(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"cost_usd": float(row["cost_usd"])}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationTaint:
+    """The words that the model reads in a conversation. Synchronous; ask when deciding, since tools add to it."""
+
+    user_id: UUID
+    conversation_id: UUID | None = None
+    messages: Callable[[], Sequence[str]] = tuple  # what the user said there
+    shown_untrusted: Callable[[], bool] = bool  # whether an untrusted note was brought up
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether others' words are among it: of a tool, quoted by the user, or in a note that was brought up."""
+        key = self.conversation_id
+        if key is not None and conversation_untrusted(user_id=self.user_id, conversation_id=key):
+            return True
+        return self.shown_untrusted() or any(map(quotes_others, self.messages()))
+
+    def own(self) -> list[str]:
+        """The user's messages without what they quote of others."""
+        return [own_words(text) for text in self.messages()]
+
+
+def toolcalls_naming(trace: Trace) -> set[str]:
+    """The ids of the tool calls that were given a purged row's id or answered it: ours and the model's."""
+    rows = ToolCall.objects.for_user(trace.user_id).values_list("pk", "tool_use_id", "input", "result")
+    return {
+        name
+        for pk, tool_use_id, given, result in rows.iterator(chunk_size=500)
+        if trace.names_row(result) or trace.names_row(str(given))
+        for name in (str(pk), tool_use_id)
+        if name
+    }

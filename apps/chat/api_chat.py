@@ -14,11 +14,10 @@ from pydantic import Field
 from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check, following, server_sent
-from apps.agent.events import LAST_EVENTS
 from apps.agent.models import ToolCall
-from apps.agent.selectors import toolcalls_undecided
+from apps.agent.selectors import ToolCallOutput, toolcalls_undecided
 from apps.agent.services import MAX_ANSWER_CHARS
-from apps.agent.shapes import ToolCallOutput
+from apps.agent.turn.events import LAST_EVENTS
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent, TurnState
 from apps.chat.stream.events import events_of

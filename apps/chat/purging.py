@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from apps.agent.canonical import canonical_json
+from apps.agent.model.messages import canonical_json
 from apps.chat.conversations import markdown
 from apps.chat.models import Conversation, Message, Role, Turn, TurnEvent, TurnState
 from apps.chat.stream.events import TEXT

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.middleware import HtmxDetails
 
-from apps.agent.endpoint import current_endpoint
+from apps.agent.model.endpoint import current_endpoint
 from apps.agent.tools.registry import tool_words
 from apps.builder.builds.selectors import questions_pressing
 from apps.chat.conversations import services

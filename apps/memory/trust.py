@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apps.agent.taint import ConversationTaint
+from apps.agent.selectors import ConversationTaint
 
 from .models import Origin, Trust
 from .notes.fields import STANDING

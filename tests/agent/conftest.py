@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from apps.agent.offline import transport
+from apps.agent.offline import responder
 from tests.agent.waiting import Shredder
 from tests.peers.anthropic_server import AnthropicServer
 
@@ -21,7 +21,7 @@ async def peer(settings: Any) -> AsyncIterator[AnthropicServer]:
 def offline(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No model server; the offline model answers without pauses."""
     settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
-    monkeypatch.setattr(transport, "WORD_SECONDS", 0)
+    monkeypatch.setattr(responder, "WORD_SECONDS", 0)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 from django.conf import settings
 
-from apps.agent import failures
-from apps.agent.events import EVENT_TYPES, Event, Response, TextDelta
+from apps.agent.model import failures
+from apps.agent.turn.events import EVENT_TYPES, Event, Response, TextDelta
 
 DOCUMENT = Path(settings.BASE_DIR, "docs", "turns.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
-from apps.agent.grants import grant_add, grants_for
+from apps.agent.services import grant_add, grants_for
 from apps.core.ids import uuid7
 
 pytestmark = pytest.mark.django_db

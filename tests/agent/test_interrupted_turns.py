@@ -7,10 +7,10 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent import services
-from apps.agent.events import ApprovalRequested
-from apps.agent.loop import TurnTaken
-from apps.agent.outcome import Outcome
 from apps.agent.tools.base import Tier, Tool, ToolContext
+from apps.agent.tools.results import Outcome
+from apps.agent.turn.events import ApprovalRequested
+from apps.agent.turn.loop import TurnTaken
 from apps.core.db.pool import in_db
 from apps.core.errors import Conflict
 from tests.agent.turns import Turn, a_tool, answering

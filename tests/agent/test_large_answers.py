@@ -7,9 +7,9 @@ import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.agent.client import ModelError, ModelEvent, TextChunk
-from apps.agent.events import Response, TextDelta
-from apps.agent.merging import merged
+from apps.agent.model.answer import merged
+from apps.agent.model.client import ModelError, ModelEvent, TextChunk
+from apps.agent.turn.events import Response, TextDelta
 from tests.agent.turns import Turn
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 

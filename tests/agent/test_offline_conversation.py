@@ -8,12 +8,12 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent import services
-from apps.agent.events import Event, Question, Response, TextDelta, ToolStart
-from apps.agent.executor import executor_for
 from apps.agent.offline import phrases
 from apps.agent.offline.responder import respond
 from apps.agent.tools.base import Tier
 from apps.agent.tools.registry import tools_for
+from apps.agent.turn.events import Event, Question, Response, TextDelta, ToolStart
+from apps.agent.turn.executor import executor_for
 from apps.core.db.pool import in_db
 from apps.memory.models import Memory
 from apps.memory.notes.creation import memory_create

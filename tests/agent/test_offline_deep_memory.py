@@ -3,8 +3,8 @@
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.events import ToolProgress
 from apps.agent.offline.intents import Kind, intent_of
+from apps.agent.turn.events import ToolProgress
 from apps.core.db.pool import in_db
 from apps.memory.models import Trust
 from apps.memory.notes.creation import memory_create

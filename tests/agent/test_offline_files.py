@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.events import Response, ToolStart
-from apps.agent.executor import executor_for
-from apps.agent.offline.file_words import file_command
-from apps.agent.offline.intents import Kind, intent_of
+from apps.agent.offline.intents import Kind, file_command, intent_of
 from apps.agent.tools.registry import tools_for
+from apps.agent.turn.events import Response, ToolStart
+from apps.agent.turn.executor import executor_for
 from apps.core.db.pool import in_db
 from apps.memory.models import MemoryFile
 from tests.agent.turns import Turn

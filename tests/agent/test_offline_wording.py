@@ -2,14 +2,12 @@
 
 import pytest
 
-from apps.agent.offline import transport
-from apps.agent.offline.capability_words import input_from
+from apps.agent.offline import responder
+from apps.agent.offline.capabilities import input_from
 from apps.agent.offline.intents import Intent, Kind, intent_of
-from apps.agent.offline.matching import Note, best_matches, sharing
-from apps.agent.offline.rehearsals.pieces import DICE
-from apps.agent.offline.rehearsals.using import plain
+from apps.agent.offline.rehearsals import DICE, plain
 from apps.agent.offline.responder import respond
-from apps.agent.offline.wording import note_text, to_you
+from apps.agent.offline.wording import Note, best_matches, note_text, sharing, to_you
 
 
 @pytest.mark.parametrize(
@@ -215,11 +213,11 @@ async def test_a_long_answer_is_streamed_no_slower_than_can_be_read(monkeypatch:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr("apps.agent.offline.transport.asyncio.sleep", sleep)
+    monkeypatch.setattr("apps.agent.offline.responder.asyncio.sleep", sleep)
     for words in (5, 20_000):
         pauses.clear()
         said = {"role": "assistant", "content": [{"type": "text", "text": "word " * words}]}
-        stream = transport._Stream(said | {"stop_reason": "end_turn", "usage": {}})
+        stream = responder._Stream(said | {"stop_reason": "end_turn", "usage": {}})
         text = b"".join([piece async for piece in stream]).decode()
         assert text.count("word") == len(pauses) == words
-        assert 0 < sum(pauses) <= transport.STREAM_SECONDS + 0.001
+        assert 0 < sum(pauses) <= responder.STREAM_SECONDS + 0.001

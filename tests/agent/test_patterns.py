@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apps.agent import patterns
-from apps.agent.patterns import MAX_MATCHED_CHARS, matcher, pattern_problem
-from apps.agent.schema import schema_error
+from apps.agent.tools import patterns
+from apps.agent.tools.patterns import MAX_MATCHED_CHARS, matcher, pattern_problem
+from apps.agent.tools.schema import schema_error
 
 TEXTS = ["é", "ß", "١", "a", "_", " ", "-", "été", "1٢", "a b", "naïve café", "x.y", "a\nb", "É", "\u2003", "😀", "day١2", "\x1c", "]", "^"]  # fmt: skip
 

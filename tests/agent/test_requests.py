@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent import endpoint
-from apps.agent.canonical import canonical, canonical_json
-from apps.agent.client import ModelRequest, complete
+from apps.agent.model import endpoint
+from apps.agent.model.client import ModelRequest, complete
+from apps.agent.model.messages import canonical, canonical_json
+from apps.agent.model.sdk import SdkModelClient
 from apps.agent.models import ModelCall
-from apps.agent.sdk import SdkModelClient
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 

@@ -24,5 +24,5 @@ def test_setting_up_django_does_not_import_the_sdk() -> None:
 
 
 def test_warming_up_imports_it() -> None:
-    assert {"anthropic", "jsonschema"} <= modules_after("from apps.agent.sdk import warm_up; warm_up()")
+    assert {"anthropic", "jsonschema"} <= modules_after("from apps.agent.model.sdk import warm_up; warm_up()")
     assert "model" in warmups

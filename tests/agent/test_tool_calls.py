@@ -8,11 +8,11 @@ import pytest
 
 from apps.accounts.models import User
 from apps.accounts.secrets import secret_set
-from apps.agent.events import Response, ToolProgress, ToolResult, ToolStart
 from apps.agent.models import ToolCall
-from apps.agent.results import UNTRUSTED
-from apps.agent.scrub import REMOVED
 from apps.agent.tools.base import Tier, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.results import UNTRUSTED
+from apps.agent.tools.scrub import REMOVED
+from apps.agent.turn.events import Response, ToolProgress, ToolResult, ToolStart
 from apps.core.errors import NotFound
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, tool

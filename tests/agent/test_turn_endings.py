@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.events import Response, TextDelta, ToolResult, TurnResumed
 from apps.agent.models import ModelCall, ToolCall
 from apps.agent.tools.base import Tier
+from apps.agent.turn.events import Response, TextDelta, ToolResult, TurnResumed
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, thinking, tool
 from tests.waiting import until

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.events import ModelRetry, Response, TurnFailed
 from apps.agent.models import ModelCall
+from apps.agent.turn.events import ModelRetry, Response, TurnFailed
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
 

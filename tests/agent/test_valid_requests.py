@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apps.agent.valid import valid_messages
+from apps.agent.model.messages import valid_messages
 from tests.peers.anthropic_strict import problem_of
 
 WORDS = st.sampled_from(["", " ", "\n", "hello", "hello "])

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.events import ApprovalRequested, Question, ToolResult, ToolStart, TurnResumed
 from apps.agent.selectors import toolcalls_undecided, turn_tool_calls
 from apps.agent.tools.base import Tier, ToolContext
+from apps.agent.turn.events import ApprovalRequested, Question, ToolResult, ToolStart, TurnResumed
 from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from tests.agent.turns import Turn, a_tool, answering

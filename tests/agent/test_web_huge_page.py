@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from apps.agent.web.limits import PART_CHARS
-from apps.agent.web.pages import recent_pages
-from apps.agent.web.reader import html
-from apps.agent.web.reader.whole import whole_text
+from apps.agent.web.page_parts import recent_pages
+from apps.agent.web.reader import documents
+from apps.agent.web.reader.documents import whole_text
+from apps.agent.web.tools import PART_CHARS
 from tests.agent.web import Caller
 from tests.peers.web_pages import WebPages
 
@@ -54,7 +54,7 @@ async def test_a_huge_flat_page_is_read_in_parts(web: WebPages) -> None:
     ],
 )
 def test_no_shape_of_a_page_takes_more_than_its_length(piece: str) -> None:
-    (title, found) = html.read(filled(piece).encode(), charset="utf-8", url=URL)
+    (title, found) = documents.read_html(filled(piece).encode(), charset="utf-8", url=URL)
     assert title == {"title": "Huge"}
     words = found["text"].split()
     assert words[:2] == ["First", "words."]
@@ -70,10 +70,10 @@ def test_what_cannot_be_interrupted_is_ended_and_the_page_given_as_it_is(
         re.match(r"(a+)+$", "a" * 60 + "b")  # years, in C
         return "never"
 
-    monkeypatch.setattr(html, "_extracted", tangled)
-    monkeypatch.setattr(html, "ARTICLE_SECONDS", 1)
+    monkeypatch.setattr(documents, "_extracted", tangled)
+    monkeypatch.setattr(documents, "ARTICLE_SECONDS", 1)
     page = "<body><h1>Head</h1><p>Words and <a href='/more'>more</a></p><script>no()</script>"
-    (_, found) = html.read(page.encode(), charset="utf-8", url=URL)
+    (_, found) = documents.read_html(page.encode(), charset="utf-8", url=URL)
     assert found["text"] == "# Head\nWords and [more](https://example.org/more)"
 
 
@@ -81,8 +81,8 @@ def test_an_article_that_kills_its_process_is_none(monkeypatch: pytest.MonkeyPat
     def broken(source: str, url: str) -> str:
         raise MemoryError
 
-    monkeypatch.setattr(html, "_extracted", broken)
-    (_, found) = html.read(b"<body><p>Words", charset="utf-8", url=URL)
+    monkeypatch.setattr(documents, "_extracted", broken)
+    (_, found) = documents.read_html(b"<body><p>Words", charset="utf-8", url=URL)
     assert found["text"] == "Words"
 
 
@@ -94,5 +94,5 @@ def test_a_page_nested_too_deeply_for_parsers_keeps_its_end() -> None:
     lines = text.splitlines()
     assert lines[0] == "Post 0 & more"
     assert lines[-1] == "Post 1999 & moreThe end"
-    (_, found) = html.read(f"<body>{posts}".encode(), charset="utf-8", url=URL)
+    (_, found) = documents.read_html(f"<body>{posts}".encode(), charset="utf-8", url=URL)
     assert "Post 1999 & more" in found["text"]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from apps.agent.results import UNTRUSTED
 from apps.agent.tools.base import ToolFailure
 from apps.agent.tools.registry import find_tool
-from apps.agent.web.limits import PART_CHARS
-from apps.agent.web.pages import recent_pages
+from apps.agent.tools.results import UNTRUSTED
+from apps.agent.web.page_parts import recent_pages
+from apps.agent.web.tools import PART_CHARS
 from tests.agent.turns import Turn
 from tests.agent.web import Caller
 from tests.peers.anthropic_server import AnthropicServer, reply, tool

@@ -10,7 +10,7 @@ import pytest
 
 from apps.agent.tools.base import ToolFailure
 from apps.agent.web import fetching
-from apps.agent.web.kinds import READ_BYTES, Kind
+from apps.agent.web.fetching import READ_BYTES, Kind
 from apps.agent.web.reader import parent
 from apps.core.http.addresses import AddressRefused
 from tests.agent.web import Caller

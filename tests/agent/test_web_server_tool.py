@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent import endpoint
-from apps.agent.events import Response, ServerToolStart, TextDelta, ToolProgress, ToolResult, ToolStart
+from apps.agent.model import endpoint
 from apps.agent.models import ToolCall
-from apps.agent.results import UNTRUSTED
 from apps.agent.selectors import conversation_untrusted, untrusted_turns
 from apps.agent.tools.base import Tool
 from apps.agent.tools.registry import find_tool
+from apps.agent.tools.results import UNTRUSTED
+from apps.agent.turn.events import Response, ServerToolStart, TextDelta, ToolProgress, ToolResult, ToolStart
 from apps.core.db.pool import in_db
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, cited, reply, searched, tool

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from apps.accounts.models import User
-from apps.agent.client import ModelClient
-from apps.agent.events import Event
-from apps.agent.executor import ToolExecutor, executor_for
-from apps.agent.loop import TurnState, run_turn
-from apps.agent.sdk import SdkModelClient
+from apps.agent.model.client import ModelClient
+from apps.agent.model.sdk import SdkModelClient
 from apps.agent.tools.base import Tier, Tool
+from apps.agent.turn.events import Event
+from apps.agent.turn.executor import ToolExecutor, executor_for
+from apps.agent.turn.loop import TurnState, run_turn
 from apps.core.ids import uuid7
 
 E = TypeVar("E")

@@ -5,9 +5,9 @@ from typing import Any
 
 from apps.accounts.models import User
 from apps.agent import services
-from apps.agent.events import Event, Response
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import Tier, ToolContext
+from apps.agent.turn.events import Event, Response
 from apps.core.db.pool import in_db
 from tests.agent.turns import a_tool
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, StorageState, expect
 
 from apps.agent import services
-from apps.agent.results import UNTRUSTED
+from apps.agent.tools.results import UNTRUSTED
 from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE
 from tests.browser.recorded import CONVERSATION, Recording, tool_round

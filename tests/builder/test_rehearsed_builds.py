@@ -6,10 +6,10 @@ import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.agent.client import Usage
+from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall
-from apps.agent.offline import transport
-from apps.agent.offline.rehearsals.pieces import PIECES, Piece
+from apps.agent.offline import responder
+from apps.agent.offline.rehearsals import PIECES, Piece
 from apps.builder.builds.requesting import build_change, build_request
 from apps.builder.builds.selectors import build_usage
 from apps.builder.models import State
@@ -28,7 +28,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.fixture(autouse=True)
 def _offline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
-    monkeypatch.setattr(transport, "WORD_SECONDS", 0)
+    monkeypatch.setattr(responder, "WORD_SECONDS", 0)
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from apps.accounts.models import User
-from apps.agent import schema as schema_checks
+from apps.agent.tools import schema as schema_checks
 from apps.capabilities.catalog.drafts import clean_main
 from apps.capabilities.catalog.files import files_read, files_verified
 from apps.capabilities.catalog.lifecycle import capability_delete, capability_rollback

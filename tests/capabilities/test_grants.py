@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.agent.executor import ApprovalNeeded, executor_for
-from apps.agent.grants import grant_add, grant_remove, grants_for
 from apps.agent.models import ToolCall, ToolGrant
-from apps.agent.taint import ConversationTaint
+from apps.agent.selectors import ConversationTaint
+from apps.agent.services import grant_add, grant_remove, grants_for
 from apps.agent.tools.registry import find_tool
+from apps.agent.turn.executor import ApprovalNeeded, executor_for
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.catalog.versions import capability_update
 from apps.core.db.pool import in_db

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.scrub import Scrubber
+from apps.agent.tools.scrub import Scrubber
 from apps.capabilities.models import Capability, Execution, Trigger
 from apps.capabilities.runs.execution import Place, capability_execute, execution_begin, executions_interrupt
 from apps.capabilities.sandbox.base import ErrorCode, RunError, SandboxGone

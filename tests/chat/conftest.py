@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pytest_django import Settings
 
-from apps.agent.web.pages import recent_pages
+from apps.agent.web.page_parts import recent_pages
 from apps.chat.turns.scheduler import scheduler
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.web_pages import WebPages

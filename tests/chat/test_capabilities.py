@@ -7,7 +7,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.agent.grants import grants_for
+from apps.agent.services import grants_for
 from apps.capabilities.catalog.lifecycle import capability_approve, capability_delete
 from apps.capabilities.catalog.selectors import capability_get
 from apps.capabilities.catalog.versions import capability_create, capability_update

@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import ApprovalQuery
-from apps.agent.web.named import unnamed_host
+from apps.agent.web.addresses import unnamed_host
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability, Execution

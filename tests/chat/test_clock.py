@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.events import Response
+from apps.agent.turn.events import Response
 from apps.chat.audit_log.selectors import decision_log
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Turn, TurnState

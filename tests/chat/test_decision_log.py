@@ -10,7 +10,7 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.agent.models import ModelCall, ToolCall
 from apps.agent.offline.dialogue import Done
-from apps.agent.results import UNTRUSTED
+from apps.agent.tools.results import UNTRUSTED
 from apps.chat.audit_log.selectors import decision_log
 from apps.chat.audit_log.words import recoveries
 from apps.chat.models import Conversation, Turn, TurnState

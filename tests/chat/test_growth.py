@@ -12,11 +12,11 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.events import Response
 from apps.agent.models import ToolCall
-from apps.agent.outcome import Outcome as ToolOutcome
 from apps.agent.selectors import conversation_untrusted, toolcalls_undecided, turn_usage
 from apps.agent.services import NewCall, toolcall_finish, toolcalls_open, toolcalls_start
+from apps.agent.tools.results import Outcome as ToolOutcome
+from apps.agent.turn.events import Response
 from apps.chat.conversations.capturing import messages_capture_pending, turn_capture
 from apps.chat.conversations.indexing import messages_index_pending, turn_index
 from apps.chat.conversations.selectors import shown_untrusted, user_messages

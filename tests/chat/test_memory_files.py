@@ -10,7 +10,7 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
-from apps.agent import endpoint
+from apps.agent.model import endpoint
 from apps.agent.models import ToolCall
 from apps.chat.prompt.system import system_blocks
 from apps.chat.turns.scheduler import scheduler

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from apps.accounts import credentials
 from apps.accounts.models import User
 from apps.accounts.services import tokens_revoke
-from apps.agent.client import Usage
+from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall
 from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, MessageType

@@ -10,9 +10,9 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.agent.results import UNTRUSTED
 from apps.agent.tools import registry as tool_registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
+from apps.agent.tools.results import UNTRUSTED
 from apps.chat.models import Message, Role
 from apps.chat.prompt.history import summary_block
 from apps.chat.summary.selectors import conversations_summarised, summary_untrusted

@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.agent import sdk
+from apps.agent.model import sdk
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.chat.turns.scheduler import scheduler
 from tests.chat.client import Frame, Socket, connected

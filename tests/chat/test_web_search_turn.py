@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from apps.accounts.models import User
-from apps.agent import endpoint
+from apps.agent.model import endpoint
 from apps.agent.selectors import conversation_untrusted
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db

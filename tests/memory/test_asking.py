@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from apps.accounts.models import Preferences, Review, User
-from apps.agent.taint import ConversationTaint
+from apps.agent.selectors import ConversationTaint
 from apps.core.db.pool import in_db
 from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, Status

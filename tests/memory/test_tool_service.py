@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.taint import ConversationTaint
+from apps.agent.selectors import ConversationTaint
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound, TooLarge
 from apps.core.ids import parse_id, uuid7

@@ -11,8 +11,8 @@ from django.db import connection, models
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update, token_create
-from apps.agent.grants import grant_add
 from apps.agent.models import ModelCall, ToolCall
+from apps.agent.services import grant_add
 from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, DialogueMessage, Follower, MessageType
 from apps.capabilities.catalog.drafts import Draft

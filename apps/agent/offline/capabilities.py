@@ -1,13 +1,107 @@
-"""The rules about capabilities: run one, list them."""
+"""The rules about capabilities: run one with the input that the words give, list them."""
 
+import json
 import re
 from typing import Any
 
 from apps.agent.offline import phrases
-from apps.agent.offline.capability_words import input_from
-from apps.agent.offline.dialogue import Dialogue
+from apps.agent.offline.dialogue import Blocks, Dialogue, call, say, short, use
 from apps.agent.offline.intents import Intent
-from apps.agent.offline.speech import Blocks, call, say, short, use
+
+SEPARATOR = r"\s*(?:=|:|\bis\b|\bto\b|\bas\b)?\s*"
+QUOTES = {'"': '"', "'": "'", "“": "”", "`": "`"}
+YES, NO = frozenset({"yes", "true", "on"}), frozenset({"no", "false", "off"})
+
+
+def input_from(words: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The input that the words give: `{"sides": 6}`, `sides 6 and count = 2`, or `6` where one thing is asked for.
+
+    What does not fit is left as text: the tool's own check says what is wrong.
+    """
+    text = words.strip()
+    if text.startswith("{"):
+        found = _json(text)
+        if isinstance(found, dict):
+            return found
+    properties = schema.get("properties")
+    known: dict[str, Any] = properties if isinstance(properties, dict) else {}
+    if not text or not known:
+        return {}
+    named = _named(text, known)
+    return named or {_only(known, schema): _value(text, known[_only(known, schema)])}
+
+
+def _named(text: str, known: dict[str, Any]) -> dict[str, Any]:
+    """Values by the names that stand before them."""
+    spelled = {re.escape(name).replace("_", "[_ ]"): name for name in sorted(known, key=len, reverse=True)}
+    names = "|".join(f"({pattern})" for pattern in spelled)
+    pieces = list(re.finditer(rf"(?<![\w-])(?:the )?(?:{names})(?![\w-]){SEPARATOR}", text, re.IGNORECASE))
+    if not pieces or text[: pieces[0].start()].strip():
+        return {}
+    found = {}
+    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
+        name = list(spelled.values())[(piece.lastindex or 1) - 1]
+        raw = text[piece.end() : following.start() if following else len(text)]
+        found[name] = _value(_without_joint(raw.strip()), known[name])
+    return found
+
+
+def _without_joint(text: str) -> str:
+    """The text without the comma, semicolon or `and` that leads to the next value."""
+    if text.endswith((",", ";")):
+        return text[:-1].rstrip()
+    head, _, last = text.rpartition("and")
+    return head.rstrip() if not last and head[-1:].isspace() else text
+
+
+def _only(known: dict[str, Any], schema: dict[str, Any]) -> str:
+    """The one property that is asked for; the first where there are several."""
+    required = [name for name in schema.get("required", []) if name in known]
+    return required[0] if required else next(iter(known))
+
+
+def _value(text: str, schema: Any) -> Any:
+    plain = _unquoted(text.strip())
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if kind in ("integer", "number") and (number := _number(plain)) is not None:
+        return number
+    if kind == "boolean" and plain.lower() in YES | NO:
+        return plain.lower() in YES
+    if kind == "array":
+        return _list(plain, schema.get("items", {}))
+    if kind == "object" or (kind is None and plain[:1] in '{["'):
+        found = _json(plain)
+        return plain if found is None else found
+    return plain
+
+
+def _list(text: str, items: Any) -> list[Any]:
+    found = _json(text) if text.startswith("[") else None
+    if isinstance(found, list):
+        return found
+    return [_value(part, items) for part in re.split(r",|\sand\s", text) if part.strip()]
+
+
+def _number(text: str) -> int | float | None:
+    if re.fullmatch(r"[+-]?\d{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(?:\d{1,18}\.\d{0,18}|\.\d{1,18})", text):
+        return float(text)
+    return None
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and QUOTES.get(text[0]) == text[-1]:
+        return text[1:-1]
+    return text
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
 
 LISTED = 50
 MARK = re.compile(r"^\[What follows was written by others\.[^\n]*\]\n")

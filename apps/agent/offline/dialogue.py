@@ -1,11 +1,13 @@
-"""The offline model's view of a request: the user's newest words and the results of its own tool calls."""
+"""What the offline model reads and says: the user's newest words, the results of its own tool calls, and blocks of an answer."""
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import uuid4
 
-from apps.agent.offline.matching import Note
-from apps.agent.results import result_json
+from apps.agent.offline import phrases
+from apps.agent.offline.wording import Note, to_you
+from apps.agent.tools.results import result_json
 
 CONTEXT = "<context>"
 NOTE_LINE = re.compile(r"^- \[(note-[0-9a-f-]{36})(?![^]\n]*for every conversation)", re.MULTILINE)
@@ -133,3 +135,36 @@ def _result_text(content: str | list[dict[str, Any]]) -> str:
 def _note_id(call: Done) -> str:
     found = call.json()
     return str(found.get("note_id", "")) if isinstance(found, dict) else ""
+
+
+Blocks: TypeAlias = list[dict[str, Any]]
+
+SEARCHED = 10
+SHORT = 80
+
+
+def say(text: str) -> Blocks:
+    return [{"type": "text", "text": text}]
+
+
+def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_offline_{uuid4().hex}", "name": name, "input": arguments}
+
+
+def use(dialogue: Dialogue, name: str, arguments: dict[str, Any]) -> Blocks:
+    """A call of a tool, or a sentence that says why there is none."""
+    if name in dialogue.tools:
+        return [call(name, arguments)]
+    return say(phrases.NO_MEMORY if name.startswith("memory_") or name == "deep_memory" else phrases.NO_TOOL)
+
+
+def search(dialogue: Dialogue, query: str, top_k: int = SEARCHED) -> Blocks:
+    return use(dialogue, "memory_search", {"query": query, "top_k": top_k})
+
+
+def bullets(notes: list[Note]) -> str:
+    return "\n".join(f"- {to_you(note.text)}" for note in notes)
+
+
+def short(text: str, limit: int = SHORT) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,11 +1,12 @@
-"""The rules about past conversations."""
+"""The rules about past conversations and memory files."""
 
+import re
 from typing import Any
 
-from apps.agent.offline.dialogue import Dialogue, Done
-from apps.agent.offline.intents import Intent
-from apps.agent.offline.matching import Note, best_matches
-from apps.agent.offline.speech import SEARCHED, Blocks, say, short, use
+from apps.agent.offline import phrases
+from apps.agent.offline.dialogue import SEARCHED, Blocks, Dialogue, Done, say, short, use
+from apps.agent.offline.intents import Intent, file_command
+from apps.agent.offline.wording import Note, best_matches
 
 LISTED = 20
 SHOWN = 5
@@ -71,3 +72,15 @@ def _found(done: Done) -> list[dict[str, Any]]:
     found = done.json()
     items = found.get("results", []) if isinstance(found, dict) else found
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def file_work(dialogue: Dialogue, intent: Intent) -> Blocks:
+    """Calls the tool, then says what it answered."""
+    latest = dialogue.latest
+    fields = file_command(intent.topic)
+    if latest is None and fields is not None:
+        return use(dialogue, "memory", fields) if "memory" in dialogue.tools else say(phrases.NO_TOOL)
+    result = latest.result if latest is not None else ""
+    first, _, rest = result.partition("\n")
+    fence = "`" * (2 + max(map(len, re.findall("`+", rest)), default=1))
+    return say(f"{first}\n\n{fence}text\n{rest}\n{fence}" if rest else first)

@@ -1,8 +1,47 @@
-"""Turns what a user says about themselves into a note about "the user", and back into "you" for an answer."""
+"""Words of notes: turned into sentences about "the user" and back into "you", and compared however inflected."""
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 
-from apps.agent.offline.wordlists import ADVERBS, UNCHANGED
+import snowballstemmer
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of the text, which are separated by white space."""
+    return frozenset(text.split())
+
+
+STOP = word_set(
+    """
+    a about actually all am an and any anymore are at be been but by did do does don't everything for
+    from had has have i i'm in instead is it it's its just like me memory mine my no not note notes now
+    of on one only or our rather really so some something that the their them there they this thing
+    things to too user user's was we were what where which who with you your
+    """
+)
+"""Words that do not tell one note from another."""
+
+
+ADVERBS = word_set(
+    """
+    absolutely actually almost also always currently definitely especially generally just longer mainly
+    mostly never no now often only probably rarely really recently regularly simply sometimes still
+    strictly strongly truly usually
+    """
+)
+
+
+UNCHANGED = word_set(
+    """
+    can can't cannot could couldn't may might must mustn't shall should shouldn't will won't would
+    wouldn't used was wasn't had hadn't did didn't went got made bought saw met left became grew lost
+    found took came said told read put won broke began knew thought felt heard kept ran sold sent spent
+    taught wrote ate drove gave fell forgot chose built caught brought slept spoke stood wore cut quit
+    set
+    """
+)
+
 
 PIECES = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
 SUBJECTS = {"i'm": "the user is", "i've": "the user has", "i'd": "the user would", "i'll": "the user will"}
@@ -101,3 +140,60 @@ def _base_form(verb: str) -> str:
     if word.endswith("ies") and len(word) > 4:
         return verb[:-3] + "y"
     return verb[:-2] if re.search(r"(sh|ch|ss|x|zz|o)es$", word) else verb[:-1]
+
+
+PREFIX_CHARS = 6
+MAX_WORDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note as `memory_search` gave it."""
+
+    note_id: str
+    text: str
+    score: float
+    excerpt: bool = False  # a part of a longer text
+
+
+def content_words(text: str) -> list[str]:
+    """The words that carry meaning, in lower case, each once, at most 500."""
+    found = re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower().replace("’", "'"))
+    kept = [
+        word.removesuffix("'s") for word in found if word not in STOP and word.removesuffix("'s") not in STOP
+    ]
+    return list(dict.fromkeys(kept))[:MAX_WORDS]
+
+
+def best_matches(text: str, notes: list[Note]) -> list[Note]:
+    """The notes that share most words with `text`, best first; several when they match equally well, none when no
+    note shares a word."""
+    wanted = _keys(text)
+    shared = [(_shared(wanted, note.text), note) for note in notes]
+    most = max((count for count, _ in shared), default=0)
+    return [note for count, note in shared if count == most and most > 0]
+
+
+def sharing(text: str, notes: list[Note]) -> list[Note]:
+    """Every note that shares a word with `text`."""
+    wanted = _keys(text)
+    return [note for note in notes if _shared(wanted, note.text)]
+
+
+def _shared(wanted: list[frozenset[str]], text: str) -> int:
+    present = frozenset().union(*_keys(text))
+    return sum(not present.isdisjoint(keys) for keys in wanted)
+
+
+def _keys(text: str) -> list[frozenset[str]]:
+    """For each word what it is known by: its stem and, where it is long, its beginning (allergy, allergic)."""
+    return [
+        frozenset({_stem(word), word[:PREFIX_CHARS]} if len(word) >= PREFIX_CHARS else {_stem(word)})
+        for word in content_words(text)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _stem(word: str) -> str:
+    stem: str = snowballstemmer.stemmer("english").stemWord(word)
+    return stem

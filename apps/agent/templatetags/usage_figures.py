@@ -2,7 +2,12 @@
 
 from django import template
 
-from apps.agent.usage_figures import money
-
 register = template.Library()
-register.filter("money", money)
+
+CHEAP = 0.1  # dollars
+
+
+@register.filter
+def money(dollars: float) -> str:
+    """`$12.30`, and below ten cents with the fractions of a cent that calls cost: `$0.0123`."""
+    return f"${dollars:,.2f}" if dollars >= CHEAP or dollars == 0 else f"${dollars:.4f}"

@@ -1,17 +1,67 @@
-"""The contract of a tool: what the model sees of it, what runs, and within which limits."""
+"""The contract of a tool: what the model sees of it, what runs, and within which limits.
+
+The JSON schema of its input is read from the dataclass that its function takes: a field's type says what kind of value it is; in
+`Annotated`, a string describes it and a dict adds keywords of JSON Schema.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from inspect import iscoroutinefunction, signature
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from uuid import UUID
 
-from apps.agent.tools.arguments import input_schema
 from apps.core.db.pool import in_db
 
+KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+
+
+def input_schema(arguments: Any) -> dict[str, Any]:
+    """The schema of an object with the fields of this dataclass and no others; those without a default are required."""
+    hints = get_type_hints(arguments, include_extras=True)
+    return {
+        "type": "object",
+        "properties": {field.name: _schema(hints[field.name]) for field in fields(arguments)},
+        "required": [
+            field.name
+            for field in fields(arguments)
+            if field.default is MISSING and field.default_factory is MISSING
+        ],
+        "additionalProperties": False,
+    }
+
+
+def _schema(hint: Any) -> dict[str, Any]:
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind is Annotated:
+        schema = _schema(parts[0])
+        for note in parts[1:]:
+            schema |= {"description": note} if isinstance(note, str) else note
+        return schema
+    if kind in (
+        Union,
+        UnionType,
+    ):  # `… | None`: None stands for a field that was left out, and is not accepted itself
+        return _schema(next(part for part in parts if part is not NoneType))
+    if kind is Literal:
+        return {"enum": list(parts)}
+    items = {"items": _schema(parts[0])} if kind is list else {}
+    return {"type": KINDS[kind], **items}
+
+
 if TYPE_CHECKING:
-    from apps.agent.taint import ConversationTaint
+    from apps.agent.selectors import ConversationTaint
 
 Approval: TypeAlias = Literal["allow", "ask", "never"]
 NoteAction: TypeAlias = Literal["", "read", "linked", "written", "changed", "deleted"]

@@ -1,7 +1,7 @@
 """The tools of all apps; each `AppConfig.ready` names the modules where its own are found."""
 
 import pkgutil
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
@@ -68,18 +68,4 @@ def tools_for(toolsets: Collection[str]) -> list[Tool]:
         _tools[name]
         for name in sorted(_tools)
         if not _tools[name].toolset or _tools[name].toolset in toolsets
-    ]
-
-
-def typed_definitions(
-    definitions: Iterable[dict[str, Any]], ours: Collection[str] = ()
-) -> list[dict[str, Any]]:
-    """The entries of a `tools` list, those that Anthropic's own endpoint knows by type as it wants them, but for
-    those of `ours`."""
-    known = ((definition, _tools.get(definition["name"])) for definition in definitions)
-    return [
-        {"type": tool.typed, "name": tool.name, **tool.typed_fields}
-        if tool is not None and tool.typed and tool.name not in ours
-        else definition
-        for definition, tool in known
     ]

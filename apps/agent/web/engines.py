@@ -13,8 +13,7 @@ import httpx
 from django.conf import settings
 
 from apps.agent.tools.base import ToolFailure
-from apps.agent.web.decoding import ACCEPTED, decoded
-from apps.agent.web.transport import checked_client
+from apps.agent.web.http import ACCEPTED, checked_client, decoded
 from apps.core.http.addresses import AddressRefused, NameNotFound, PrivateHost, canonical_host
 
 BRAVE_URL = "https://api.search.brave.com/res/v1/web/search"

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from apps.agent.results import storable
+from apps.agent.tools.results import storable
 from apps.builder.builds.selectors import conversations_of
 from apps.builder.models import Build, BuilderMessage, Direction, Follower, MessageType
 from apps.core.jobs.bus import Signal, bus

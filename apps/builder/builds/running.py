@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from apps.accounts.services import users_lock
-from apps.agent.canonical import canonical_json
+from apps.agent.model.messages import canonical_json
 from apps.builder.builds.ending import build_end
 from apps.builder.builds.messages import build_notify, message_add, messages_take
 from apps.builder.builds.selectors import build_get

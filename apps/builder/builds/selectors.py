@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from apps.agent.client import Usage
+from apps.agent.model.client import Usage
 from apps.agent.models import ToolCall
 from apps.agent.selectors import turn_usage
 from apps.builder.models import (

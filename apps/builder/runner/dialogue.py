@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.agent.loop import TurnState, TurnTaken
+from apps.agent.turn.loop import TurnState, TurnTaken
 from apps.builder.builds.running import dialogue_add
 from apps.builder.models import Build, DialogueMessage, Kind
 from apps.builder.workspace.context import Workshop, is_install

@@ -12,15 +12,14 @@ from django.conf import settings
 
 from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
-from apps.agent.client import ModelClient, Usage
-from apps.agent.endpoint import model_for
-from apps.agent.events import TurnFailed
-from apps.agent.executor import ToolExecutor
-from apps.agent.loop import TurnState, TurnTaken, run_turn
-from apps.agent.sdk import default_client
-from apps.agent.selectors import turn_usage
-from apps.agent.taint import ConversationTaint
+from apps.agent.model.client import ModelClient, Usage
+from apps.agent.model.endpoint import model_for
+from apps.agent.model.sdk import default_client
+from apps.agent.selectors import ConversationTaint, turn_usage
 from apps.agent.tools.base import Approval, Tool
+from apps.agent.turn.events import TurnFailed
+from apps.agent.turn.executor import ToolExecutor
+from apps.agent.turn.loop import TurnState, TurnTaken, run_turn
 from apps.builder.builds.ending import build_end
 from apps.builder.models import Build, State
 from apps.builder.runner.dialogue import (

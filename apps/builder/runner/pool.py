@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 from django.db.models import F
 
-from apps.agent.client import ModelClient
+from apps.agent.model.client import ModelClient
 from apps.builder.builds.ending import build_end
 from apps.builder.builds.messages import BUILDS
 from apps.builder.builds.running import builds_beat, builds_claim, builds_news

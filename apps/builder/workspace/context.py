@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from apps.accounts.secrets import secret_values
-from apps.agent.scrub import Scrubber
 from apps.agent.tools.base import ToolFailure
+from apps.agent.tools.scrub import Scrubber
 from apps.builder.builds.running import error_note, progress_add, question_add
 from apps.builder.models import BuilderMessage
 from apps.capabilities.sandbox import open_sandbox

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.agent.grants import grants_end
+from apps.agent.services import grants_end
 from apps.capabilities.catalog.files import ROOT, files_verified, folder_remove, folders_remove, refused
 from apps.capabilities.catalog.selectors import version_get, version_waiting, versions_of
 from apps.capabilities.catalog.versions import UNTRUSTED, capability_locked, capability_save, make_current

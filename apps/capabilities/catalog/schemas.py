@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from apps.agent.canonical import canonical_json
-from apps.agent.patterns import MAX_MATCHED_CHARS, pattern_problem
+from apps.agent.model.messages import canonical_json
+from apps.agent.tools.patterns import MAX_MATCHED_CHARS, pattern_problem
 from apps.core.errors import InvalidInput, TooLarge
 
 MAX_SCHEMA_CHARS = 20_000
@@ -32,7 +32,10 @@ def clean_schema(value: object, *, field: str = "input_schema") -> dict[str, Any
         message = f"{field} has {size:,} characters; at most {MAX_SCHEMA_CHARS:,} are accepted."
         raise TooLarge(message, field=field, limit=MAX_SCHEMA_CHARS)
     _check_top(value, field)
-    from apps.agent.schema import UNSUPPORTED, schema_problem  # loading jsonschema takes a tenth of a second
+    from apps.agent.tools.schema import (  # loading jsonschema takes a tenth of a second
+        UNSUPPORTED,
+        schema_problem,
+    )
 
     if problem := schema_problem(value):
         raise _wrong(f"is no valid schema: {problem}", field)
@@ -60,7 +63,7 @@ def input_error(schema: dict[str, Any], value: Any) -> str:
         return f"The input has more than {MAX_INPUT_CHARS:,} characters."
     if any(len(name) > MAX_MATCHED_CHARS for node in nodes_of(value) for name in node):
         return f"A name in the input has more than {MAX_MATCHED_CHARS:,} characters."
-    from apps.agent.schema import schema_error
+    from apps.agent.tools.schema import schema_error
 
     return schema_error(schema, value)
 

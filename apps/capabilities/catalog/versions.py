@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from apps.agent.grants import grants_end
+from apps.agent.services import grants_end
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_description, clean_draft
 from apps.capabilities.catalog.files import (
     checksums_of,

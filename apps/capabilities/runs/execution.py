@@ -13,8 +13,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.secrets import secret_get, secret_values
-from apps.agent.results import storable, truncated
-from apps.agent.scrub import Scrubber
+from apps.agent.tools.results import storable, truncated
+from apps.agent.tools.scrub import Scrubber
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS
 from apps.capabilities.catalog.files import files_verified, refused
 from apps.capabilities.catalog.schemas import input_error

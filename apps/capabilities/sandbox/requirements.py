@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from apps.agent.scrub import MIN_SECRET_CHARS, Scrubber
+from apps.agent.tools.scrub import MIN_SECRET_CHARS, Scrubber
 from apps.core.errors import InvalidInput
 
 MAX_BYTES = 10_000

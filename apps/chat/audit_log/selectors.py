@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from apps.agent.client import Usage
+from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall, ToolCall
 from apps.agent.selectors import TOTALS, toolcalls_of
 from apps.chat.audit_log.words import (

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from apps.agent.results import result_json
+from apps.agent.tools.results import result_json
 from apps.chat.audit_log.selectors import decision_log, log_turns, turns_begun
 from apps.chat.audit_log.words import TARGETS, command_of, file_name
 from apps.chat.conversations.selectors import conversation_get

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import Field, model_validator
 
-from apps.agent.canonical import canonical_json
+from apps.agent.model.messages import canonical_json
 from apps.chat.conversations.capturing import conversation_capture
 from apps.chat.conversations.indexing import document_of
 from apps.chat.conversations.selectors import CHAT_CHANNEL

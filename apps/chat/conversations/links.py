@@ -11,7 +11,7 @@ from uuid import UUID
 from django.core import signing
 from django.urls import reverse
 
-from apps.agent.web.named import WebRead, is_named_in
+from apps.agent.web.addresses import WebRead, is_named_in
 from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import Conversation
 

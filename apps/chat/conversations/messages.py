@@ -10,8 +10,7 @@ from django.db.models import Q, QuerySet
 from pydantic import Field
 
 from apps.agent.models import SERVER_TIER, ToolCall
-from apps.agent.selectors import toolcalls_of
-from apps.agent.shapes import ToolCallOutput
+from apps.agent.selectors import ToolCallOutput, toolcalls_of
 from apps.chat.conversations import markdown
 from apps.chat.conversations.links import ConversationLinks, Leads, directly
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState

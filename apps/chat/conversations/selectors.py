@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, F, QuerySet
 
 from apps.agent.models import ToolCall
-from apps.agent.taint import ConversationTaint
+from apps.agent.selectors import ConversationTaint
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from apps.accounts.models import Preferences
-from apps.agent.canonical import canonical_json
+from apps.agent.model.messages import canonical_json
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
 from apps.agent.tools.registry import find_tool, tools_for
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching

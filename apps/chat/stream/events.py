@@ -11,8 +11,8 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from apps.agent.canonical import canonical_json
-from apps.agent.events import Event, TextDelta, TurnQueued
+from apps.agent.model.messages import canonical_json
+from apps.agent.turn.events import Event, TextDelta, TurnQueued
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent
 
 TEXT = TextDelta.type

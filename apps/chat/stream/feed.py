@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
-from apps.agent.events import Html
+from apps.agent.turn.events import Html
 from apps.chat.conversations.links import links_now, through
 from apps.chat.stream.events import TEXT, LoggedEvent
 from apps.chat.stream.html import LiveHtml, LiveText

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from apps.agent.events import LAST_EVENTS, ApprovalRequested, Html, Question, ToolStart, TurnStarted
+from apps.agent.turn.events import LAST_EVENTS, ApprovalRequested, Html, Question, ToolStart, TurnStarted
 from apps.chat.conversations.links import Leads, directly
 from apps.chat.conversations.markdown import LiveRenderer
 from apps.chat.stream.events import TEXT, LoggedEvent

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from apps.agent.events import ModelRetry
+from apps.agent.turn.events import ModelRetry
 from apps.builder.builds.selectors import builds_in
 from apps.chat.conversations import markdown
 from apps.chat.conversations.links import ConversationLinks

@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.agent.client import ModelError, ModelRequest, complete
-from apps.agent.endpoint import current_endpoint, model_for
-from apps.agent.sdk import default_client
+from apps.agent.model.client import ModelError, ModelRequest, complete
+from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.sdk import default_client
 from apps.chat.models import Conversation
 from apps.chat.summary.selectors import (
     EXTRACT,

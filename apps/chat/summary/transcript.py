@@ -12,7 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from apps.agent.models import ToolCall
-from apps.agent.results import UNTRUSTED
+from apps.agent.tools.results import UNTRUSTED
 from apps.chat.models import Message, Role
 from apps.core.text import estimate_tokens, split_sentences
 

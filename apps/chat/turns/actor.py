@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from apps.agent.loop import TurnTaken
+from apps.agent.turn.loop import TurnTaken
 from apps.chat.conversations.capturing import turn_capture
 from apps.chat.conversations.indexing import turn_index
 from apps.chat.models import Conversation, MessageKind, Role

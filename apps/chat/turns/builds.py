@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from apps.accounts.selectors import preferences_for
-from apps.agent.canonical import canonical_json
-from apps.agent.events import Build as BuildEvent
+from apps.agent.model.messages import canonical_json
+from apps.agent.turn.events import Build as BuildEvent
 from apps.builder.builds.ending import stage_of
 from apps.builder.builds.messages import messages_untold
 from apps.builder.builds.selectors import builds_in, conversations_of, conversations_with_news

@@ -10,9 +10,9 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from apps.agent.events import TurnFailed, TurnQueued, TurnStopped
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
+from apps.agent.turn.events import TurnFailed, TurnQueued, TurnStopped
 from apps.builder.builds.selectors import has_news
 from apps.chat.conversations.messages import message_json
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState

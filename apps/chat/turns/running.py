@@ -13,10 +13,13 @@ from django.utils import timezone
 
 from apps.accounts.models import Preferences
 from apps.accounts.selectors import preferences_for
-from apps.agent.canonical import canonical_json
-from apps.agent.client import Usage
-from apps.agent.endpoint import OFFLINE, current_endpoint, model_for
-from apps.agent.events import (
+from apps.agent.model.client import Usage
+from apps.agent.model.endpoint import OFFLINE, current_endpoint, model_for
+from apps.agent.model.messages import canonical_json
+from apps.agent.model.sdk import default_client
+from apps.agent.selectors import turn_tool_calls, turn_usage
+from apps.agent.tools.registry import find_tool
+from apps.agent.turn.events import (
     ApprovalRequested,
     Event,
     MemoryContext,
@@ -27,12 +30,9 @@ from apps.agent.events import (
     TurnResumed,
     TurnStarted,
 )
-from apps.agent.executor import ToolExecutor, executor_for
-from apps.agent.loop import TurnState as LoopState
-from apps.agent.loop import TurnStore, run_turn
-from apps.agent.sdk import default_client
-from apps.agent.selectors import turn_tool_calls, turn_usage
-from apps.agent.tools.registry import find_tool
+from apps.agent.turn.executor import ToolExecutor, executor_for
+from apps.agent.turn.loop import TurnState as LoopState
+from apps.agent.turn.loop import TurnStore, run_turn
 from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import Message, MessageKind, Role, Turn, TurnState
 from apps.chat.prompt.history import history, recent_texts

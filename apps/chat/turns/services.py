@@ -16,9 +16,8 @@ from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
-from apps.agent.canonical import canonical_json
-from apps.agent.grants import grant_add
-from apps.agent.services import toolcall_answer, toolcall_decide
+from apps.agent.model.messages import canonical_json
+from apps.agent.services import grant_add, toolcall_answer, toolcall_decide
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState

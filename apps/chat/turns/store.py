@@ -10,11 +10,10 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from apps.agent.canonical import canonical_json
-from apps.agent.events import Event, ToolResult, TurnFailed, TurnStopped
+from apps.agent.model.messages import canonical_json, readable_text
 from apps.agent.models import ToolCall
-from apps.agent.server_blocks import readable_text
 from apps.agent.services import Reason, toolcalls_close_open
+from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
 from apps.chat.stream.events import LoggedEvent, events_store
 from apps.core.jobs.leases import PROCESS

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agent.client import ModelError, ModelRequest, complete
-from apps.agent.endpoint import current_endpoint, model_for
-from apps.agent.events import TitleMade
-from apps.agent.sdk import default_client
+from apps.agent.model.client import ModelError, ModelRequest, complete
+from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.sdk import default_client
+from apps.agent.turn.events import TitleMade
 from apps.chat.models import Conversation, MessageKind, Turn, TurnState
 from apps.chat.stream.events import LoggedEvent
 from apps.core.db.pool import in_db

@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from apps.agent.client import INCOMPLETE_INPUT, ModelError, ModelRequest, ModelResponse, Usage, complete
-from apps.agent.endpoint import model_for
-from apps.agent.sdk import default_client
+from apps.agent.model.client import INCOMPLETE_INPUT, ModelError, ModelRequest, ModelResponse, Usage, complete
+from apps.agent.model.endpoint import model_for
+from apps.agent.model.sdk import default_client
 from apps.memory.models import Kind, Memory, Tier, Trust
 from apps.memory.prompts import prompt
 

@@ -11,7 +11,7 @@ from django.db.models import Min
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
-from apps.agent.client import Usage
+from apps.agent.model.client import Usage
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
 from .segments import Segment

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.agent.client import Usage
+from apps.agent.model.client import Usage
 from apps.core.errors import IzzyError
 from apps.memory.models import Action as NoteAction
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Origin, Relation, Status, Trust

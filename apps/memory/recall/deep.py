@@ -15,9 +15,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from apps.agent.client import ModelError, ModelRequest, ModelResponse, complete
-from apps.agent.endpoint import current_endpoint, model_for
-from apps.agent.sdk import default_client
+from apps.agent.model.client import ModelError, ModelRequest, ModelResponse, complete
+from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.sdk import default_client
 from apps.agent.tools.base import Emit, ToolOutput
 from apps.core.db.pool import in_db
 from apps.core.errors import Unavailable

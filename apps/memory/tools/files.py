@@ -6,10 +6,17 @@ from posixpath import splitext
 from typing import Annotated, Any
 from uuid import UUID
 
-from apps.agent.results import UNTRUSTED
-from apps.agent.taint import ConversationTaint
-from apps.agent.tools.arguments import input_schema
-from apps.agent.tools.base import MAY_BE_BEHIND, ApprovalQuery, Tier, ToolContext, ToolOutput, tool
+from apps.agent.selectors import ConversationTaint
+from apps.agent.tools.base import (
+    MAY_BE_BEHIND,
+    ApprovalQuery,
+    Tier,
+    ToolContext,
+    ToolOutput,
+    input_schema,
+    tool,
+)
+from apps.agent.tools.results import UNTRUSTED
 from apps.core.errors import IzzyError
 from apps.memory.files.commands import (
     COMMANDS,

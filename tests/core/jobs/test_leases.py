@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.scrub import Scrubber
+from apps.agent.tools.scrub import Scrubber
 from apps.builder.models import Build
 from apps.capabilities.catalog.versions import capability_begin
 from apps.capabilities.models import Execution, Trigger

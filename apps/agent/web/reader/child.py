@@ -14,19 +14,19 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from apps.agent.web.reader import html, pdf, text
+from apps.agent.web.reader import documents
 
 WALL_FACTOR = 1.3
 """Of the processor time: a document that waits for nothing needs little more."""
 SIDE_BY_SIDE = 2
 MAX_CHARS = 2_000_000
 
-READERS = {"html": html.read, "pdf": pdf.read, "text": text.read}
+READERS = {"html": documents.read_html, "pdf": documents.read_pdf, "text": documents.read_text}
 
 
 def serve(control_fd: int, cpu_seconds: int, memory_bytes: int) -> None:
     """Takes jobs until the server is gone; each may use that much."""
-    html.warm_up()
+    documents.warm_up()
     gc.freeze()
     control = socket.socket(fileno=control_fd)
     running: set[int] = set()

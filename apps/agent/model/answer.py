@@ -1,0 +1,263 @@
+"""A streamed answer: its events put together to content blocks, stop reason and usage, and its pieces joined."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+
+from apps.agent.model.client import INCOMPLETE_INPUT, ModelEvent, ServerCall, ServerResult, TextChunk
+from apps.agent.model.messages import (
+    CALL,
+    GAP,
+    RESULT_SUFFIX,
+    is_result,
+    is_server_block,
+    source_links,
+    valid_id,
+    valid_name,
+)
+from apps.agent.tools.results import storable
+from apps.core.text import strict_loads
+
+MAX_COUNT = 2**31 - 1
+"""No server counts more tokens than this in earnest, and the ledger cannot hold more."""
+MAX_DEPTH = 100
+"""Deeper input is not taken for one: what follows (schemas, secrets, rows) goes through it level by level."""
+
+
+@dataclass(slots=True)
+class OpenBlock:
+    """A block that is still coming. `start` is what it began as; the parts are what came since."""
+
+    start: dict[str, Any]
+    text: list[str] = field(default_factory=list)
+    json: list[str] = field(default_factory=list)
+    signature: str = ""
+    citations: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Answer:
+    """An answer as it comes in. `complete` is true once the last event was seen."""
+
+    opened: dict[int, OpenBlock] = field(default_factory=dict)
+    stop_reason: str = ""
+    started: bool = False
+    complete: bool = False
+    model: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
+    server: list[ServerCall | ServerResult] = field(default_factory=list)
+    left: int = field(
+        default_factory=lambda: settings.IZZY_ANSWER_CHARS
+    )  # Characters that it may still have.
+    full: bool = False
+    _said: bool = False
+    _gap: bool = False
+
+    def take(self, event: Any) -> str:
+        """Takes the next raw event of the SDK; returns the text it brought, or "".
+
+        What the endpoint's own tools did is added to `server`; who calls takes it from there. All text together is
+        what `server_blocks.readable_text` makes of the blocks.
+        """
+        text = self._taken(event)
+        if text and self._gap:
+            text, self._gap = (GAP if self._said else "") + text, False
+        self._said = self._said or bool(text)
+        return text
+
+    def _taken(self, event: Any) -> str:
+        match event.type:
+            case "message_start":
+                self.started, self.model = True, _word(event.message.model)
+                self._count(event.message.usage)
+            case "content_block_start":
+                block = event.content_block.to_dict()
+                text = self._fitting(block.get("text") or "")
+                self.opened[event.index] = OpenBlock(block, text=[text])
+                self._notice_result(block)
+                return storable(text) if block["type"] == "text" else ""
+            case "content_block_delta" if event.index in self.opened:
+                return self._delta(self.opened[event.index], event.delta)
+            case "content_block_stop" if event.index in self.opened:
+                return self._closed(self.opened[event.index])
+            case "message_delta":
+                self.stop_reason = _word(event.delta.stop_reason) or self.stop_reason
+                self._count(event.usage)
+            case "message_stop":
+                self.complete = True
+        return ""
+
+    def _delta(self, block: OpenBlock, delta: Any) -> str:
+        match delta.type:
+            case "text_delta":
+                text: str = storable(self._fitting(delta.text))
+                block.text.append(text)
+                return text
+            case "input_json_delta":
+                block.json.append(self._fitting(delta.partial_json))
+            case "thinking_delta":
+                block.text.append(self._fitting(delta.thinking))
+            case "signature_delta":
+                block.signature = delta.signature
+            case "citations_delta":
+                block.citations.append(delta.citation.to_dict())
+        return ""
+
+    def _fitting(self, piece: str) -> str:
+        """As much of the piece as the answer may still have. One that is full has ended, as at its length limit."""
+        fitting = piece[: self.left]
+        self.left -= len(fitting)
+        if len(fitting) < len(piece):
+            self.stop_reason, self.complete, self.full = "max_tokens", True, True
+        return fitting
+
+    def _notice_result(self, block: dict[str, Any]) -> None:
+        self._gap = self._gap or is_server_block(block)
+        if is_result(block):
+            name = str(block["type"]).removesuffix(RESULT_SUFFIX)
+            self.server.append(ServerResult(str(block["tool_use_id"]), name, storable(block)))
+
+    def _closed(self, block: OpenBlock) -> str:
+        """The links to the sources of a text that has ended."""
+        if block.start["type"] == CALL:
+            made = storable(_block(block, cut=False))
+            self.server.append(ServerCall(str(made.get("id")), str(made.get("name")), made["input"]))
+        return storable(source_links(block.citations)) if block.start["type"] == "text" else ""
+
+    def _count(self, usage: Any) -> None:
+        for name in (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ):
+            value = getattr(usage, name, None)
+            if isinstance(value, int):
+                self.usage[name] = min(max(value, 0), MAX_COUNT)
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """The blocks as they go back into the next request; blank text is left out, which the API refuses.
+
+        Of an answer cut at its length limit, a tool call in last place is marked as incomplete.
+        """
+        order = sorted(self.opened)
+        cut = {order[-1]} if order and self.stop_reason == "max_tokens" else set()
+        made = [_block(self.opened[index], cut=index in cut) for index in order]
+        kept = [block for block in made if block["type"] != "text" or block["text"].strip()]
+        return _with_own_ids(storable(kept))
+
+
+def _block(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
+    start = block.start
+    match start["type"]:
+        case "text":
+            made = {"type": "text", "text": "".join(block.text)}
+            return made | {"citations": block.citations} if block.citations else made
+        case "thinking":
+            return {"type": "thinking", "thinking": "".join(block.text), "signature": block.signature}
+        case "tool_use":
+            call = {"type": "tool_use", "id": start.get("id") or "", "name": start.get("name") or ""}
+            return call | {"input": _input(block, cut=cut)}
+        case "server_tool_use":
+            return start | {"input": _input(block, cut=False)}
+    return start
+
+
+def _input(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
+    # A lone surrogate becomes its escape, which JSON joins again where its other half stood in the next piece.
+    source = "".join(block.json).encode("utf-8", "backslashreplace").decode()
+    given = block.start.get("input") or {}
+    if cut:
+        return {INCOMPLETE_INPUT: source}
+    try:
+        value = strict_loads(source or json.dumps(given))
+    except (ValueError, RecursionError):
+        return {INCOMPLETE_INPUT: source}
+    usable = isinstance(value, dict) and not _is_deep(value) and storable(value) == value
+    return value if usable else {INCOMPLETE_INPUT: source}
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _word(value: Any) -> str:
+    """A name in the answer, which some servers leave out or send as something else."""
+    return str(storable(value)) if isinstance(value, str) else ""
+
+
+def _with_own_ids(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Gives tool calls a proper name, and an id where a server sent none or the same twice: results find their calls."""
+    seen: set[str] = set()
+    for block in blocks:
+        if block["type"] != "tool_use":
+            continue
+        block["name"] = valid_name(block["name"])
+        block["id"] = valid_id(block["id"]) if block["id"] else ""
+        if not block["id"] or block["id"] in seen:
+            block["id"] = f"toolu_{uuid4().hex}"
+        seen.add(block["id"])
+    return blocks
+
+
+TURN_SECONDS = 0.02
+"""So long the stream is read on before others get their turn, where it has more without waiting."""
+
+
+async def merged(events: AsyncGenerator[ModelEvent, None]) -> AsyncGenerator[ModelEvent, None]:
+    """The same events, read ahead: text that came while the reader was busy is one piece. Raises what `events` raises."""
+    waiting: list[ModelEvent] = []
+    texts: list[str] = []  # The newest of what waits, where that is text.
+    came = asyncio.Event()
+
+    def text_ends() -> None:
+        if texts:
+            waiting.append(TextChunk("".join(texts)))
+            texts.clear()
+
+    async def read() -> None:
+        began = time.monotonic()
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, TextChunk):
+                    texts.append(event.text)
+                else:
+                    text_ends()
+                    waiting.append(event)
+                came.set()
+                if time.monotonic() - began > TURN_SECONDS:
+                    await asyncio.sleep(0)
+                    began = time.monotonic()
+
+    reading = asyncio.create_task(read())
+    reading.add_done_callback(lambda _: came.set())
+    try:
+        while True:
+            await came.wait()
+            came.clear()
+            text_ends()
+            while waiting:
+                yield waiting.pop(0)
+            if reading.done() and not texts:
+                reading.result()
+                return
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)

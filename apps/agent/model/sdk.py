@@ -1,0 +1,285 @@
+"""The model client over the real SDK. The only module that imports `anthropic`.
+
+Importing that package takes about two seconds, so it is imported at first use, in a thread; `warm_up` does it ahead.
+"""
+
+import asyncio
+import importlib
+import random
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+
+from apps.agent.model import failures
+from apps.agent.model.answer import Answer, merged
+from apps.agent.model.client import (
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+    Retry,
+    TextChunk,
+    Usage,
+)
+from apps.agent.model.endpoint import Endpoint, current_endpoint
+from apps.agent.model.ledger import CallRecord, modelcall_record, priced
+from apps.agent.model.messages import canonical, sendable, valid_messages
+from apps.agent.tools.registry import find_tool
+from apps.agent.tools.scrub import Scrubber
+from apps.core.db.pool import in_db
+
+MARKER = {"type": "ephemeral"}
+
+
+def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
+    """Canonical; toward Anthropic's own endpoint alone with cache markers and typed tools.
+
+    The marker on the last system block (or tool) keeps what never changes; the top-level one lets the endpoint mark
+    the last block of the conversation, so that no message changes from one request to the next.
+    """
+    system = [{"type": "text", "text": request.system}] if isinstance(request.system, str) else request.system
+    ours = request.ours if endpoint.searches_the_web else request.ours | {"web_search"}
+    tools = request.tools
+    if endpoint.is_anthropic:
+        known = [(tool, None if tool["name"] in ours else find_tool(tool["name"])) for tool in tools]
+        tools = [
+            {"type": found.typed, "name": found.name, **found.typed_fields} if found and found.typed else tool
+            for tool, found in known
+        ]
+    searches = any(str(tool.get("type", "")).startswith("web_search") for tool in tools)
+    fixed: dict[str, Any] = {
+        "tools": canonical(tools),
+        "system": canonical([block for block in system if block["text"].strip()]),
+    }
+    fixed = {name: value for name, value in fixed.items() if value}
+    if request.tool_choice:
+        fixed["tool_choice"] = request.tool_choice
+    if endpoint.is_anthropic:
+        last = fixed.get("system") or fixed.get("tools")
+        if last:
+            last[-1]["cache_control"] = MARKER
+        fixed["cache_control"] = MARKER
+    messages = canonical(sendable(valid_messages(request.messages), known=searches))
+    return fixed | {
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "messages": messages,
+        "stream": True,
+    }
+
+
+if TYPE_CHECKING:
+    import anthropic
+
+PATIENCE = 20.0
+"""Seconds. An endpoint that asks to wait longer before a retry gets none: the user is told instead."""
+
+MAX_RETRIES = 2
+CONNECT_SECONDS = 10.0
+
+
+def warm_up() -> None:
+    """Imports what the first message would wait for; run in a thread of the web process."""
+    for name in ("anthropic", "apps.agent.turn.loop", "apps.agent.offline.responder"):
+        importlib.import_module(name)
+
+
+@cache
+def _sdk() -> Any:
+    import anthropic
+
+    return anthropic
+
+
+@cache
+def default_client() -> "SdkModelClient":
+    """The client that everything shares."""
+    return SdkModelClient()
+
+
+@dataclass
+class SdkModelClient:
+    """`ModelClient` over the SDK, against whatever endpoint is set at the time of the call.
+
+    Connections belong to an event loop, so there is one SDK client for each loop and endpoint.
+    """
+
+    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Endpoint, "anthropic.AsyncAnthropic"]] = (
+        field(default_factory=WeakKeyDictionary)
+    )
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `ModelClient.stream`. A call that is cancelled or fails has its row too."""
+        endpoint = await in_db(current_endpoint)
+        call = _Call(request, endpoint, await self._client(endpoint))
+        try:
+            async with aclosing(merged(call.events())) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            call.record.error_code = error.code
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            call.record.error_code = "" if call.answer.complete else "cancelled"
+            raise
+        finally:
+            call.record.usage = call.usage()
+            call.record.stop_reason = call.answer.stop_reason
+            await in_db(modelcall_record, call.record)
+
+    async def _client(self, endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
+        known = self._clients.setdefault(asyncio.get_running_loop(), {})
+        if endpoint not in known:
+            known.setdefault(endpoint, await asyncio.to_thread(_new_client, endpoint))
+        return known[endpoint]
+
+
+@dataclass
+class _Call:
+    """One request under way."""
+
+    request: ModelRequest
+    endpoint: Endpoint
+    client: "anthropic.AsyncAnthropic"
+    answer: Answer = field(default_factory=Answer)
+    record: CallRecord = field(init=False)
+    may_repeat: bool = True  # until a stream has begun, or the endpoint has said that it is of no use
+
+    def __post_init__(self) -> None:
+        self.record = CallRecord(self.request, self.endpoint)
+
+    async def events(self) -> AsyncGenerator[ModelEvent, None]:
+        started = time.monotonic()
+        try:
+            async with aclosing(self._chunks()) as chunks:
+                async for chunk in chunks:
+                    if self.record.first_token_ms is None and not isinstance(chunk, Retry):
+                        self.record.first_token_ms = _since(started)
+                    yield chunk
+        finally:
+            self.record.latency_ms = _since(started)
+        if not self.answer.started:
+            raise failures.bad_response(self.endpoint.server)
+        if not self.answer.complete:
+            raise failures.stream_cut()
+        yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, self.usage(), self.answer.model)
+
+    def usage(self) -> Usage:
+        """The endpoint's count so far; zero offline, where no model is called."""
+        if self.endpoint.is_offline:
+            return Usage()
+        return priced(self.answer.usage, self.answer.model or self.request.model)
+
+    async def _chunks(self) -> AsyncGenerator[ModelEvent, None]:
+        """The stream, asked for again where the endpoint fails in passing: here and not in the SDK, which says nothing
+        while it waits."""
+        for attempt in range(MAX_RETRIES + 1):
+            try:
+                async with aclosing(self._attempt()) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+                return
+            except ModelError as error:
+                seconds = self._pause(error, attempt)
+                if seconds is None:
+                    raise
+                again = Retry(error.code, failures.PASSING[error.code], seconds)
+            yield again
+            await asyncio.sleep(again.seconds)
+
+    def _pause(self, error: ModelError, attempt: int) -> float | None:
+        """Seconds until the next attempt: as many as the endpoint asks for, else half a second doubled each time and
+        spread a little; None where there is none."""
+        asked = error.retry_after or 0
+        if (
+            error.code not in failures.PASSING
+            or not self.may_repeat
+            or attempt == MAX_RETRIES
+            or asked > PATIENCE
+        ):
+            return None
+        return asked if asked > 0 else 0.5 * 2**attempt * random.uniform(0.75, 1)
+
+    async def _attempt(self) -> AsyncGenerator[ModelEvent, None]:
+        import httpx2
+
+        sdk = _sdk()
+        try:
+            async with await self.client.messages.create(**parameters(self.request, self.endpoint)) as stream:
+                self.may_repeat = False
+                self.record.request_id = stream.response.headers.get("request-id", "")
+                async for event in stream:
+                    if text := self._take(event):
+                        yield TextChunk(text)
+                    while self.answer.server:
+                        yield self.answer.server.pop(0)
+                    if self.answer.full:
+                        break
+        except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
+            raise failures.timed_out() from error
+        except sdk.APIStatusError as error:
+            raise failures.status_error(self._failure(error)) from error
+        except (sdk.APIConnectionError, httpx2.TransportError) as error:
+            raise self._broken() from error
+        except UnicodeEncodeError as error:
+            raise failures.bad_key() from error
+        except (sdk.APIError, ValueError) as error:
+            raise failures.bad_response(self.endpoint.server) from error
+
+    def _take(self, event: Any) -> str:
+        """The SDK hands on whatever the server sent, also with parts missing."""
+        try:
+            return self.answer.take(event)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise failures.bad_response(self.endpoint.server) from error
+
+    def _broken(self) -> ModelError:
+        return failures.stream_cut() if self.answer.started else failures.unreachable(self.endpoint.server)
+
+    def _failure(self, error: "anthropic.APIStatusError") -> failures.Failure:
+        self.may_repeat &= error.response.headers.get("x-should-retry") != "false"
+        return failures.Failure(
+            status=error.status_code,
+            type=str(error.type or ""),
+            said=Scrubber([self.endpoint.api_key]).text(_said(error)),
+            model=self.request.model,
+            server=self.endpoint.server,
+            retry_after=failures.retry_after(error.response.headers),
+        )
+
+
+def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
+    import anthropic
+    import httpx2
+
+    from apps.agent.offline.responder import OfflineTransport
+
+    timeout = httpx2.Timeout(settings.IZZY_MODEL_TIMEOUT, connect=CONNECT_SECONDS)
+    if endpoint.is_offline:
+        http = httpx2.AsyncClient(transport=OfflineTransport(), timeout=timeout)
+        return anthropic.AsyncAnthropic(
+            api_key="offline", base_url="http://offline.invalid", http_client=http, max_retries=0
+        )
+    return anthropic.AsyncAnthropic(
+        api_key=endpoint.api_key,
+        base_url=endpoint.base_url,
+        http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
+        max_retries=0,
+    )
+
+
+def _said(error: "anthropic.APIStatusError") -> str:
+    body = error.body
+    if isinstance(body, dict) and isinstance(inner := body.get("error"), dict):
+        return str(inner.get("message", ""))
+    return ""
+
+
+def _since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

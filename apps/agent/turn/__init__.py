@@ -1,0 +1,1 @@
+"""A turn: model and tools by turns, until the model has answered."""

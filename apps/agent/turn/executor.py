@@ -1,0 +1,244 @@
+"""Runs tool calls: one call through its checks and limits. `apps.agent.turn.rounds` runs the calls of a round."""
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from apps.accounts.models import Preferences
+from apps.accounts.secrets import secret_values
+from apps.accounts.selectors import preferences_for
+from apps.agent.model.client import INCOMPLETE_INPUT
+from apps.agent.selectors import ConversationTaint
+from apps.agent.services import grant_covering
+from apps.agent.tools.base import (
+    Approval,
+    ApprovalQuery,
+    Emit,
+    Tier,
+    Tool,
+    ToolContext,
+    ToolFailure,
+    ToolOutput,
+)
+from apps.agent.tools.registry import find_tool
+from apps.agent.tools.results import Outcome, result_text
+from apps.agent.tools.schema import schema_error
+from apps.agent.tools.scrub import Scrubber
+from apps.core.db.pool import in_db
+from apps.core.errors import IzzyError
+
+logger = logging.getLogger(__name__)
+
+CRASHED = "tool_crashed"
+SAID_CHARS = 500
+REASON_CHARS = 400
+ASKED_AFTER = (
+    "Izzy asks this after it has read what others wrote, and they may be behind the question. Do not answer it with what they "
+    "must not know."
+)
+UNREADABLE = (
+    "The input was cut off, was not a JSON object, or held characters that cannot be stored (NUL or lone surrogates), so "
+    "nothing was run. Call again with a shorter input, or without these characters."
+)
+
+APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "never"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalNeeded:
+    """Why a call waits for the user's yes, and for what else that yes may hold."""
+
+    reason: str = (
+        ""  # a sentence for the card where others' words may be behind it; "" where the user's settings ask
+    )
+    always: bool = False  # whether a yes may become the user's setting for the tool
+    reach: dict[str, Any] | None = None  # of what calls it may hold, in the conversation or always
+    covered: str = ""  # which lasting yes holds already: the call runs
+
+
+@dataclass(kw_only=True)
+class ToolExecutor:
+    """The pipeline every tool call goes through, for one turn. Make one with `executor_for`.
+
+    `approvals` are the user's preferences by tool name; `secrets` the values that must not appear anywhere;
+    `tools` those of the turn that no registry knows. `message_id` and `use_memory` are for the tools, see `ToolContext`.
+    """
+
+    user_id: UUID
+    conversation_id: UUID | None
+    turn_id: UUID | None
+    taint: ConversationTaint
+    approvals: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    message_id: UUID | None = None
+    use_memory: bool = False
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+
+    @cached_property
+    def scrubber(self) -> Scrubber:
+        """Made at first use and kept for the turn."""
+        return Scrubber(self.secrets)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name, offered in this turn or not."""
+        return self.tools.get(name) or find_tool(name)
+
+    def approval(self, tool: Tool) -> Approval:
+        """The approval it needs by the user's preferences, else by the tool itself."""
+        set_to = self.approvals.get(tool.name) or self.approvals.get(tool.set_with, "")
+        return APPROVALS.get(set_to, tool.approval)
+
+    def refusal(self, name: str, arguments: dict[str, Any]) -> Outcome | None:
+        """Why this call is not run at all: the checks before anything happens. None when it may run."""
+        tool = self.find(name)
+        if tool is None:
+            return Outcome(
+                f"There is no tool called {name[:100]}. Use one of those you were given.", "unknown_tool"
+            )
+        if INCOMPLETE_INPUT in arguments:
+            return Outcome(UNREADABLE, "incomplete_input")
+        wrong = schema_error(tool.input_schema, arguments)
+        if wrong:
+            text = f"The input does not fit. {self.scrubber.text(wrong)} Correct it and call again."
+            return Outcome(text, "invalid_input")
+        if self.approval(tool) == "never":
+            text = f"The user's settings never allow {name}. Do without it, or tell the user where it is set."
+            return Outcome(text, "not_allowed")
+        return None
+
+    async def execute(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        *,
+        call_id: UUID,
+        emit: Emit,
+        permission: dict[str, Any] | None = None,
+        answer: str = "",
+    ) -> Outcome:
+        """Runs the handler within its limits; every failure becomes an outcome that says what to do next.
+
+        `permission` is what the user has allowed for this call beyond the tool itself, `answer` what they said to it.
+        """
+        context = self.context(tool_call_id=call_id, emit=emit, permission=permission, answer=answer)
+        started = time.monotonic()
+        output, error_code = await self._handled(tool, context, arguments)
+        data = output.data if isinstance(output, ToolOutput) else output
+        # What a tool that reads others' words stumbles over may be those very words.
+        own = isinstance(output, ToolOutput) and output.own_words
+        quoted = tool.untrusted and not own and error_code in ("", CRASHED)
+        text = result_text(data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted)
+        untrusted = quoted or (isinstance(output, ToolOutput) and output.untrusted)
+        build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
+        return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
+
+    def context(self, **call: Any) -> ToolContext:
+        """Context for a call of this turn; `call` holds the fields that differ by call."""
+        return ToolContext(
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
+            turn_id=self.turn_id,
+            message_id=self.message_id,
+            use_memory=self.use_memory,
+            taint=self.taint,
+            **call,
+        )
+
+    def approval_needed(
+        self, tool: Tool, arguments: dict[str, Any], place: tuple[int, int] = (0, 0)
+    ) -> ApprovalNeeded | None:
+        """Why this call, at its round and position, waits for the user's yes; None where it runs unasked. Synchronous."""
+        if self.approval(tool) == "ask":
+            return ApprovalNeeded(always=not tool.set_with and not self.taint.is_tainted)
+        allowed = tool.name in self.approvals or tool.set_with in self.approvals
+        if self.conversation_id is None or not (tool.reach or tool.takes) or not self.taint.is_tainted:
+            return None
+        query = ApprovalQuery(
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
+            arguments=arguments,
+            own=self.taint.own,
+            turn_id=self.turn_id,
+            place=place,
+        )
+        if tool.takes and (reason := tool.takes(query)):
+            return ApprovalNeeded(reason=self._shown(reason))
+        reach = tool.reach(query) if tool.reach and not allowed else None
+        if reach is None:
+            return None
+        grant = grant_covering(self.user_id, self.conversation_id, reach)
+        covered = "" if grant is None else "conversation" if grant.conversation_id else "always"
+        return ApprovalNeeded(reason=self._shown(reach.reason), reach=reach.to_json(), covered=covered)
+
+    def question_mark(self) -> str:
+        """Warning on a question's card where others' words may be behind it, else "". Synchronous."""
+        return ASKED_AFTER if self.taint.is_tainted else ""
+
+    def _shown(self, reason: str) -> str:
+        return self.scrubber.text(reason)[:REASON_CHARS]
+
+    async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Permission that the call needs from the user beyond the tool itself; {} for none."""
+        if tool.permission is None:
+            return {}
+        return await in_db(tool.permission, self.user_id, arguments) or {}
+
+    async def _handled(self, tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> tuple[Any, str]:
+        try:
+            async with asyncio.timeout(tool.timeout) as limit:
+                return await tool.run(context, arguments), ""
+        except TimeoutError as error:
+            if limit.expired():
+                return _timed_out(tool), "timeout"
+            return self._crashed(tool, error), CRASHED
+        except ToolFailure as error:
+            return ToolOutput(str(error), untrusted=error.untrusted), "tool_failed"
+        except IzzyError as error:
+            return error.message, error.code
+        except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
+            return self._crashed(tool, error), CRASHED
+
+    def _crashed(self, tool: Tool, error: Exception) -> str:
+        said = self.scrubber.text(f"{type(error).__name__}: {error}")[:SAID_CHARS]
+        where = self.scrubber.text("".join(traceback.format_exception(error)))
+        logger.error("tool %s failed: %s", tool.name, where)
+        return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
+
+
+def _timed_out(tool: Tool) -> str:
+    text = f"The tool did not finish within {tool.timeout:g} seconds."
+    if tool.tier == Tier.SIDE_EFFECTING:
+        return f"{text} It may still have taken effect: check before you call it again."
+    return f"{text} Ask for less, or go on without it."
+
+
+async def executor_for(
+    *,
+    user_id: UUID,
+    conversation_id: UUID | None,
+    turn_id: UUID | None,
+    taint: ConversationTaint | None = None,
+    **options: Any,
+) -> ToolExecutor:
+    """An executor with the user's preferences and the stored secrets, read in one database hop; `options` are further
+    fields of `ToolExecutor`. Without `taint` only what tools read counts as others' words."""
+
+    def read() -> tuple[Preferences, list[str]]:
+        return preferences_for(user_id), secret_values(user_id)
+
+    preferences, secrets = await in_db(read)
+    return ToolExecutor(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        turn_id=turn_id,
+        taint=taint or ConversationTaint(user_id=user_id, conversation_id=conversation_id),
+        approvals=preferences.tool_approval,
+        secrets=tuple(secrets),
+        **options,
+    )

@@ -1,0 +1,119 @@
+"""Pages as `open_page` gives them, part by part."""
+
+import re
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from uuid import UUID
+from xml.sax.saxutils import quoteattr
+
+from apps.agent.tools.base import ToolContext, ToolFailure
+from apps.agent.web.fetching import fetch_page
+from apps.agent.web.reader.parent import Document, read_page
+from apps.agent.web.tools import PART_CHARS
+
+
+def quoted(name: str, text: str, **fields: str) -> str:
+    """`<name field="…">`, the text, `</name>`. A text that closes the mark itself, or opens another, is defused."""
+    harmless = re.sub(rf"<(?=\s*+(?:/\s*+)?{re.escape(name)}\b)", "&lt;", text, flags=re.IGNORECASE)
+    attributes = "".join(
+        f" {key}={quoteattr(' '.join(value.split()))}" for key, value in fields.items() if value
+    )
+    return f"<{name}{attributes}>\n{harmless}\n</{name}>"
+
+
+KEPT_SECONDS = 600.0
+KEPT_CHARS = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A page as it was read: `url` is where the redirects ended."""
+
+    url: str
+    title: str
+    text: str
+    notes: tuple[str, ...]
+
+
+class RecentPages:
+    """Pages read in the last ten minutes, so that the next part of one is not fetched again. By user."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[tuple[UUID, str], tuple[float, Read]] = OrderedDict()
+
+    def get(self, user_id: UUID, url: str) -> Read | None:
+        """The page as this user last read it."""
+        found = self._pages.get((user_id, url))
+        return found[1] if found and time.monotonic() - found[0] < KEPT_SECONDS else None
+
+    def put(self, user_id: UUID, url: str, page: Read) -> None:
+        """Keeps the page; the oldest go when all together are too long."""
+        self._pages.pop((user_id, url), None)
+        self._pages[user_id, url] = (time.monotonic(), page)
+        while sum(len(kept.text) for _, kept in self._pages.values()) > KEPT_CHARS:
+            self._pages.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forgets all of them."""
+        self._pages.clear()
+
+
+recent_pages = RecentPages()
+
+
+async def page_part(context: ToolContext, url: str, offset: int) -> str:
+    """One part of the page as quoted Markdown, with its title and where it came from."""
+    page = recent_pages.get(context.user_id, url) if offset else None
+    if page is None:
+        page = await _read(context, url)
+        recent_pages.put(context.user_id, url, page)
+    if offset and offset >= len(page.text):
+        raise ToolFailure(f"The page ends before offset {offset}: it has {len(page.text)} characters.")
+    return _part(page, offset)
+
+
+async def _read(context: ToolContext, url: str) -> Read:
+    fetched = await fetch_page(url, progress=context.emit)
+    await context.emit({"status": "extracting", "bytes": len(fetched.body)})
+    document = await read_page(fetched, progress=context.emit)
+    text = document.text.strip()
+    if not text:
+        raise ToolFailure(
+            "There is no readable text on this page (it may need a browser, or be pictures only). Try another one."
+        )
+    return Read(fetched.url, document.title, text, tuple(_notes(document, cut=fetched.cut)))
+
+
+def _notes(document: Document, *, cut: bool) -> list[str]:
+    notes = []
+    if cut:
+        notes.append("The document is longer than what is read; this is its beginning.")
+    if document.of:
+        notes.append(f"PDF, {document.pages} of {document.of} pages were read.")
+    elif not document.whole:
+        notes.append("The document is longer than what is read; the end is missing.")
+    return notes
+
+
+def _part(page: Read, offset: int) -> str:
+    end = _end_of_part(page.text, offset)
+    notes = list(page.notes)
+    if offset or end < len(page.text):
+        notes.append(f"Characters {offset:,} to {end:,} of {len(page.text):,}.")
+    if end < len(page.text):
+        notes.append(f"For the next part call open_page with the same url and offset {end}.")
+    fields = {"url": page.url, "title": page.title}
+    return "\n".join([quoted("page", page.text[offset:end], **fields), *notes])
+
+
+def _end_of_part(text: str, offset: int) -> int:
+    """At the end of a paragraph, else of a line, where one is near."""
+    end = offset + PART_CHARS
+    if end >= len(text):
+        return len(text)
+    for mark in ("\n\n", "\n", " "):
+        found = text.rfind(mark, offset + PART_CHARS * 3 // 4, end)
+        if found > 0:
+            return found + len(mark)
+    return end
