@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-from apps.capabilities.sandbox import SandboxSpec, open_sandbox, run_capability
-from apps.capabilities.sandbox.base import BUILD_LIMITS, Outcome, Purpose
+from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose, RunResult, SandboxSpec
 from apps.capabilities.sandbox.bubblewrap import processes
-from apps.capabilities.sandbox.bubblewrap.niceness import sandbox_niceness, stand_back
 from apps.capabilities.sandbox.bubblewrap.prepared import prepare
-from apps.capabilities.sandbox.running import places
-from apps.capabilities.sandbox.sweeping import user_forget
+from apps.capabilities.sandbox.bubblewrap.processes import sandbox_niceness, stand_back
+from apps.capabilities.sandbox.layers.store import user_forget
+from apps.capabilities.sandbox.running import open_sandbox, places, run_capability
 from benchmarks.report import Report
 
 MOST_ALONE, MOST_WITH_REQUESTS = 4.0, 10.0
@@ -174,7 +173,7 @@ async def _at_once(report: Report, calls: int) -> None:
     )
 
 
-async def _noted(user: UUID, number: int, begun: list[tuple[UUID, int]]) -> Outcome:
+async def _noted(user: UUID, number: int, begun: list[tuple[UUID, int]]) -> RunResult:
     async def listen(event: dict[str, Any]) -> None:
         if event["status"] == "preparing":
             begun.append((user, number))
@@ -204,7 +203,7 @@ def _bare(code: str) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _timed(spec: SandboxSpec, files: dict[str, str]) -> tuple[float, Outcome]:
+async def _timed(spec: SandboxSpec, files: dict[str, str]) -> tuple[float, RunResult]:
     began = time.perf_counter()
     outcome = await run_capability(spec, files, {})
     if not outcome.ok:

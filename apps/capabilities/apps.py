@@ -15,9 +15,9 @@ class CapabilitiesConfig(AppConfig):
         from apps.capabilities.catalog.selectors import capability_stats
         from apps.capabilities.runs import examples, execution
         from apps.capabilities.runs.tools import tool_of_family
-        from apps.capabilities.sandbox import sweeping
         from apps.capabilities.sandbox.e2b.backend import sweep_orphans
-        from apps.capabilities.sandbox.health import check_sandbox
+        from apps.capabilities.sandbox.layers.store import sweep, user_forget
+        from apps.capabilities.sandbox.selection import check_sandbox
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
@@ -29,9 +29,9 @@ class CapabilitiesConfig(AppConfig):
         register_sweep("capabilities: runs", execution.executions_prune, every=timedelta(minutes=15))
         register_sweep("capabilities: lost runs", execution.executions_interrupt, every=timedelta(seconds=10))
         register_sweep("capabilities: proving", examples.sweep, every=examples.SWEEP_EVERY)
-        register_sweep("capabilities: sandboxes", sweeping.sweep, every=timedelta(minutes=5))
+        register_sweep("capabilities: sandboxes", sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
-        account_deleters.register("capabilities: requirements", sweeping.user_forget)
+        account_deleters.register("capabilities: requirements", user_forget)
         account_deleters.register("capabilities", lambda user_id: lifecycle.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)
         stats_providers.register("capabilities", capability_stats)

@@ -14,7 +14,7 @@ from apps.builder.models import BuilderMessage, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.runs.execution import capability_execute
-from apps.capabilities.sandbox.layers.index import PUBLIC_FILES, PUBLIC_INDEX
+from apps.capabilities.sandbox.requirements import PUBLIC_FILES, PUBLIC_INDEX
 from apps.core.db.pool import in_db
 from tests.builder.scripts import code, last_result, register, write
 from tests.builder.test_building import built, wish

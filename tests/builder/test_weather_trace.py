@@ -17,7 +17,7 @@ from apps.accounts.models import User
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.models import Capability, Execution, Status
-from apps.capabilities.sandbox.layers import index as packages
+from apps.capabilities.sandbox.layers import installing as packages
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from tests.builder.scripts import Cast, code, last_result

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from apps.capabilities.sandbox import current_backend
 from apps.capabilities.sandbox.base import SandboxUnavailable
+from apps.capabilities.sandbox.selection import current_backend
 
 
 @pytest.fixture

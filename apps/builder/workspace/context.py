@@ -15,7 +15,6 @@ from apps.agent.tools.base import ToolFailure
 from apps.agent.tools.scrub import Scrubber
 from apps.builder.builds.running import error_note, progress_add, question_add
 from apps.builder.models import BuilderMessage
-from apps.capabilities.sandbox import open_sandbox
 from apps.capabilities.sandbox.base import (
     BUILD_LIMITS,
     CodeResult,
@@ -26,6 +25,7 @@ from apps.capabilities.sandbox.base import (
     SandboxSpec,
     SandboxUnavailable,
 )
+from apps.capabilities.sandbox.running import open_sandbox
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, TooLarge
 

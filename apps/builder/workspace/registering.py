@@ -19,8 +19,8 @@ from apps.builder.workspace.context import Workshop
 from apps.builder.workspace.tools import ends
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
 from apps.capabilities.models import CapabilityVersion
-from apps.capabilities.sandbox import run_capability
-from apps.capabilities.sandbox.base import Outcome, Purpose, RunError, SandboxSpec, SandboxUnavailable
+from apps.capabilities.sandbox.base import Purpose, RunError, RunResult, SandboxSpec, SandboxUnavailable
+from apps.capabilities.sandbox.running import run_capability
 from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
 
@@ -128,7 +128,7 @@ async def load_problem(*, user_id: UUID, draft: Draft) -> str:
     return f"It cannot be loaded in a fresh sandbox. {problem}\n{NOT_YET}"
 
 
-def _scrubbed(user_id: UUID, outcome: Outcome, environment: Mapping[str, str]) -> Outcome:
+def _scrubbed(user_id: UUID, outcome: RunResult, environment: Mapping[str, str]) -> RunResult:
     """Before anything of it is cut: half a secret would not be found."""
     scrubber = Scrubber([*secret_values(user_id), *environment.values()])
     error = outcome.error
@@ -139,7 +139,7 @@ def _scrubbed(user_id: UUID, outcome: Outcome, environment: Mapping[str, str]) -
     )
 
 
-def example_problem(example: dict[str, Any] | Any, outcome: Outcome) -> str:
+def example_problem(example: dict[str, Any] | Any, outcome: RunResult) -> str:
     """The problem with an example's outcome; "" where it is as expected."""
     if not outcome.ok or outcome.result is None:
         error = outcome.error

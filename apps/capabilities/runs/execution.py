@@ -20,16 +20,17 @@ from apps.capabilities.catalog.files import files_verified, refused
 from apps.capabilities.catalog.schemas import input_error
 from apps.capabilities.catalog.selectors import capability_get, secrets_missing, version_get
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
-from apps.capabilities.sandbox import current_backend, run_capability
 from apps.capabilities.sandbox.base import (
     ErrorCode,
-    Outcome,
     Progress,
     Purpose,
     RunError,
+    RunResult,
     SandboxSpec,
     SandboxUnavailable,
 )
+from apps.capabilities.sandbox.running import run_capability
+from apps.capabilities.sandbox.selection import current_backend
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput
 from apps.core.jobs.leases import PROCESS, lease_end
@@ -77,7 +78,7 @@ def execution_begin(
 
 @transaction.atomic
 def execution_finish(
-    *, execution: Execution, outcome: Outcome, backend: str, scrubber: Scrubber
+    *, execution: Execution, outcome: RunResult, backend: str, scrubber: Scrubber
 ) -> Execution:
     """Ends a run: all texts scrubbed of secrets and then cut, the capability's counts moved on."""
 
@@ -197,7 +198,7 @@ async def capability_execute(
     return await _finish(ready, outcome)
 
 
-async def _finish(ready: Ready, outcome: Outcome) -> Execution:
+async def _finish(ready: Ready, outcome: RunResult) -> Execution:
     return await in_db(
         execution_finish,
         execution=ready.execution,
@@ -207,8 +208,8 @@ async def _finish(ready: Ready, outcome: Outcome) -> Execution:
     )
 
 
-def _failed(code: ErrorCode, message: str) -> Outcome:
-    return Outcome(ok=False, error=RunError(code, message))
+def _failed(code: ErrorCode, message: str) -> RunResult:
+    return RunResult(error=RunError(code, message))
 
 
 def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place, number: int | None) -> Ready:

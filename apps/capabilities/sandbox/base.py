@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Any, Protocol
 from uuid import UUID
 
-from apps.core.errors import IzzyError, Unavailable
+from apps.core.errors import InvalidInput, IzzyError, Unavailable
 from apps.core.health import CheckResult
 
 MEGABYTE = 1_000_000
@@ -80,42 +81,39 @@ class RunError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How `run(args)` of a capability ended. `result` is its text where `ok`, else None and `error` says why.
+class Result:
+    """How something in a sandbox ended. Everything in it is text of the tool: untrusted, and not yet scrubbed of secrets."""
 
-    Everything in it is text of the tool: untrusted, and not yet scrubbed of secrets.
-    """
-
-    ok: bool
-    result: str | None = None
     error: RunError | None = None
     stdout: str = ""
     stderr: str = ""
     duration_ms: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult(Result):
+    """How `run(args)` of a capability ended."""
+
+    result: str | None = None  # its text where `ok`
     hosts_used: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodeResult:
-    """One execution in the stateful kernel. `value` is the repr of a last expression, "" where there is none."""
+class CodeResult(Result):
+    """One execution in the stateful kernel."""
 
-    ok: bool
-    value: str = ""
-    error: RunError | None = None
-    stdout: str = ""
-    stderr: str = ""
-    duration_ms: int = 0
+    value: str = ""  # the repr of a last expression, "" where there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandResult:
-    """`exit_code` is -N where signal N ended it. `error` is set where the sandbox ended the command (timed out, …)."""
+class CommandResult(Result):
+    """`error` is set where the sandbox ended the command (timed out, …)."""
 
-    exit_code: int
-    stdout: str = ""
-    stderr: str = ""
-    error: RunError | None = None
-    duration_ms: int = 0
+    exit_code: int  # -N where signal N ended it
 
     @property
     def ok(self) -> bool:
@@ -170,7 +168,7 @@ class Sandbox(Protocol):
     async def run_command(self, command: str, *, seconds: float | None = None) -> CommandResult:
         """By /bin/sh in the home directory. A time-out kills the command and all it started."""
 
-    async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> Outcome:
+    async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> RunResult:
         """Writes the files and calls `run(args)` of main.py in a process of its own."""
 
     async def allow_hosts(self, hosts: Collection[str]) -> None:
@@ -188,3 +186,19 @@ class Backend(Protocol):
 
     def probe(self) -> CheckResult:
         """Whether sandboxes can be made here, and if not the cause and what to do. Synchronous, about a second at most."""
+
+
+HOME = PurePosixPath("/home/user")
+WRITABLE = (HOME, PurePosixPath("/tmp"))  # noqa: S108  of the sandbox
+MAX_PATH_BYTES = 1000
+
+
+def writable_path(path: str) -> str:
+    """Absolute and in the home directory or in /tmp of the sandbox. Raises InvalidInput."""
+    if not path or "\x00" in path or len(path.encode("utf-8", "replace")) > MAX_PATH_BYTES:
+        raise InvalidInput("That is no file name.", field="path")
+    full = HOME / path
+    inside = any(place in full.parents for place in WRITABLE)
+    if ".." in full.parts or not inside or path.endswith("/"):
+        raise InvalidInput(f"{path[:200]} is outside the sandbox's home directory and /tmp.", field="path")
+    return str(full)

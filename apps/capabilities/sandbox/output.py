@@ -2,13 +2,14 @@
 
 import asyncio
 import codecs
-import contextlib
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
-from .base import Limits, Progress
-from .bubblewrap.inside.answers import end_of as end_of
+from .base import ErrorCode, Limits, Progress, RunError
+from .bubblewrap.inside.answers import end_of
 
 logger = logging.getLogger(__name__)
 
@@ -21,22 +22,17 @@ _UNSTORABLE = str.maketrans({"\x00": "�", **{chr(code): "�" for code in rang
 
 def storable(text: str) -> str:
     """Without NUL and lone surrogates, which databases refuse."""
-    return text.translate(_UNSTORABLE) if "\x00" in text or not _encodable(text) else text
-
-
-def _encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return text.translate(_UNSTORABLE)
+    return text.replace("\x00", "�")
 
 
 class Captured:
     """One stream during one call."""
 
-    def __init__(self, name: str, keep: int) -> None:
-        self.name = name
+    def __init__(self, keep: int) -> None:
         self.total = 0
         self._keep = keep
         self._kept = bytearray()
@@ -45,9 +41,9 @@ class Captured:
 
     def feed(self, data: bytes) -> None:
         room = self._keep - len(self._kept)
-        self._kept += data[: max(0, room)]
         self.total += len(data)
         if room > 0:
+            self._kept += data[:room]
             self._untold += self._decoder.decode(data[:room])
 
     def text(self) -> str:
@@ -63,33 +59,46 @@ class Captured:
 
 
 class Output:
-    """Standard output and error of one call. Lines go to `progress` while the call runs, the last before it returns."""
+    """Standard output and error of one call. `on_flood` is told where more is written than any tool has reason to, again
+    with each piece that comes after."""
 
-    def __init__(self, limits: Limits, progress: Progress | None) -> None:
-        self.stdout = Captured("stdout", limits.stdout_bytes)
-        self.stderr = Captured("stderr", limits.stdout_bytes)
+    def __init__(
+        self, limits: Limits, progress: Progress | None, on_flood: Callable[[RunError], None]
+    ) -> None:
+        self.error: RunError | None = None  # why the call did not end as it should
+        self._streams = {name: Captured(limits.stdout_bytes) for name in ("stdout", "stderr")}
+        self._flood_bytes = limits.flood_bytes
         self._progress = progress
-        self._teller: asyncio.Task[None] | None = None
+        self._on_flood = on_flood
+        self._began = time.monotonic()
 
-    @property
-    def total(self) -> int:
-        return self.stdout.total + self.stderr.total
+    def feed(self, stream: str, data: bytes) -> None:
+        self._streams[stream].feed(data)
+        if sum(captured.total for captured in self._streams.values()) > self._flood_bytes:
+            self.flooded()
 
-    def start(self) -> None:
-        if self._progress is not None:
-            self._teller = asyncio.create_task(self._tell_now_and_then())
+    def flooded(self) -> None:
+        message = f"It printed more than {self._flood_bytes // 1_000_000} MB."
+        self._on_flood(RunError(ErrorCode.TOO_MUCH_OUTPUT, message))
 
-    async def finish(self) -> None:
-        if self._teller is not None:
-            self._teller.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._teller
-            self._teller = None
-            await self._tell(all_of_it=True)
+    def report(self) -> dict[str, Any]:
+        """What every result says: both streams' text and how long the call took."""
+        texts = {name: captured.text() for name, captured in self._streams.items()}
+        return {**texts, "duration_ms": round((time.monotonic() - self._began) * 1000)}
 
-    def abandon(self) -> None:
-        if self._teller is not None:
-            self._teller.cancel()
+    @asynccontextmanager
+    async def telling(self) -> AsyncIterator[None]:
+        """Lines go to `progress` while the block runs, the last of them at its end, where nothing was raised."""
+        if self._progress is None:
+            yield
+            return
+        teller = asyncio.create_task(self._tell_now_and_then())
+        try:
+            yield
+        finally:
+            teller.cancel()
+        await asyncio.wait([teller])
+        await self._tell(all_of_it=True)
 
     async def _tell_now_and_then(self) -> None:
         while True:
@@ -97,13 +106,9 @@ class Output:
             await self._tell(all_of_it=False)
 
     async def _tell(self, *, all_of_it: bool) -> None:
-        for event in list(self._events(all_of_it)):
-            await tell(self._progress, event)
-
-    def _events(self, all_of_it: bool) -> Iterator[dict[str, Any]]:
-        for stream in (self.stdout, self.stderr):
-            if text := stream.lines(all_of_it=all_of_it):
-                yield {"status": "output", "stream": stream.name, "text": text}
+        for name, captured in self._streams.items():
+            if text := captured.lines(all_of_it=all_of_it):
+                await tell(self._progress, {"status": "output", "stream": name, "text": text})
 
 
 async def tell(progress: Progress | None, event: dict[str, Any]) -> None:

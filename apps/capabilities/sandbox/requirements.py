@@ -10,6 +10,11 @@ from packaging.utils import canonicalize_name
 from apps.agent.tools.scrub import MIN_SECRET_CHARS, Scrubber
 from apps.core.errors import InvalidInput
 
+PUBLIC_INDEX, PUBLIC_FILES = (
+    ".".join(labels) for labels in (("pypi", "org"), ("files", "pythonhosted", "org"))
+)
+"""Where packages come from unless a machine is set up otherwise: the public index, and the host of its files."""
+
 MAX_BYTES = 10_000
 MAX_LINES = 50
 MAX_LINE_CHARS = 300  # of a line without its comment

@@ -3,9 +3,11 @@
 import asyncio
 import os
 import weakref
-from collections.abc import AsyncIterator, Mapping
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -14,19 +16,76 @@ from apps.core.errors import InvalidInput
 from .base import (
     ErrorCode,
     InstallFailed,
-    Outcome,
     Progress,
     Purpose,
     RunError,
+    RunResult,
     Sandbox,
     SandboxGone,
     SandboxSpec,
 )
-from .fairness import FairQueue
 from .output import tell
 from .selection import current_backend
 
 PER_CORE = 2
+
+Waited = Callable[[int], Awaitable[None]]
+"""Told how many come before, once, where a call has to wait."""
+
+
+class FairQueue:
+    """Belongs to one event loop. After a user's call has begun the turn goes to the next user who waits; a user who is
+    alone uses all places. So with N users each begins at least every Nth call, however many the others have."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: OrderedDict[UUID, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    @asynccontextmanager
+    async def place(self, user_id: UUID, on_wait: Waited | None = None) -> AsyncIterator[None]:
+        """Held as long as the block runs. Cancelling while waiting gives the turn up."""
+        await self._enter(user_id, on_wait)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _enter(self, user_id: UUID, on_wait: Waited | None) -> None:
+        if self._free and not self._waiting:
+            self._free -= 1
+            return
+        ahead = self.waiting
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(user_id, deque()).append(turn)
+        try:
+            if on_wait is not None:
+                await on_wait(ahead)
+            await turn
+        except asyncio.CancelledError:
+            queue = self._waiting.get(user_id, deque())
+            if turn.done() and not turn.cancelled():
+                self._leave()  # its turn came in the same moment
+            elif turn in queue:
+                queue.remove(turn)
+                if not queue:
+                    del self._waiting[user_id]
+            raise
+
+    def _leave(self) -> None:
+        self._free += 1
+        while self._free and self._waiting:
+            user_id, queue = self._waiting.popitem(last=False)
+            turn = queue.popleft()
+            if queue:
+                self._waiting[user_id] = queue  # at the end: the others come first
+            if not turn.done():
+                self._free -= 1
+                turn.set_result(None)
+
 
 _queues: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Purpose, FairQueue]]" = (
     weakref.WeakKeyDictionary()
@@ -67,16 +126,16 @@ async def open_sandbox(spec: SandboxSpec, progress: Progress | None = None) -> A
 
 async def run_capability(
     spec: SandboxSpec, files: Mapping[str, str], args: dict[str, Any], progress: Progress | None = None
-) -> Outcome:
+) -> RunResult:
     """Calls `run(args)` of main.py in a fresh sandbox. What goes wrong is in the outcome; raises SandboxUnavailable, and
     when cancelled CancelledError after everything in the sandbox was killed."""
     try:
         async with open_sandbox(spec, progress) as sandbox:
             return await sandbox.run_capability(files, args)
     except SandboxGone as error:
-        return Outcome(ok=False, error=error.error)
+        return RunResult(error=error.error)
     except InstallFailed as error:
-        return Outcome(ok=False, error=RunError(ErrorCode.INSTALL_FAILED, error.message))
+        return RunResult(error=RunError(ErrorCode.INSTALL_FAILED, error.message))
     except InvalidInput as error:
         code = ErrorCode.INSTALL_FAILED if error.code == "bad_requirements" else ErrorCode.SANDBOX_FAILED
-        return Outcome(ok=False, error=RunError(code, error.message))
+        return RunResult(error=RunError(code, error.message))

@@ -1,15 +1,20 @@
-"""Which backend runs tools: what IZZY_SANDBOX says, or the best that works here."""
+"""Chooses the backend that runs tools (what IZZY_SANDBOX says, or the best that works here), and checks it for doctor, /readyz and
+the instance page. It is not essential: chat goes on without."""
 
+import shutil
 from functools import cache
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from apps.core.health import CheckResult, not_set_up
+
 from .base import Backend, SandboxUnavailable
+from .bubblewrap.prepared import BWRAP
 
 AUTO, NONE = "auto", "none"
 BACKENDS = {
-    "e2b": "apps.capabilities.sandbox.e2b.E2BBackend",
+    "e2b": "apps.capabilities.sandbox.e2b.backend.E2BBackend",
     "bubblewrap": "apps.capabilities.sandbox.bubblewrap.backend.BubblewrapBackend",
 }
 CHOICES = (AUTO, *BACKENDS, NONE)
@@ -42,3 +47,16 @@ def current_backend() -> Backend:
     if not found.ok:
         raise SandboxUnavailable(f"{found.message} {found.hint}".strip(), hint=found.hint)
     return backend
+
+
+WITH_A_SANDBOX = "With a sandbox your own tools run, and Izzy builds new ones."
+
+
+def check_sandbox() -> CheckResult:
+    name = chosen_name()
+    if name == NONE:
+        return not_set_up(SWITCHED_OFF, gives=WITH_A_SANDBOX, how=SWITCH_ON)
+    found = backend_named(name).probe()
+    if not found.ok and settings.IZZY_SANDBOX == AUTO and name == "bubblewrap" and not shutil.which(BWRAP):
+        return not_set_up(found.message, gives=WITH_A_SANDBOX, how=found.hint)
+    return found

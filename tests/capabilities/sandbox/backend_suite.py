@@ -17,9 +17,9 @@ from apps.capabilities.sandbox.base import (
     ErrorCode,
     InstallFailed,
     Limits,
-    Outcome,
     Progress,
     Purpose,
+    RunResult,
     Sandbox,
     SandboxGone,
     SandboxSpec,
@@ -54,7 +54,7 @@ async def opened(
 
 async def run_main(
     backend: Backend, main: str, args: dict[str, Any] | None = None, **changed: Any
-) -> Outcome:
+) -> RunResult:
     """`main.py` run once in a fresh sandbox."""
     async with opened(backend, spec(**changed)) as sandbox:
         return await sandbox.run_capability({"main.py": main}, args or {})
@@ -299,7 +299,7 @@ def run(args):
     async def test_two_users_run_at_the_same_time(self, backend: Backend) -> None:
         main = "import time\ndef run(args):\n time.sleep(0.2)\n return args['who']"
 
-        async def one(who: str) -> Outcome:
+        async def one(who: str) -> RunResult:
             return await run_main(backend, main, {"who": who}, user_id=uuid4())
 
         outcomes = await asyncio.gather(*(one(str(number)) for number in range(4)))

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
-from apps.capabilities.sandbox.base import BUILD_LIMITS, ErrorCode, Outcome, Purpose
+from apps.capabilities.sandbox.base import BUILD_LIMITS, ErrorCode, Purpose, RunResult
 from apps.capabilities.sandbox.bubblewrap import processes
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from tests.waiting import PATIENCE, until
@@ -40,7 +40,7 @@ def nothing_left_running() -> Iterator[None]:
     assert own_processes() <= others
 
 
-async def tried(backend: BubblewrapBackend, body: str, **changed: Any) -> Outcome:
+async def tried(backend: BubblewrapBackend, body: str, **changed: Any) -> RunResult:
     """The lines as the body of run(args)."""
     main = "def run(args):\n" + textwrap.indent(textwrap.dedent(body), "    ")
     return await run_main(backend, main, **changed)
@@ -471,7 +471,8 @@ import asyncio, os, uuid
 os.environ["DJANGO_SETTINGS_MODULE"] = "izzysite.settings"
 import django
 django.setup()
-from apps.capabilities.sandbox import SandboxSpec, open_sandbox
+from apps.capabilities.sandbox.base import SandboxSpec
+from apps.capabilities.sandbox.running import open_sandbox
 from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose
 async def main():
     async def one(purpose):

@@ -16,16 +16,16 @@ from apps.capabilities.sandbox.base import (
     InstallFailed,
     Limits,
     Purpose,
+    RunError,
     Sandbox,
     SandboxGone,
     SandboxSpec,
     SandboxUnavailable,
 )
-from apps.capabilities.sandbox.e2b import E2BBackend
-from apps.capabilities.sandbox.e2b.answers import answer_error
-from apps.capabilities.sandbox.e2b.backend import kill_orphans
-from apps.capabilities.sandbox.e2b.output import MarkedStream, Stream
-from apps.capabilities.sandbox.layers.index import PUBLIC_FILES, PUBLIC_INDEX
+from apps.capabilities.sandbox.e2b.answers import MarkedOutput, answer_error
+from apps.capabilities.sandbox.e2b.backend import E2BBackend, kill_orphans
+from apps.capabilities.sandbox.output import Output
+from apps.capabilities.sandbox.requirements import PUBLIC_FILES, PUBLIC_INDEX
 from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import uuid7
 from tests.peers.e2b_server import E2BServer
@@ -187,7 +187,10 @@ async def test_what_it_prints_is_told_as_it_comes(make: Make) -> None:
     outcome = await (await make(progress)).run_capability({"main.py": code}, {})
     assert (outcome.stdout.strip(), outcome.stderr.strip()) == ("one", "two")
     assert [data["status"] for data in told[:2]] == ["preparing", "running"]
-    assert {(data["stream"], data["text"]) for data in told[2:]} == {("stdout", "one"), ("stderr", "two")}
+    assert {(data["stream"], data["text"].strip()) for data in told[2:]} == {
+        ("stdout", "one"),
+        ("stderr", "two"),
+    }
 
 
 async def test_the_kernel_keeps_its_variables(make: Make) -> None:
@@ -425,13 +428,14 @@ def test_a_forged_message_is_kept_short() -> None:
 
 
 @pytest.mark.parametrize("behind", ["x" * 300_000, "[" * 30_000, "{", "5"])
-async def test_what_stands_behind_a_mark_is_bounded(behind: str) -> None:
-    floods: list[bool] = []
-    stream = Stream("stdout", small(result_bytes=10_000), None, lambda: floods.append(True))
-    marked = MarkedStream(stream, "MARK")
-    await marked.take("printedMARK ")
+def test_what_stands_behind_a_mark_is_bounded(behind: str) -> None:
+    floods: list[RunError] = []
+    output = Output(small(), None, floods.append)
+    marked = MarkedOutput(output, "MARK", 10_000)
+    marked.feed("printedMA")
+    marked.feed("RK ")
     for _ in range(3):
-        await marked.take(behind)
-    assert await marked.finish() is None
-    assert stream.text == "printed"
-    assert floods == ([True] if len(behind) > 200_000 else [])
+        marked.feed(behind)
+    assert marked.finish() is None
+    assert output.report()["stdout"] == "printed"
+    assert len(floods) == (1 if len(behind) > 200_000 else 0)

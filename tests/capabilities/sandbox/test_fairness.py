@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from apps.capabilities.sandbox.fairness import FairQueue
+from apps.capabilities.sandbox.running import FairQueue
 
 ALICE, BOB, CHARLIE = UUID(int=1), UUID(int=2), UUID(int=3)
 

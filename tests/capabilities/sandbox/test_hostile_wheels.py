@@ -10,13 +10,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from apps.capabilities.sandbox import sweeping
 from apps.capabilities.sandbox.base import BUILD_LIMITS, InstallFailed, Purpose
-from apps.capabilities.sandbox.bubblewrap import building
+from apps.capabilities.sandbox.bubblewrap import backend
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.prepared import prepare
-from apps.capabilities.sandbox.layers import index, installing
-from apps.capabilities.sandbox.layers.store import layer_folder
+from apps.capabilities.sandbox.layers import installing
+from apps.capabilities.sandbox.layers.store import layer_folder, user_forget
 from apps.capabilities.sandbox.store import store_folder
 
 from .backend_suite import opened, run_main, spec
@@ -28,7 +27,7 @@ MAIN = "import json, sys, os\ndef run(args): return json.dumps([json.__file__, o
 def user() -> Iterator[UUID]:
     user_id = uuid4()
     yield user_id
-    sweeping.user_forget(user_id)
+    user_forget(user_id)
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        found = index.PackageIndex({"UV_FIND_LINKS": name, "UV_OFFLINE": "1"}, frozenset(), (folder,))
+        found = installing.PackageIndex({"UV_FIND_LINKS": name, "UV_OFFLINE": "1"}, frozenset(), (folder,))
         monkeypatch.setattr(installing, "package_index", lambda: found)
         yield folder
 
@@ -135,7 +134,7 @@ def test_a_folder_takes_the_place_of_a_file_or_a_link_and_the_other_way_round(tm
     (newer / "a" / "new.py").write_text("of a package")
     (newer / "b").write_text("a module")
     (newer / "c" / "new.py").write_text("of a package")
-    building._link_tree(newer, view)
+    backend._link_tree(newer, view)
     assert sorted(str(place.relative_to(view)) for place in view.rglob("*") if place.is_file()) == [
         "a/new.py",
         "b",
@@ -147,7 +146,7 @@ def test_a_folder_takes_the_place_of_a_file_or_a_link_and_the_other_way_round(tm
 async def test_a_build_installs_so_often_and_asks_for_no_secret(
     bubblewrap: BubblewrapBackend, user: UUID, shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "MOST_INSTALLS", 1)
+    monkeypatch.setattr(backend, "MOST_INSTALLS", 1)
     put(shelf, {"evil/__init__.py": ""})
     wanted = spec(user_id=user, purpose=Purpose.BUILD, limits=BUILD_LIMITS, secrets=["Kx9_Secret.Value77"])
     async with opened(bubblewrap, wanted) as sandbox:

@@ -9,7 +9,7 @@ import pytest
 
 from apps.capabilities.sandbox.bubblewrap import inside
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
-from apps.capabilities.sandbox.e2b.script import inside_script
+from apps.capabilities.sandbox.e2b.answers import inside_script
 from tests.waiting import PATIENCE
 
 from .backend_suite import opened
@@ -17,7 +17,7 @@ from .backend_suite import opened
 ENDED_BEFORE_IT_WAS_READ = """
 import os, select, sys
 sys.path.insert(0, {folder!r})
-from inside import frames, runner, waiting
+from inside import children, runner
 real = select.select
 def late(*args):
     os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # the tool has answered and ended
@@ -25,12 +25,12 @@ def late(*args):
     return [], [], []
 select.select = late
 reading, writing = os.pipe()
-pid = waiting.fork()
+pid = children.fork()
 if pid == 0:
-    os.write(writing, frames.packed(b'"done"'))
+    os.write(writing, children.packed(b'"done"'))
     os._exit(0)
-print(frames.await_frame(reading, pid, 100))
-waiting.kill(pid)
+print(children.await_frame(reading, pid, 100))
+children.kill(pid)
 """
 
 

@@ -1,4 +1,4 @@
-"""Requirements: installed once, seen by nobody else, with clear words where they cannot be. With the machine's own index."""
+"""Requirements: installed once, seen by nobody else, with clear words where they cannot be. With the machine's own installing."""
 
 import asyncio
 import os
@@ -12,13 +12,12 @@ from uuid import UUID, uuid4
 import pytest
 from django.conf import settings as django_settings
 
-from apps.capabilities.sandbox import sweeping
 from apps.capabilities.sandbox.base import BUILD_LIMITS, InstallFailed, Purpose
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.prepared import prepare
-from apps.capabilities.sandbox.layers import index, installing
-from apps.capabilities.sandbox.layers.store import layer_folder
-from apps.capabilities.sandbox.requirements import parse_requirements
+from apps.capabilities.sandbox.layers import installing
+from apps.capabilities.sandbox.layers.store import layer_folder, sweep, user_forget
+from apps.capabilities.sandbox.requirements import PUBLIC_FILES, PUBLIC_INDEX, parse_requirements
 from apps.capabilities.sandbox.store import store_folder
 from tests.waiting import PATIENCE
 
@@ -32,7 +31,7 @@ def user() -> Iterator[UUID]:
     """Someone without layers."""
     user_id = uuid4()
     yield user_id
-    sweeping.user_forget(user_id)
+    user_forget(user_id)
 
 
 class Installations:
@@ -77,7 +76,7 @@ async def test_the_second_call_needs_no_index(
     bubblewrap: BubblewrapBackend, user: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
-    nowhere = index.PackageIndex(
+    nowhere = installing.PackageIndex(
         {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/", "UV_HTTP_RETRIES": "0"}, frozenset({"127.0.0.1:9"}), ()
     )
     monkeypatch.setattr(installing, "package_index", lambda: nowhere)
@@ -121,7 +120,7 @@ async def test_a_cancelled_installation_leaves_nothing_and_can_be_made_again(
     asked = asyncio.Event()
     async with await asyncio.start_server(lambda *_: asked.set(), "127.0.0.1", 0) as silent:
         address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
-        found = index.PackageIndex({"UV_DEFAULT_INDEX": f"http://{address}/"}, frozenset({address}), ())
+        found = installing.PackageIndex({"UV_DEFAULT_INDEX": f"http://{address}/"}, frozenset({address}), ())
         with monkeypatch.context() as patch:
             patch.setattr(installing, "package_index", lambda: found)
             creating = asyncio.create_task(bubblewrap.create(spec(user_id=user, requirements="six")))
@@ -194,10 +193,10 @@ async def test_unused_layers_are_removed_and_used_ones_stay(
     long_ago = time.time() - (django_settings.IZZY_LAYER_DAYS + 1) * 86_400
     os.utime(layer, (long_ago, long_ago))
     await run_main(bubblewrap, VERSION, user_id=user, requirements="six")
-    sweeping.sweep()
+    sweep()
     assert layer.is_dir()
     os.utime(layer, (long_ago, long_ago))
-    sweeping.sweep()
+    sweep()
     assert not layer.exists()
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
 
@@ -215,7 +214,7 @@ async def test_sweeps_of_several_workers_get_in_nobodys_way(
         Path, "iterdir", lambda self: iter([*real(self), *(each for each in gone if each.parent == self)])
     )
     monkeypatch.setattr(Path, "is_dir", lambda self: self in gone or os.path.isdir(self))
-    sweeping.sweep()
+    sweep()
     assert layer.is_dir()
 
 
@@ -241,8 +240,8 @@ async def test_what_a_user_had_installed_is_counted_when_it_is_removed(
 ) -> None:
     for wanted in ("six", "six==1.16.0"):
         await run_main(bubblewrap, VERSION, user_id=user, requirements=wanted)
-    assert sweeping.user_forget(user) == 2
-    assert sweeping.user_forget(user) == 0
+    assert user_forget(user) == 2
+    assert user_forget(user) == 0
 
 
 async def test_a_full_disk_is_told_as_such(
@@ -262,7 +261,7 @@ def test_folders_of_processes_that_are_gone_are_removed(bubblewrap: BubblewrapBa
     for folder in (left, new):
         (folder / "layer").mkdir(parents=True)
     os.utime(left, (time.time() - 3600,) * 2)
-    sweeping.sweep()
+    sweep()
     assert not left.exists()
     assert new.exists()
     shutil.rmtree(new)
@@ -291,7 +290,7 @@ async def test_files_of_earlier_versions_are_removed_and_present_ones_stay(
         folder.mkdir()
     for folder in (old, inside):
         os.utime(folder, (long_ago, long_ago))
-    sweeping.sweep()
+    sweep()
     assert not old.exists()
     assert new.exists()
     assert (await run_main(bubblewrap, "def run(args): return 'still there'")).ok
@@ -299,35 +298,38 @@ async def test_files_of_earlier_versions_are_removed_and_present_ones_stay(
 
 @pytest.fixture
 def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in index.UV_VARIABLES:
+    for name in installing.UV_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(index, "UV_FILES", ())
-    monkeypatch.setattr(index, "_from_pip", dict)
-    index.package_index.cache_clear()
+    monkeypatch.setattr(installing, "UV_FILES", ())
+    monkeypatch.setattr(installing, "_from_pip", dict)
+    installing.package_index.cache_clear()
     yield
-    index.package_index.cache_clear()
+    installing.package_index.cache_clear()
 
 
 @pytest.mark.usefixtures("_no_configuration")
 class TestIndex:
     def test_without_a_configuration_it_is_pypi(self) -> None:
-        assert index.package_index().hosts == {f"{index.PUBLIC_INDEX}:443", f"{index.PUBLIC_FILES}:443"}
+        assert installing.package_index().hosts == {
+            f"{PUBLIC_INDEX}:443",
+            f"{PUBLIC_FILES}:443",
+        }
 
     def test_a_configured_index_takes_its_place(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
         monkeypatch.setenv("UV_DEFAULT_INDEX", "http://user:key@packages.lan:8080/simple")
         settings.IZZY_PACKAGE_HOSTS = ["files.lan"]
-        assert index.package_index().hosts == {"packages.lan:8080", "files.lan:443"}
+        assert installing.package_index().hosts == {"packages.lan:8080", "files.lan:443"}
 
     def test_folders_of_wheels_are_read_too(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "simple").mkdir()
         monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
         monkeypatch.setenv("UV_INDEX", f"file://{tmp_path}/simple")
-        found = index.package_index()
+        found = installing.package_index()
         assert found.folders == (tmp_path,)
-        assert f"{index.PUBLIC_INDEX}:443" in found.hosts
+        assert f"{PUBLIC_INDEX}:443" in found.hosts
 
     def test_a_file_of_uv_is_read(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         file = tmp_path / "uv.toml"
         file.write_text('[[index]]\nname = "own"\nurl = "https://own.test/simple"\ndefault = true\n')
-        monkeypatch.setattr(index, "UV_FILES", (str(file),))
-        assert index.package_index().hosts == {"own.test:443"}
+        monkeypatch.setattr(installing, "UV_FILES", (str(file),))
+        assert installing.package_index().hosts == {"own.test:443"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apps.capabilities.sandbox.base import BUILD_LIMITS, Outcome, Purpose
+from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose, RunResult
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 
 from .backend_suite import opened, run_main, small, spec
@@ -60,12 +60,12 @@ async def site(settings: Any) -> AsyncIterator[Site]:
         yield found
 
 
-async def fetch(backend: BubblewrapBackend, site: Site, url: str, **changed: Any) -> Outcome:
+async def fetch(backend: BubblewrapBackend, site: Site, url: str, **changed: Any) -> RunResult:
     hosts = changed.pop("hosts", frozenset({f"api.test:{site.port}"}))
     return await run_main(backend, FETCH, {"url": url}, hosts=hosts, **changed)
 
 
-def message(outcome: Outcome) -> str:
+def message(outcome: RunResult) -> str:
     assert outcome.error is not None, outcome.result
     return outcome.error.message
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose
-from apps.capabilities.sandbox.bubblewrap import niceness, processes
+from apps.capabilities.sandbox.bubblewrap import processes
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.watchdog import watchdog
 from tests.waiting import until
@@ -80,4 +80,4 @@ def _found(before: set[int], fact: Callable[[int], Fact]) -> set[Fact]:
 def test_one_that_is_nice_already_starts_no_more_than_the_nicest(monkeypatch: pytest.MonkeyPatch) -> None:
     for own, expected in ((0, 5), (10, 15), (17, 19), (19, 19)):
         monkeypatch.setattr(os, "getpriority", lambda *_, own=own: own)
-        assert niceness.sandbox_niceness() == expected
+        assert processes.sandbox_niceness() == expected

@@ -11,17 +11,15 @@ from uuid import uuid4
 import pytest
 from django.conf import settings as django_settings
 
-from apps.capabilities.sandbox import run_capability
 from apps.capabilities.sandbox.base import SandboxSpec, SandboxUnavailable
 from apps.capabilities.sandbox.bubblewrap import identity, prepared, probing, spawning
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
-from apps.capabilities.sandbox.bubblewrap.identity import Identity
-from apps.capabilities.sandbox.bubblewrap.interpreter import find_interpreter
-from apps.capabilities.sandbox.bubblewrap.probing import KernelSettings, explain
+from apps.capabilities.sandbox.bubblewrap.identity import Identity, find_interpreter
+from apps.capabilities.sandbox.bubblewrap.probing import explain
 from apps.capabilities.sandbox.bubblewrap.seccomp import build_filter
 from apps.capabilities.sandbox.bubblewrap.syscalls import AARCH64, X86_64
-from apps.capabilities.sandbox.health import check_sandbox
-from apps.capabilities.sandbox.selection import current_backend
+from apps.capabilities.sandbox.running import run_capability
+from apps.capabilities.sandbox.selection import check_sandbox, current_backend
 from apps.core.health import State, checks
 from tests.waiting import until
 
@@ -38,7 +36,7 @@ def looked_anew() -> Iterator[None]:
     probing._found = None
 
 
-def kernel(tmp_path: Path, **values: int) -> KernelSettings:
+def kernel(tmp_path: Path, **values: int) -> Path:
     names = {
         "apparmor": "kernel/apparmor_restrict_unprivileged_userns",
         "clone": "kernel/unprivileged_userns_clone",
@@ -48,7 +46,7 @@ def kernel(tmp_path: Path, **values: int) -> KernelSettings:
         file = tmp_path / names[name]
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"{value}\n")
-    return KernelSettings(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(

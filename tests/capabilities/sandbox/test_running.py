@@ -7,10 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from apps.capabilities.sandbox import open_sandbox, run_capability
-from apps.capabilities.sandbox.base import BUILD_LIMITS, ErrorCode, Outcome, Purpose, SandboxSpec
+from apps.capabilities.sandbox.base import BUILD_LIMITS, ErrorCode, Purpose, RunResult, SandboxSpec
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
-from apps.capabilities.sandbox.running import queue_of
+from apps.capabilities.sandbox.running import open_sandbox, queue_of, run_capability
 from tests.waiting import PATIENCE, until
 
 from .backend_suite import code_of, own_processes
@@ -21,7 +20,7 @@ SET_CHILD_SUBREAPER = 36
 ALICE, BOB = uuid4(), uuid4()
 
 
-def call(user: UUID, files: dict[str, str], **options: Any) -> "asyncio.Task[Outcome]":
+def call(user: UUID, files: dict[str, str], **options: Any) -> "asyncio.Task[RunResult]":
     return asyncio.create_task(run_capability(SandboxSpec(user_id=user), files, {}, **options))
 
 

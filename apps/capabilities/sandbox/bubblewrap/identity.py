@@ -1,11 +1,19 @@
-"""As whom sandboxes run: as the server's own user, and where that is root as an unprivileged one."""
+"""As whom sandboxes run, and with which Python."""
 
 import os
+import re
 import stat
+import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
+
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+SYSTEM_PREFIX = Path("/usr")
+OLDEST_MINOR = 11
+HOMES = (Path("/home"), Path("/root"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +37,6 @@ class Identity:
         wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(found.st_mode) else 0)
         return all(self._has(info, bits) for info, bits in [*modes, (found, wanted)])
 
-    def may_enter(self, folder: Path) -> bool:
-        """Whether this user gets into the folder, to what lies there under a known name."""
-        try:
-            real = folder.resolve(strict=True)
-            return all(self._has(place.stat(), stat.S_IXOTH) for place in (real, *real.parents))
-        except OSError:
-            return False
-
     def _has(self, info: os.stat_result, bits: int) -> bool:
         if info.st_uid == self.uid:
             bits <<= 6
@@ -49,3 +49,35 @@ def sandbox_identity() -> Identity:
     if os.geteuid() != 0:
         return Identity(os.geteuid(), os.getegid(), dropped=False)
     return Identity(settings.IZZY_SANDBOX_UID, settings.IZZY_SANDBOX_UID, dropped=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """`prefix` is the folder to bind for it, None where it is part of /usr/lib and /usr/bin."""
+
+    path: Path
+    prefix: Path | None = None
+    libraries: Path | None = None
+
+
+def find_interpreter(identity: Identity) -> Interpreter | None:
+    """Izzy's own Python, or the system's where Izzy's lies in somebody's home, whose name every sandbox could read in its
+    mount table. None where there is no Python that this user can read."""
+    path = Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
+    prefix = Path(sys.base_prefix).resolve()
+    ordered = [Interpreter(path)]
+    if prefix != SYSTEM_PREFIX:
+        shared = bool(sysconfig.get_config_var("Py_ENABLE_SHARED"))
+        ordered = [Interpreter(path, prefix, prefix / "lib" if shared else None)]
+    system = SYSTEM_PYTHON.resolve()
+    version = re.fullmatch(r"python3\.(\d+)", system.name)
+    if version is not None and int(version[1]) >= OLDEST_MINOR:
+        in_a_home = any(prefix.is_relative_to(home) for home in (*HOMES, Path.home().resolve()))
+        ordered.insert(0 if in_a_home and prefix != SYSTEM_PREFIX else 1, Interpreter(system))
+    return next((interpreter for interpreter in ordered if readable(interpreter, identity)), None)
+
+
+def readable(interpreter: Interpreter, identity: Identity) -> bool:
+    if not os.path.isfile(interpreter.path) or not identity.may_read(interpreter.path):
+        return False
+    return interpreter.prefix is None or identity.may_read(interpreter.prefix / "lib")

@@ -14,11 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from apps.capabilities.sandbox.store import store_folder
-
-from .identity import Identity, sandbox_identity
+from ..store import store_folder
+from .identity import Identity, Interpreter, find_interpreter, sandbox_identity
 from .inside import PIP_SHIM, PYTHON_SHIM
-from .interpreter import Interpreter, find_interpreter
 from .seccomp import build_filter
 from .syscalls import MACHINES
 
@@ -116,8 +114,9 @@ def _certificates(folder: Path) -> Path | None:
 def _inside(identity: Identity, interpreter: Interpreter) -> tuple[Path, str]:
     """The folder bound into every sandbox, under the hash of what made it."""
     sources = {file.stem: file.read_text() for file in sorted(SOURCES.glob("*.py"))}
+    python = interpreter.path.stat()
     shims = [PIP_SHIM, PYTHON_SHIM, str(interpreter.path)]
-    made_of = json.dumps([sources, ETC, COMPILE, *shims, _stamp(interpreter.path)])
+    made_of = json.dumps([sources, ETC, COMPILE, *shims, python.st_size, python.st_mtime_ns])
     folder = store_folder(identity) / "inside" / hashlib.sha256(made_of.encode()).hexdigest()[:20]
     abi = folder / "abi"
     if not abi.is_file():
@@ -125,24 +124,30 @@ def _inside(identity: Identity, interpreter: Interpreter) -> tuple[Path, str]:
     return folder, abi.read_text()
 
 
-def _stamp(path: Path) -> list[int]:
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
-
-
 def _make_inside(folder: Path, sources: dict[str, str], identity: Identity, interpreter: Interpreter) -> None:
-    pyc, abi = _compiled(sources, identity, interpreter)
+    """Compiled by the Python that will run it, as the user who will; `abi` says what that Python calls its own."""
+    run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
+        [interpreter.path, "-I", "-S", "-c", COMPILE],
+        input=json.dumps(sources).encode(),
+        capture_output=True,
+        check=True,
+        timeout=30,
+        cwd="/",
+        env={"LD_LIBRARY_PATH": str(interpreter.libraries)} if interpreter.libraries else {},
+        **popen_identity(identity),
+    )
+    compiled = json.loads(run.stdout)
     part = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
     for name, text in ETC.items():
         _write(part / "etc" / name, text.encode())
-    for name, code in pyc.items():
+    for name, code in compiled["pyc"].items():
         _write(part / "izzy" / "inside" / f"{name}.pyc", base64.b64decode(code))
     for name in ("pip", "pip3"):
         _write(part / "izzy" / "bin" / name, f"#!{interpreter.path} -IS\n{PIP_SHIM}".encode(), 0o755)
     for name in ("python", "python3"):
         shim = PYTHON_SHIM.format(python=shlex.quote(str(interpreter.path)))
         _write(part / "izzy" / "bin" / name, shim.encode(), 0o755)
-    _write(part / "abi", abi.encode())
+    _write(part / "abi", compiled["abi"].encode())
     for place in (part, *(found for found in part.rglob("*") if found.is_dir())):
         place.chmod(0o755)
     try:
@@ -155,25 +160,6 @@ def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     path.chmod(mode)
-
-
-def _compiled(
-    sources: dict[str, str], identity: Identity, interpreter: Interpreter
-) -> tuple[dict[str, str], str]:
-    """By the Python that will run it, as the user who will: the modules' bytes in base64, and what it calls its ABI."""
-    libraries = {"LD_LIBRARY_PATH": str(interpreter.libraries)} if interpreter.libraries else {}
-    run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
-        [interpreter.path, "-I", "-S", "-c", COMPILE],
-        input=json.dumps(sources).encode(),
-        capture_output=True,
-        check=True,
-        timeout=30,
-        cwd="/",
-        env=libraries,
-        **popen_identity(identity),
-    )
-    found = json.loads(run.stdout)
-    return found["pyc"], found["abi"]
 
 
 def popen_identity(identity: Identity) -> dict[str, Any]:

@@ -6,12 +6,11 @@ import threading
 import time
 from pathlib import Path
 
-from apps.capabilities.sandbox.base import RUN_LIMITS
 from apps.core.health import CheckResult
 
-from .arguments import sandbox_arguments
+from ..base import RUN_LIMITS
 from .prepared import CannotPrepare, Prepared, command_as, prepare
-from .spawning import pipe_with
+from .spawning import pipe_with, sandbox_arguments
 
 PROBE_SECONDS = 20
 AGAIN_SECONDS = 10.0
@@ -42,7 +41,7 @@ def look() -> CheckResult:
     if code == 0:
         as_whom = f" as user {prepared.identity.uid}" if prepared.identity.dropped else ""
         return CheckResult(True, f"bubblewrap makes sandboxes{as_whom}, with {prepared.interpreter.path}.")
-    return explain(code, said, KernelSettings())
+    return explain(code, said)
 
 
 def _try(prepared: Prepared) -> tuple[int, str]:
@@ -70,37 +69,29 @@ def _try(prepared: Prepared) -> tuple[int, str]:
     return run.returncode, run.stderr.decode("utf-8", "replace").strip()
 
 
-class KernelSettings:
-    """Settings of user namespaces; -1 where this kernel does not know one."""
-
-    def __init__(self, root: Path = Path("/proc/sys")) -> None:
-        self.apparmor = _number(root / "kernel/apparmor_restrict_unprivileged_userns")
-        self.clone = _number(root / "kernel/unprivileged_userns_clone")
-        self.most = _number(root / "user/max_user_namespaces")
-
-
-def _number(file: Path) -> int:
+def _setting(file: Path) -> int:
+    """-1 where this kernel does not know it."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):
         return -1
 
 
-def explain(code: int, said: str, kernel: KernelSettings) -> CheckResult:
+def explain(code: int, said: str, kernel: Path = Path("/proc/sys")) -> CheckResult:
     """From what bwrap said and how the kernel is set."""
     if "Unknown option" in said:
         return CheckResult(False, f"bubblewrap is too old ({said}).", "Install bubblewrap 0.8 or newer.")
     if "source path" in said:
         message = f"The user as whom tools run cannot read what a sandbox needs ({said[:200]})."
         return CheckResult(False, message, "Set IZZY_SANDBOX_DIR to a folder that this user can enter.")
-    if kernel.most == 0:
+    if _setting(kernel / "user/max_user_namespaces") == 0:
         hint = "Allow them: sysctl -w user.max_user_namespaces=15000."
         return CheckResult(False, "The kernel allows no user namespaces (user.max_user_namespaces=0).", hint)
-    if kernel.clone == 0:
+    if _setting(kernel / "kernel/unprivileged_userns_clone") == 0:
         hint = "Allow them: sysctl -w kernel.unprivileged_userns_clone=1."
         message = "The kernel allows user namespaces to root alone (kernel.unprivileged_userns_clone=0)."
         return CheckResult(False, message, hint)
-    if kernel.apparmor == 1:
+    if _setting(kernel / "kernel/apparmor_restrict_unprivileged_userns") == 1:
         message = "AppArmor keeps bubblewrap from making sandboxes (Ubuntu's restriction of user namespaces)."
         hint = f"Give /usr/bin/bwrap an AppArmor profile with `userns,`. {DOCS}"
         return CheckResult(False, message, hint)

@@ -1,8 +1,9 @@
-"""One running bwrap: its beginning, its jobs and answers, and its end."""
+"""One running bwrap: its beginning, its jobs and answers in frames, what it prints, and its end."""
 
 import asyncio
 import contextlib
 import json
+import marshal
 import os
 import signal
 import socket
@@ -10,34 +11,137 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
-
-from . import processes
-from .arguments import Binding
-from .channel import FRAME_SLACK, Channel, parse_frame
-from .niceness import sandbox_niceness, stand_back
+from ..base import ErrorCode, Limits, RunError
+from .inside.children import OWN
 from .prepared import Prepared
-from .spawning import Spawned, spawn
+from .processes import descendants, sandbox_niceness, stand_back
+from .spawning import Binding, Spawned, spawn
 from .watchdog import Watched, watchdog
 
+PIECE = 65536
+FRAME_SLACK = 65536
+MOST_ANSWERS = 16
+TOOLS_WORDS = ("result", "value", "code", "message")
 START_SECONDS = 30.0
 END_SECONDS = 10.0
 
 
+class BadFrame(Exception):
+    """The reply is not an answer."""
+
+
+class Channel:
+    """Jobs to a sandbox, answers from it, and what is printed there, of which `on_output` is told with `stdout` or `stderr`.
+
+    It belongs to one event loop. `end` ends the sandbox where it says what it must not.
+    """
+
+    def __init__(self, spawned: Spawned, frame_limit: int, end: Callable[[RunError], None]) -> None:
+        self.on_output: Callable[[str, bytes], None] | None = None
+        self._jobs = spawned.jobs
+        self._named = {spawned.frames: "frames", spawned.stdout: "stdout", spawned.stderr: "stderr"}
+        self._open = set(self._named)
+        self._limit = frame_limit
+        self._end = end
+        self._buffer = bytearray()
+        self._answers: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._jobs.setblocking(False)
+        for descriptor in self._named:
+            os.set_blocking(descriptor, False)
+            asyncio.get_running_loop().add_reader(descriptor, self._read, descriptor)
+
+    async def send(self, job: dict[str, Any]) -> None:
+        data = marshal.dumps(job, 2)
+        with contextlib.suppress(OSError):  # where it has ended the answer is that
+            await asyncio.get_running_loop().sock_sendall(self._jobs, len(data).to_bytes(4, "big") + data)
+
+    async def answer(self) -> bytes | None:
+        """The next frame; None, again and again, where there will be none since the sandbox has ended."""
+        data = await self._answers.get()
+        if data is None:
+            self._answers.put_nowait(None)
+        return data
+
+    async def received_listener(self) -> socket.socket | None:
+        """The socket on which the sandbox's port 3128 is accepted, made in its network namespace. None where it ended."""
+        readable = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._jobs.fileno(), readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(self._jobs.fileno())
+        _, descriptors, _, _ = socket.recv_fds(self._jobs, 1, 1)
+        if not descriptors:
+            return None
+        listener = socket.socket(fileno=descriptors[0])
+        listener.setblocking(False)
+        return listener
+
+    def drain(self) -> None:
+        """Read what has been printed up to now."""
+        for descriptor, name in self._named.items():
+            while name != "frames" and self._read(descriptor):
+                pass
+
+    def close(self) -> None:
+        loop = asyncio.get_running_loop()
+        for descriptor in self._named:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+        self._open.clear()
+        self._jobs.close()
+
+    def _read(self, descriptor: int) -> bool:
+        """Whether there was something."""
+        if descriptor not in self._open:
+            return False
+        try:
+            data = os.read(descriptor, PIECE)
+        except BlockingIOError:
+            return False
+        name = self._named[descriptor]
+        if not data:
+            asyncio.get_running_loop().remove_reader(descriptor)
+            self._open.remove(descriptor)
+            if name == "frames":
+                self._answers.put_nowait(None)
+        elif name == "frames":
+            self._on_frames(data)
+        elif self.on_output is not None:
+            self.on_output(name, data)
+        return bool(data)
+
+    def _on_frames(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= 4:
+            size = int.from_bytes(self._buffer[:4], "big")
+            if size > self._limit:
+                self._end(RunError(ErrorCode.BAD_RESULT, "The result is too large."))
+                return
+            if len(self._buffer) < 4 + size:
+                return
+            if self._answers.qsize() >= MOST_ANSWERS:
+                self._end(RunError(ErrorCode.BAD_RESULT, "It answered what nobody asked."))
+                return
+            self._answers.put_nowait(bytes(self._buffer[4 : 4 + size]))
+            del self._buffer[: 4 + size]
+
+
 class SandboxProcess:
-    """Belongs to the event loop that started it. `reason` says why it was ended, where the host ended it; `listener` is the
-    socket of its proxy, where it has one."""
+    """It belongs to the event loop that started it."""
+
+    channel: Channel
+    _spawned: Spawned
+    _watched: Watched
+    _pidfd: int
 
     def __init__(self, prepared: Prepared, limits: Limits) -> None:
         self.prepared = prepared
         self.limits = limits
-        self.reason: RunError | None = None
-        self.listener: socket.socket | None = None
+        self.reason: RunError | None = None  # why it was ended, where the host ended it
+        self.listener: socket.socket | None = None  # of its proxy, where it has one
         self.frame_limit = 6 * limits.result_bytes + FRAME_SLACK
-        self._spawned: Spawned
-        self._channel: Channel
-        self._watched: Watched
-        self._pidfd = -1
         self._exited = asyncio.Event()
 
     @property
@@ -48,20 +152,16 @@ class SandboxProcess:
     def pid(self) -> int:
         return self._spawned.popen.pid
 
-    @property
-    def peak_bytes(self) -> int:
-        return self._watched.peak_bytes
-
     # --- its beginning ---
 
     async def start(self, bindings: Sequence[Binding], *, proxied: bool) -> None:
         """Returns when the runner is ready for a job. Raises OSError; where bwrap fails, its reason is in the text."""
         loop = asyncio.get_running_loop()
-        outcome = watchdog().call(lambda: self._spawn(bindings, proxied))
+        spawned = watchdog().call(lambda: self._spawn(bindings, proxied))
         try:
-            await asyncio.shield(asyncio.wrap_future(outcome))
+            await asyncio.shield(asyncio.wrap_future(spawned))
         except asyncio.CancelledError:
-            outcome.add_done_callback(lambda _: loop.call_soon_threadsafe(self._abandon, outcome))
+            spawned.add_done_callback(lambda _: loop.call_soon_threadsafe(self._abandon, spawned))
             raise
         self._listen()
         try:
@@ -71,7 +171,11 @@ class SandboxProcess:
             self.release()
             raise
         self._stand_back()  # what had begun meanwhile; no code of a tool yet
-        self._watched.init = self._init()
+        os.set_blocking(self._spawned.info, False)
+        try:  # the namespace's first process, which takes all others with it
+            self._watched.init = int(json.loads(os.read(self._spawned.info, 4096))["child-pid"])
+        except (OSError, ValueError):
+            self._watched.init = next(iter(descendants(self.pid)), 0)
 
     def _spawn(self, bindings: Sequence[Binding], proxied: bool) -> None:
         """In the watchdog's thread."""
@@ -86,52 +190,42 @@ class SandboxProcess:
     def _listen(self) -> None:
         self._pidfd = os.pidfd_open(self.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
-        self._channel = Channel(self._spawned, self.frame_limit, self.end)
+        self.channel = Channel(self._spawned, self.frame_limit, self.end)
 
     async def _become_ready(self, proxied: bool) -> None:
         said = bytearray()
-        self.take_output(lambda _, data: said.extend(data))
+        self.channel.on_output = lambda _, data: said.extend(data)
         if proxied:
-            self.listener = await self._channel.received_listener()
+            self.listener = await self.channel.received_listener()
         ready = self.listener is not None or not proxied
-        if not ready or await self._channel.answer() is None:
+        if not ready or await self.channel.answer() is None:
             await self.wait()
-            self.drain()
+            self.channel.drain()
             words = said.decode("utf-8", "replace").strip()
             raise OSError(words or f"bwrap ended with {self.exit_code()}")
-        self.take_output(None)
-
-    def _init(self) -> int:
-        """The namespace's first process, which takes all others with it."""
-        os.set_blocking(self._spawned.info, False)
-        with contextlib.suppress(OSError, ValueError):
-            return int(json.loads(os.read(self._spawned.info, 4096))["child-pid"])
-        return next(iter(processes.descendants(self.pid)), 0)
-
-    # --- jobs and answers ---
+        self.channel.on_output = None
 
     def run_for(self, seconds: float) -> None:
         """It is ended so many seconds from now."""
         self._watched.deadline = asyncio.get_running_loop().time() + seconds
 
-    def take_output(self, taker: Callable[[str, bytes], None] | None) -> None:
-        """Tells `taker` of output from now on, with `stdout` or `stderr`; nobody for None."""
-        self._channel.on_output = taker
-
-    def drain(self) -> None:
-        """Read what has been printed up to now."""
-        self._channel.drain()
-
-    async def send(self, job: dict[str, Any]) -> None:
-        await self._channel.send(job)
-
     async def answer(self) -> dict[str, Any] | None:
-        """The next answer; None where there will be none, since the sandbox has ended. Raises BadFrame."""
-        data = await self._channel.answer()
+        """The next answer; None where there will be none, since the sandbox has ended. Raises BadFrame.
+
+        It is untrusted: its depth, its numbers and its encoding may be anything. Of what a tool's process said only what
+        is a tool's to say is kept.
+        """
+        data = await self.channel.answer()
         if data is None:
             await self.wait()
             return None
-        return parse_frame(data)
+        try:
+            frame = json.loads(data[1:], parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise BadFrame(str(error)[:200]) from None
+        if not isinstance(frame, dict):
+            raise BadFrame("it is no object")
+        return frame if data[:1] == OWN else {name: frame[name] for name in TOOLS_WORDS if name in frame}
 
     # --- its end ---
 
@@ -146,7 +240,7 @@ class SandboxProcess:
         if self._spawned.popen.returncode is not None:
             return
         first = self._watched.init
-        for pid in [first] if first else [*processes.descendants(self.pid), self.pid]:
+        for pid in [first] if first else [*descendants(self.pid), self.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -167,7 +261,7 @@ class SandboxProcess:
         """Kill what still runs and give everything back, without waiting."""
         self.end(RunError(ErrorCode.CANCELLED, "The sandbox was closed."))
         watchdog().unwatch(self._watched)
-        self._channel.close()
+        self.channel.close()
         os.close(self._spawned.info)
         if self.listener is not None:
             self.listener.close()
@@ -178,8 +272,12 @@ class SandboxProcess:
         self._spawned.popen.wait()
         self._exited.set()
 
-    def _abandon(self, outcome: "Future[None]") -> None:
+    def _abandon(self, spawned: "Future[None]") -> None:
         """It was cancelled while it was being started, and has been started all the same."""
-        if outcome.exception() is None:
+        if spawned.exception() is None:
             self._listen()
             self.release()
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

@@ -1,66 +1,90 @@
-"""A sandbox of bubblewrap: the calls that the protocol offers, each a job for the runner within."""
+"""A sandbox of bubblewrap: the calls that the protocol offers, each a job for the runner within, whose answers are read here."""
 
 import asyncio
 import contextlib
 import logging
 import os
+import re
 import signal
-import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 from apps.capabilities.egress import EgressProxy
-from apps.capabilities.sandbox.base import (
+from apps.core.errors import InvalidInput
+
+from ..base import (
     CodeResult,
     CommandResult,
     ErrorCode,
-    Outcome,
+    Limits,
     Progress,
     RunError,
+    RunResult,
     SandboxGone,
-    SandboxSpec,
+    SandboxUnavailable,
+    writable_path,
 )
-from apps.capabilities.sandbox.output import Output, storable, tell
-from apps.capabilities.sandbox.paths import writable_path
-from apps.core.errors import InvalidInput
-
-from . import processes
-from .answers import answer_error, answer_text, ending, runner_limits
-from .channel import BadFrame
-from .process import SandboxProcess
+from ..output import Output, storable, tell
+from .prepared import Prepared
+from .process import BadFrame, SandboxProcess
+from .processes import descendants, inner_pid
+from .spawning import Binding
 
 logger = logging.getLogger(__name__)
 
+ADDRESS_SPACE_BYTES = 4_000_000_000
+OPEN_FILES = 128
+MOST_PROCESSES = 4096
+COUNTED_PER_NAMESPACE = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (5, 14)
+"""Before that the kernel counts all of a user's processes, also those outside: there the watchdog alone counts."""
+VALUE_CHARS = 20_000
+VALUE_LIMIT = VALUE_CHARS + 100
 INTERRUPT_SECONDS = 2.0
 
 
 class BubblewrapSandbox:
     def __init__(
         self,
-        spec: SandboxSpec,
-        process: SandboxProcess,
-        *,
-        progress: Progress | None = None,
-        proxy: EgressProxy | None = None,
-        held: ExitStack | None = None,
+        prepared: Prepared,
+        limits: Limits,
+        progress: Progress | None,
+        proxy: EgressProxy | None,
     ) -> None:
-        """`held` is given back when it is closed."""
-        self.spec = spec
-        self.process = process
+        self.process = SandboxProcess(prepared, limits)
+        self.held: ExitStack | None = None  # given back when it is closed
         self._progress = progress
-        self._held = held
         self._proxy = proxy
         self._kernel_pid = 0
         self._busy = asyncio.Lock()
         self._closed = False
 
-    async def begin(self) -> None:
-        if self._proxy is not None and self.process.listener is not None:
-            await self._proxy.serve(self.process.listener)
-        self.process.run_for(self.spec.limits.wall_seconds)
-        job = {"op": "begin", "limits": runner_limits(self.spec.limits, self.process.frame_limit)}
-        await self.process.send(job | {"env": dict(self.spec.env)})
+    async def start(self, bindings: Sequence[Binding], env: Mapping[str, str], **changed: int) -> None:
+        """Raises SandboxUnavailable. `changed` are limits that the runner sets in place of the usual ones."""
+        process, limits = self.process, self.process.limits
+        try:
+            await process.start(bindings, proxied=self._proxy is not None)
+        except OSError as error:
+            logger.warning("a sandbox did not start: %s", error)
+            raise SandboxUnavailable(f"The sandbox did not start: {error}") from error
+        set_inside = {
+            "address_space": ADDRESS_SPACE_BYTES,
+            "file": limits.file_bytes,
+            "open_files": OPEN_FILES,
+            "processes": limits.processes if COUNTED_PER_NAMESPACE else MOST_PROCESSES,
+            "cpu": limits.cpu_seconds,
+            "result": limits.result_bytes,
+            "frame": process.frame_limit,
+            "value": VALUE_CHARS,
+        }
+        try:
+            if self._proxy is not None and process.listener is not None:
+                await self._proxy.serve(process.listener)
+            process.run_for(limits.wall_seconds)
+            await process.channel.send({"op": "begin", "limits": set_inside | changed, "env": dict(env)})
+        except BaseException:
+            await asyncio.shield(asyncio.ensure_future(self.close()))
+            raise
 
     # --- what the protocol offers ---
 
@@ -68,52 +92,49 @@ class BubblewrapSandbox:
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         self._require_size(path, len(data))
         async with self._call() as output:
-            job = {"op": "write", "path": writable_path(path), "data": data}
-            answer = await self._exchange(job, output, None)
-        if isinstance(answer, RunError):
-            raise SandboxGone(answer)
+            answer = await self._exchange(
+                {"op": "write", "path": writable_path(path), "data": data}, output, None
+            )
+        if output.error is not None:
+            raise SandboxGone(output.error)
         if refused := answer.get("refused"):
             raise InvalidInput(answer_text(refused), field="path")
 
     async def run_code(self, code: str, *, seconds: float | None = None) -> CodeResult:
-        began = time.monotonic()
         async with self._call() as output:
             job = {"op": "code", "code": code.encode("utf-8", "replace")}
             answer = await self._exchange(job, output, seconds, interrupt=True)
-        error = answer_error(answer)
-        value = "" if isinstance(answer, RunError) else answer_text(answer.get("value"))
-        return CodeResult(ok=error is None, value=value, error=error, **ending(output, began))
+        error = output.error or answer_error(answer)
+        return CodeResult(value=answer_text(answer.get("value")), error=error, **output.report())
 
     async def run_command(self, command: str, *, seconds: float | None = None) -> CommandResult:
         if "\x00" in command:
             raise InvalidInput("A command has no NUL characters.", field="command")
-        began = time.monotonic()
-        async with self._call() as output:
-            job = {"op": "command", "argv": ["/bin/sh", "-c", command]}
-            answer = await self._exchange(job, output, seconds)
-        if isinstance(answer, RunError):
-            return CommandResult(exit_code=-signal.SIGKILL, error=answer, **ending(output, began))
-        code = answer.get("exit")
-        return CommandResult(exit_code=code if isinstance(code, int) else -1, **ending(output, began))
+        return await self.run_program(["/bin/sh", "-c", command], seconds=seconds)
 
-    async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> Outcome:
+    async def run_program(self, argv: list[str], *, seconds: float | None = None) -> CommandResult:
+        async with self._call() as output:
+            answer = await self._exchange({"op": "command", "argv": argv}, output, seconds)
+        code = -signal.SIGKILL if output.error else answer.get("exit")
+        return CommandResult(
+            exit_code=code if isinstance(code, int) else -1, error=output.error, **output.report()
+        )
+
+    async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> RunResult:
         self._require_size("The tool", sum(len(text) for text in files.values()))
         given = {writable_path(path): text.encode("utf-8", "replace") for path, text in files.items()}
-        began = time.monotonic()
         async with self._call() as output:
             await tell(self._progress, {"status": "running"})
             answer = await self._exchange({"op": "capability", "files": given, "args": args}, output, None)
-        error = answer_error(answer)
-        result = None if isinstance(answer, RunError) else answer.get("result")
+        error = output.error or answer_error(answer)
+        result = answer.get("result")
         if error is None and not isinstance(result, str):
             error = RunError(ErrorCode.BAD_RESULT, "The tool's answer could not be read.")
-        used = tuple(sorted(self._proxy.used)) if self._proxy else ()
-        return Outcome(
-            ok=error is None,
+        return RunResult(
             result=storable(result) if error is None and isinstance(result, str) else None,
             error=error,
-            hosts_used=used,
-            **ending(output, began),
+            hosts_used=tuple(sorted(self._proxy.used)) if self._proxy else (),
+            **output.report(),
         )
 
     async def allow_hosts(self, hosts: Collection[str]) -> None:
@@ -130,52 +151,44 @@ class BubblewrapSandbox:
         await asyncio.shield(asyncio.ensure_future(self.process.wait()))
         async with self._busy:  # a call under way ends with `cancelled`
             self.process.release()
-        if self._held is not None:
-            await asyncio.to_thread(self._held.close)
+        if self.held is not None:
+            await asyncio.to_thread(self.held.close)
 
     # --- how ---
 
     def _require_size(self, what: str, size: int) -> None:
-        limit = self.spec.limits.file_bytes
+        limit = self.process.limits.file_bytes
         if size > limit:
             raise InvalidInput(f"{what} has {size:,} bytes; at most {limit:,} fit.", field="content")
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[Output]:
         """One call at a time; its output; and the end of the sandbox where it is cancelled."""
+        process = self.process
         async with self._busy:
-            if self._closed or not self.process.alive:
-                reason = self.process.reason or RunError(ErrorCode.SANDBOX_FAILED, "The sandbox has ended.")
-                raise SandboxGone(reason)
-            output = Output(self.spec.limits, self._progress)
-            self.process.take_output(self._taker(output))
-            output.start()
-            try:
-                yield output
-            except asyncio.CancelledError:
-                self.process.end(RunError(ErrorCode.CANCELLED, "The run was stopped."))
-                output.abandon()
-                raise
-            finally:
-                self.process.take_output(None)
-            await output.finish()
-
-    def _taker(self, output: Output) -> Any:
-        flood = self.spec.limits.flood_bytes
-
-        def take(name: str, data: bytes) -> None:
-            (output.stdout if name == "stdout" else output.stderr).feed(data)
-            if output.total > flood:
-                message = f"It printed more than {flood // 1_000_000} MB."
-                self.process.end(RunError(ErrorCode.TOO_MUCH_OUTPUT, message))
-
-        return take
+            if self._closed or not process.alive:
+                raise SandboxGone(
+                    process.reason or RunError(ErrorCode.SANDBOX_FAILED, "The sandbox has ended.")
+                )
+            output = Output(process.limits, self._progress, process.end)
+            process.channel.on_output = output.feed
+            async with output.telling():
+                try:
+                    yield output
+                except asyncio.CancelledError:
+                    process.end(RunError(ErrorCode.CANCELLED, "The run was stopped."))
+                    raise
+                finally:
+                    process.channel.on_output = None
 
     async def _exchange(
         self, job: dict[str, Any], output: Output, seconds: float | None, *, interrupt: bool = False
-    ) -> dict[str, Any] | RunError:
-        before = await self._beneath() if seconds is not None and not interrupt else frozenset()
-        await self.process.send(job)
+    ) -> dict[str, Any]:
+        """The answer to a job; where there is none it is empty, and the output's error says why."""
+        pid = self.process.pid
+        timed = seconds is not None and not interrupt
+        before = await asyncio.to_thread(descendants, pid) if timed else []
+        await self.process.channel.send(job)
         waiting = asyncio.ensure_future(self._answer())
         late: RunError | None = None
         try:
@@ -186,15 +199,13 @@ class BubblewrapSandbox:
             answer = await waiting
         finally:
             waiting.cancel()
-        self.process.drain()
-        return late or answer
+        self.process.channel.drain()
+        output.error = late or (answer if isinstance(answer, RunError) else None)
+        return {} if output.error or isinstance(answer, RunError) else answer
 
     async def _answer(self) -> dict[str, Any] | RunError:
         try:
-            while True:
-                answer = await self.process.answer()
-                if answer is None:
-                    return self.process.reason or self._unexplained()
+            while (answer := await self.process.answer()) is not None:
                 if "kernel" not in answer:
                     return answer
                 self._kernel_pid = answer["kernel"]
@@ -202,17 +213,17 @@ class BubblewrapSandbox:
             reason = RunError(ErrorCode.BAD_RESULT, f"The tool's answer could not be read: {error}.")
             self.process.end(reason)
             return reason
-
-    async def _beneath(self) -> frozenset[int]:
-        return frozenset(await asyncio.to_thread(processes.descendants, self.process.pid))
+        # Without the host's doing: the tool killed the runner, or the kernel did.
+        message = f"The sandbox ended by itself (exit code {self.process.exit_code()})."
+        return self.process.reason or RunError(ErrorCode.SANDBOX_FAILED, message)
 
     async def _stop_job(
-        self, before: frozenset[int], interrupt: bool, late: RunError, waiting: "asyncio.Future[Any]"
+        self, before: list[int], interrupt: bool, late: RunError, waiting: "asyncio.Future[Any]"
     ) -> None:
         """Kill what the job started; of the kernel, interrupt what it does. Where that does not help, all ends."""
-        now = await asyncio.to_thread(processes.descendants, self.process.pid)
+        now = await asyncio.to_thread(descendants, self.process.pid)
         if interrupt:
-            targets = [pid for pid in now if processes.inner_pid(pid) == self._kernel_pid]
+            targets = [pid for pid in now if inner_pid(pid) == self._kernel_pid]
         else:
             targets = [pid for pid in now if pid not in before]
         for pid in targets:
@@ -222,7 +233,33 @@ class BubblewrapSandbox:
         if not done:
             self.process.end(late)
 
-    def _unexplained(self) -> RunError:
-        """The runner went without the host's doing: the tool killed it, or the kernel did."""
-        message = f"The sandbox ended by itself (exit code {self.process.exit_code()})."
-        return RunError(ErrorCode.SANDBOX_FAILED, message)
+
+def answer_error(answer: dict[str, Any]) -> RunError | None:
+    """The error the runner or the tool reports. Nothing in it is believed beyond its being text."""
+    if "refused" in answer:
+        return RunError(ErrorCode.SANDBOX_FAILED, answer_text(answer["refused"]))
+    if "exit" in answer:
+        return _ended_without_answer(answer["exit"])
+    match answer.get("code"):
+        case None:
+            return None
+        case "interrupted":
+            return RunError(ErrorCode.RAISED, answer_text(answer.get("message")))
+        case "out_of_memory" | "raised" | "bad_result" as code:
+            return RunError(ErrorCode(code), answer_text(answer.get("message")))
+    return RunError(ErrorCode.BAD_RESULT, "The tool's answer could not be read.")
+
+
+def _ended_without_answer(code: object) -> RunError:
+    if code == -signal.SIGXCPU:
+        return RunError(ErrorCode.TIMED_OUT, "It used more processor time than it may.")
+    if isinstance(code, int) and code < 0:
+        names = {item.value: item.name for item in signal.Signals}
+        what = f"was ended by {names.get(-code, f'signal {-code}')}"
+    else:
+        what = f"ended with exit code {code}"
+    return RunError(ErrorCode.RAISED, f"The tool's process {what} before run(args) returned.")
+
+
+def answer_text(value: object) -> str:
+    return storable(value)[:VALUE_LIMIT] if isinstance(value, str) else ""

@@ -5,21 +5,18 @@ die with the thread that started them (PR_SET_PDEATHSIG), and this one lives as 
 """
 
 import contextlib
-import itertools
 import logging
 import queue
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from apps.capabilities.sandbox.base import ErrorCode, Limits, RunError
-
+from ..base import ErrorCode, Limits, RunError
 from . import processes
-from .niceness import session_stands_back
 
 logger = logging.getLogger(__name__)
 
@@ -46,15 +43,22 @@ class Watched:
     looks: int = 0
     mapping_bytes: int = 0
     init: int = 0
-    deadline: float = field(default=float("inf"))
-    peak_bytes: int = 0
+    deadline: float = float("inf")
 
     def look(self, pids: list[int], now: float) -> None:
         """In the watchdog's thread, every `TICK_SECONDS`."""
         self.looks += 1
-        self.keep_back(pids)
-        if self.looks % SLOW_EVERY == 0:
-            self.mapping_bytes = self._mapping_bytes(pids)
+        slow = self.looks % SLOW_EVERY == 0
+        if slow or not self.stands_back:
+            self.stands_back = all(
+                processes.session_stands_back(pid, self.niceness) for pid in (self.root, *pids)
+            )
+        if slow:
+            counts = [processes.mappings(pid) for pid in pids]
+            counted = max(counts, default=0) <= processes.MAPPINGS_MOST  # else nobody counts further
+            self.mapping_bytes = (
+                sum(counts) * processes.MAPPING_BYTES if counted else self.limits.memory_bytes + 1
+            )
         if reason := self.breach(pids, now):
             self.on_breach(reason)
 
@@ -66,7 +70,6 @@ class Watched:
             message = f"It started more than {limits.processes} processes."
             return RunError(ErrorCode.LIMIT_EXCEEDED, message)
         used = self._memory(pids)
-        self.peak_bytes = max(self.peak_bytes, used)
         if used > limits.memory_bytes:
             message = f"It used more than {limits.memory_bytes // 1_000_000} MB of memory."
             return RunError(ErrorCode.OUT_OF_MEMORY, message)
@@ -75,10 +78,6 @@ class Watched:
             return RunError(ErrorCode.LIMIT_EXCEEDED, message)
         return None
 
-    def keep_back(self, pids: list[int]) -> None:
-        if not self.stands_back or self.looks % SLOW_EVERY == 0:
-            self.stands_back = all(session_stands_back(pid, self.niceness) for pid in (self.root, *pids))
-
     def _memory(self, pids: list[int]) -> int:
         limit = self.limits.memory_bytes
         beside = self.mapping_bytes + (processes.socket_bytes(self.init) if self.init else 0)
@@ -86,12 +85,6 @@ class Watched:
         if limit < used + beside and used < SHARING_FACTOR * limit:
             used = sum(map(processes.proportional_bytes, pids))
         return used + beside
-
-    def _mapping_bytes(self, pids: list[int]) -> int:
-        counts = [processes.mappings(pid) for pid in pids]
-        if max(counts, default=0) > processes.MAPPINGS_MOST:  # nobody counts further
-            return self.limits.memory_bytes + 1
-        return sum(counts) * processes.MAPPING_BYTES
 
 
 class Watchdog(threading.Thread):
@@ -115,7 +108,7 @@ class Watchdog(threading.Thread):
         self._watched.discard(watched)
 
     def run(self) -> None:
-        for _ in itertools.count():
+        while True:
             due = time.monotonic() + TICK_SECONDS
             self._do_work(None if not self._watched else due)
             try:
@@ -130,7 +123,10 @@ class Watchdog(threading.Thread):
                 timeout = None if until is None else max(0.0, until - time.monotonic())
                 function, outcome = self._work.get(timeout=timeout)
                 if outcome.set_running_or_notify_cancel():
-                    _settle(outcome, function)
+                    try:
+                        outcome.set_result(function())
+                    except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
+                        outcome.set_exception(error)
             if until is None and self._watched:
                 return
 
@@ -145,13 +141,6 @@ class Watchdog(threading.Thread):
                 item.look(found[item.root], now)
             except Exception:  # whatever it is: the others must be looked at, and this one again
                 logger.exception("the sandbox watchdog stumbled over one")
-
-
-def _settle(outcome: "Future[Any]", function: Callable[[], Any]) -> None:
-    try:
-        outcome.set_result(function())
-    except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
-        outcome.set_exception(error)
 
 
 @cache

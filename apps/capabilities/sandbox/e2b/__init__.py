@@ -5,7 +5,3 @@ and processor time of a capability by the process that runs it (`inside`), every
 A host is allowed by its name, whatever the port: E2B's allow-list knows no ports. Nothing of the SDK is imported before
 a sandbox is made.
 """
-
-from .backend import E2BBackend
-
-__all__ = ["E2BBackend"]

@@ -1,4 +1,4 @@
-"""Makes sandboxes at E2B, and cleans up after a process that died."""
+"""Makes sandboxes at E2B with their network rules, and cleans up after a process that died."""
 
 import asyncio
 import hashlib
@@ -13,10 +13,10 @@ from django.conf import settings
 
 from apps.core.health import CheckResult
 
-from ..base import InstallFailed, Progress, Purpose, Sandbox, SandboxSpec, SandboxUnavailable
-from .answers import InstallError
-from .network import PACKAGE_HOSTS, network_for
-from .sandbox import E2BSandbox
+from ..base import Progress, Purpose, Sandbox, SandboxSpec, SandboxUnavailable
+from ..output import tell
+from ..requirements import PUBLIC_FILES, PUBLIC_INDEX, parse_requirements
+from .sandbox import E2BSandbox, network_for
 
 logger = logging.getLogger(__name__)
 
@@ -43,10 +43,9 @@ class E2BBackend:
 
     async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> Sandbox:
         """See `Backend.create`. Requirements are installed with the package index reachable, before anything else is."""
-        if progress:
-            await progress({"status": "preparing"})
-        lines = _requirements(spec)
-        index = {*PACKAGE_HOSTS, *settings.IZZY_PACKAGE_HOSTS}
+        await tell(progress, {"status": "preparing"})
+        lines = parse_requirements(spec.requirements, spec.secrets)
+        index = {PUBLIC_INDEX, PUBLIC_FILES, *settings.IZZY_PACKAGE_HOSTS}
         # A build tries packages out as it goes; a run has what it named, and nothing of the index any more.
         hosts = spec.hosts | index if spec.purpose == Purpose.BUILD else spec.hosts
         remote = await self._created(spec, index if lines else hosts, installs=bool(lines))
@@ -55,9 +54,6 @@ class E2BBackend:
             if lines:
                 await sandbox.install(lines, seconds=INSTALL_SECONDS)
             await sandbox.begin(SPARE_SECONDS)
-        except InstallError as error:
-            await sandbox.close()
-            raise InstallFailed(str(error)) from error
         except BaseException:
             await sandbox.close()
             raise
@@ -70,7 +66,11 @@ class E2BBackend:
             sdk.AsyncSandbox.create(
                 api_key=settings.E2B_API_KEY,
                 timeout=round(seconds),
-                metadata=_metadata(),
+                metadata={  # so that another process can tell what a dead one has left
+                    "izzy_instance": _instance(),
+                    "izzy_machine": socket.gethostname(),
+                    "izzy_process": str(os.getpid()),
+                },
                 network=network_for(hosts) | {"allow_public_traffic": False},
                 lifecycle={"on_timeout": "kill"},
                 request_timeout=REQUEST_SECONDS,
@@ -82,7 +82,14 @@ class E2BBackend:
             making.add_done_callback(_kill_late)
             raise
         except Exception as error:
-            raise SandboxUnavailable(_why(error, sdk)) from error
+            import e2b
+
+            message = f"E2B could not make a sandbox ({type(error).__name__}). Try again; see https://status.e2b.dev."
+            if isinstance(error, e2b.AuthenticationException):
+                message = "E2B does not accept the key. Look at E2B_API_KEY."
+            if isinstance(error, e2b.RateLimitException):
+                message = "E2B has no room for another sandbox right now. Try again in a moment."
+            raise SandboxUnavailable(message) from error
 
 
 def _kill_late(making: "asyncio.Future[Any]") -> None:
@@ -100,34 +107,6 @@ def _sdk() -> Any:
     return e2b_code_interpreter
 
 
-def _requirements(spec: SandboxSpec) -> list[str]:
-    if not spec.requirements.strip():
-        return []
-    from ..requirements import parse_requirements
-
-    lines: list[str] = parse_requirements(spec.requirements, spec.secrets)
-    return lines
-
-
-def _why(error: Exception, sdk: Any) -> str:
-    import e2b
-
-    if isinstance(error, e2b.AuthenticationException):
-        return "E2B does not accept the key. Look at E2B_API_KEY."
-    if isinstance(error, e2b.RateLimitException):
-        return "E2B has no room for another sandbox right now. Try again in a moment."
-    return f"E2B could not make a sandbox ({type(error).__name__}). Try again; see https://status.e2b.dev."
-
-
-def _metadata() -> dict[str, str]:
-    """Whose sandbox it is, so that another process can tell what a dead one has left."""
-    return {
-        "izzy_instance": _instance(),
-        "izzy_machine": socket.gethostname(),
-        "izzy_process": str(os.getpid()),
-    }
-
-
 def _instance() -> str:
     return hashlib.sha256(f"e2b:{settings.SECRET_KEY}".encode()).hexdigest()[:16]
 
@@ -140,19 +119,13 @@ async def kill_orphans() -> int:
     killed = 0
     while pages.has_next:
         for found in await pages.next_items():
-            if not _alive(found.metadata.get("izzy_process", "")):
+            try:
+                os.kill(int(found.metadata.get("izzy_process", "")), 0)
+            except PermissionError:
+                continue  # it lives, as another user's
+            except (ProcessLookupError, ValueError):
                 killed += bool(await sdk.AsyncSandbox.kill(found.sandbox_id, api_key=settings.E2B_API_KEY))
     return killed
-
-
-def _alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def sweep_orphans() -> None:

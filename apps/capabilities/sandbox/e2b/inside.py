@@ -1,6 +1,6 @@
 """Runs in the sandbox, on its own: calls `run(args)` of main.py and answers behind a mark that the tool does not print.
 
-`script` puts in what it shares with the local sandbox. Usage: `python3 inside.py`, with `job.json` beside it: `{mark, args, result_bytes, memory_bytes, cpu_seconds, file_bytes}`.
+`answers` puts in what it shares with the local sandbox. Usage: `python3 inside.py`, with `job.json` beside it: `{mark, args, result_bytes, memory_bytes, cpu_seconds, file_bytes}`.
 The tool runs in a child and answers over a pipe; the parent prints that as the last of standard output: the mark, then JSON
 in ASCII. The job is deleted before any code of the tool is run.
 """

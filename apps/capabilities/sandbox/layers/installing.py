@@ -1,4 +1,4 @@
-"""Installing a layer: uv, within a sandbox that reaches the package index and nothing else."""
+"""Installs a layer: uv, within a sandbox that reaches the package index and nothing else."""
 
 import asyncio
 import contextlib
@@ -6,35 +6,154 @@ import fcntl
 import os
 import secrets
 import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from django.conf import settings
 from uv import find_uv_bin
 
-from apps.capabilities.egress import EgressProxy
-from apps.capabilities.sandbox.base import ErrorCode, InstallFailed, Limits, Progress, RunError
-from apps.capabilities.sandbox.bubblewrap.answers import runner_limits
-from apps.capabilities.sandbox.bubblewrap.arguments import CERTIFICATES, Binding
-from apps.capabilities.sandbox.bubblewrap.prepared import Prepared
-from apps.capabilities.sandbox.bubblewrap.process import SandboxProcess
-from apps.capabilities.sandbox.output import tell
-from apps.capabilities.sandbox.store import live_folder, store_folder
 from apps.core.http.addresses import PrivateHost
 
-from .index import package_index
+from ...egress import EgressProxy
+from ..base import ErrorCode, InstallFailed, Limits, Progress, RunError, SandboxGone, SandboxUnavailable
+from ..bubblewrap.prepared import Prepared
+from ..bubblewrap.process import SandboxProcess
+from ..bubblewrap.session import BubblewrapSandbox
+from ..bubblewrap.spawning import CERTIFICATES, Binding
+from ..output import tell
+from ..requirements import PUBLIC_FILES, PUBLIC_INDEX
+from ..store import live_folder, store_folder
 from .store import layer_folder, mark_used
 
+PYPI = f"https://{PUBLIC_INDEX}/simple"
+FILE_HOSTS = {PUBLIC_INDEX: (PUBLIC_FILES,), f"test.{PUBLIC_INDEX}": (f"test-{PUBLIC_FILES}",)}
+PIP_OPTIONS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+}
+UV_VARIABLES = (
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX_URL",
+    "UV_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_INDEX_STRATEGY",
+)
+UV_FILES = ("~/.config/uv/uv.toml", "/etc/uv/uv.toml")
 STAGE = "/opt/stage"
 UV = "/opt/uv"
+UV_INSTALL = (
+    *(UV, "pip", "install", "--no-config", "--quiet", "--no-progress", "--color", "never"),
+    *("--target", f"{STAGE}/layer", "--cache-dir", f"{STAGE}/cache"),
+    *("--only-binary", ":all:", "--compile-bytecode", "-r", f"{STAGE}/requirements.txt"),
+)
+UV_ENVIRONMENT = {
+    "SSL_CERT_FILE": CERTIFICATES,
+    "UV_PYTHON_DOWNLOADS": "never",
+    "UV_NO_MANAGED_PYTHON": "1",
+}
 INSTALL_SECONDS = 300.0
 SIZE_CHECK_SECONDS = 0.5
 LOCK_POLL_SECONDS = 0.05
 MOST_FILES = 100_000
 SAID_CHARS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class PackageIndex:
+    """`variables` tell uv; `hosts` are those it must reach, as `name:port`; `folders` those it must read."""
+
+    variables: dict[str, str]
+    hosts: frozenset[str]
+    folders: tuple[Path, ...]
+
+
+@cache
+def package_index() -> PackageIndex:
+    """Looked up once: asking pip takes half a second."""
+    variables = {name: os.environ[name] for name in UV_VARIABLES if os.environ.get(name)}
+    for file in UV_FILES:
+        variables = _from_uv_file(Path(file).expanduser()) | variables
+    if not _places(variables):
+        variables |= _from_pip()
+    places = _places(variables)
+    if not variables.get("UV_DEFAULT_INDEX") and not variables.get("UV_INDEX_URL"):
+        places.append(PYPI)
+    variables.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")  # as pip does: any of them may have it
+    hosts = {host for place in places if (host := _host(place))}
+    extra = {other for name, others in FILE_HOSTS.items() if f"{name}:443" in hosts for other in others}
+    named = {*extra, *settings.IZZY_PACKAGE_HOSTS}
+    hosts |= {host if ":" in host else f"{host}:443" for host in named}
+    folders = {folder for place in places if (folder := _folder(place))}
+    return PackageIndex(variables, frozenset(hosts), tuple(sorted(folders)))
+
+
+def _from_uv_file(file: Path) -> dict[str, str]:
+    try:
+        said = tomllib.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    said = {**said.get("pip", {}), **said}
+    indexes: list[dict[str, Any]] = said.get("index", [])
+    found = {
+        "UV_DEFAULT_INDEX": next((entry["url"] for entry in indexes if entry.get("default")), "")
+        or said.get("index-url", ""),
+        "UV_INDEX": " ".join(
+            [
+                *(entry["url"] for entry in indexes if not entry.get("default")),
+                *said.get("extra-index-url", []),
+            ]
+        ),
+        "UV_FIND_LINKS": ",".join(said.get("find-links", [])),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _from_pip() -> dict[str, str]:
+    """Of pip's files and variables: lines such as global.index-url='https://…'."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, check=False, capture_output=True, text=True).stdout  # noqa: S603  no user's text
+    found: dict[str, str] = {}
+    for line in listed.splitlines():
+        name, _, value = line.partition("=")
+        section, _, option = name.rpartition(".")
+        if section in {"global", "install", ":env:"} and option in PIP_OPTIONS:
+            words = value.strip("'\"").replace("\\n", " ").split()
+            found[PIP_OPTIONS[option]] = ("," if option == "find-links" else " ").join(words)
+    return found
+
+
+def _places(variables: dict[str, str]) -> list[str]:
+    named = [value for name, value in variables.items() if name != "UV_INDEX_STRATEGY"]
+    words = " ".join(named).replace(",", " ").split()
+    return [word.partition("=")[2] if "=" in word.partition("://")[0] else word for word in words]
+
+
+def _host(place: str) -> str:
+    parts = urlsplit(place)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return ""
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def _folder(place: str) -> Path | None:
+    """Of an index on this disk the folder above `simple`, since its links lead beside it."""
+    if "://" in place and not place.startswith("file://"):
+        return None
+    folder = Path(unquote(urlsplit(place).path) if place.startswith("file://") else place).expanduser()
+    if folder.name == "simple":
+        folder = folder.parent
+    return folder.resolve() if folder.is_dir() else None
 
 
 async def ensure_layer(
@@ -88,82 +207,11 @@ def _put_in_place(made: Path, layer: Path) -> None:
 
 
 async def _run_uv(prepared: Prepared, stage: Path, requirements: Sequence[str]) -> None:
+    """Raises InstallFailed."""
     index = await asyncio.to_thread(package_index)
-    private = [PrivateHost(host.rpartition(":")[0], int(host.rpartition(":")[2])) for host in index.hosts]
-    limits = _limits()
-    proxy = EgressProxy(index.hosts, transfer_bytes=limits.transfer_bytes, private=private)
-    folders = [Binding(folder, str(folder)) for folder in index.folders if prepared.identity.may_read(folder)]
     uv = await asyncio.to_thread(readable_uv, prepared)
-    bindings = [*folders, Binding(uv, UV), Binding(stage, STAGE, writable=True)]
-    process = SandboxProcess(prepared, limits)
-    try:
-        await process.start(bindings, proxied=True)
-    except OSError as error:
-        raise InstallFailed(f"The sandbox for installing did not start: {error}") from error
-    try:
-        if process.listener is not None:
-            await proxy.serve(process.listener)
-        await _watch_uv(process, prepared, stage, requirements, index.variables)
-    finally:
-        await asyncio.shield(asyncio.ensure_future(_end(process, proxy)))
-
-
-async def _end(process: SandboxProcess, proxy: EgressProxy) -> None:
-    process.end(RunError(ErrorCode.CANCELLED, "The installation was stopped."))
-    await proxy.close()
-    await process.wait()
-    process.release()
-
-
-async def _watch_uv(
-    process: SandboxProcess,
-    prepared: Prepared,
-    stage: Path,
-    requirements: Sequence[str],
-    variables: dict[str, str],
-) -> None:
-    said = bytearray()
-    process.take_output(lambda _, data: said.extend(data[: max(0, 100_000 - len(said))]))
-    process.run_for(INSTALL_SECONDS)
-    limits = runner_limits(process.limits, process.frame_limit) | {"address_space": 2**40, "open_files": 4096}
-    await process.send({"op": "begin", "limits": limits, "env": _environment(variables)})
-    (stage / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
-    (stage / "requirements.txt").chmod(0o644)
-    await process.send({"op": "command", "argv": _uv_command(prepared)})
-    sizes = asyncio.create_task(_end_if_large(process, stage))
-    try:
-        answer = await process.answer()
-    finally:
-        sizes.cancel()
-    process.drain()
-    if answer is None:
-        reason = process.reason.message if process.reason else "the sandbox ended"
-        raise InstallFailed(f"The requirements could not be installed: {reason}")
-    if answer.get("exit") != 0:
-        raise InstallFailed(f"The requirements could not be installed:\n{_shown(said)}")
-
-
-def _uv_command(prepared: Prepared) -> list[str]:
-    return [
-        *(UV, "pip", "install", "--no-config", "--quiet", "--no-progress", "--color", "never"),
-        *("--python", str(prepared.interpreter.path), "--target", f"{STAGE}/layer"),
-        *("--cache-dir", f"{STAGE}/cache", "--only-binary", ":all:", "--compile-bytecode"),
-        *("-r", f"{STAGE}/requirements.txt"),
-    ]
-
-
-def _environment(variables: dict[str, str]) -> dict[str, str]:
-    return {
-        **variables,
-        "SSL_CERT_FILE": CERTIFICATES,
-        "UV_PYTHON_DOWNLOADS": "never",
-        "UV_NO_MANAGED_PYTHON": "1",
-    }
-
-
-def _limits() -> Limits:
     size = settings.IZZY_LAYER_MB * 1_000_000
-    return Limits(
+    limits = Limits(
         wall_seconds=INSTALL_SECONDS,
         cpu_seconds=int(INSTALL_SECONDS),
         memory_bytes=2_000_000_000,
@@ -172,6 +220,29 @@ def _limits() -> Limits:
         files=MOST_FILES,
         transfer_bytes=2 * size,
     )
+    private = [PrivateHost(host.rpartition(":")[0], int(host.rpartition(":")[2])) for host in index.hosts]
+    proxy = EgressProxy(index.hosts, transfer_bytes=limits.transfer_bytes, private=private)
+    folders = [Binding(folder, str(folder)) for folder in index.folders if prepared.identity.may_read(folder)]
+    (stage / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
+    (stage / "requirements.txt").chmod(0o644)
+    sandbox = BubblewrapSandbox(prepared, limits, None, proxy)
+    bindings = [*folders, Binding(uv, UV), Binding(stage, STAGE, writable=True)]
+    try:
+        await sandbox.start(bindings, index.variables | UV_ENVIRONMENT, address_space=2**40, open_files=4096)
+    except SandboxUnavailable as error:
+        raise InstallFailed(f"For installing: {error.message}") from error
+    sizes = asyncio.create_task(_end_if_large(sandbox.process, stage))
+    try:
+        done = await sandbox.run_program([*UV_INSTALL, "--python", str(prepared.interpreter.path)])
+    except SandboxGone as error:
+        raise InstallFailed(f"The requirements could not be installed: {error.message}") from error
+    finally:
+        sizes.cancel()
+        await asyncio.shield(asyncio.ensure_future(sandbox.close()))
+    if done.error is not None:
+        raise InstallFailed(f"The requirements could not be installed: {done.error.message}")
+    if done.exit_code:
+        raise InstallFailed(f"The requirements could not be installed:\n{_shown(done.stdout + done.stderr)}")
 
 
 async def _end_if_large(process: SandboxProcess, stage: Path) -> None:
@@ -195,9 +266,9 @@ def _measured(folder: Path) -> tuple[int, int]:
     return size, files
 
 
-def _shown(said: bytes | bytearray) -> str:
+def _shown(said: str) -> str:
     """uv's words, without what is only about this sandbox."""
-    text = said.decode("utf-8", "replace").replace(f"{STAGE}/", "").partition("\nhint:")[0].strip()
+    text = said.replace(f"{STAGE}/", "").partition("\nhint:")[0].strip()
     if "no usable wheels" in text or "no wheels" in text:
         text += "\nOnly ready-made packages (wheels) can be installed here: take another version or another package."
     return text[-SAID_CHARS:] or "uv gave no reason."

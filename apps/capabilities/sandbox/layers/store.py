@@ -1,6 +1,7 @@
-"""Layers on disk: found by what they hold, kept while they are used."""
+"""Layers on disk: found by what they hold, kept while they are used, cleared away in the background."""
 
 import hashlib
+import logging
 import os
 import shutil
 import time
@@ -8,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
+from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from apps.capabilities.sandbox.bubblewrap.prepared import Prepared
-from apps.capabilities.sandbox.store import store_folder
+from ..bubblewrap.prepared import CannotPrepare, Prepared, prepare
+from ..store import remove_abandoned, store_folder
 
 DAY_SECONDS = 86_400
 
@@ -82,3 +84,28 @@ def remove_outdated(prepared: Prepared, *, keep: Path, days: float) -> int:
             found.unlink()
         removed += 1
     return removed
+
+
+logger = logging.getLogger(__name__)
+
+
+def sweep() -> None:
+    from .installing import readable_uv  # here: it loads the proxy, which most commands do without
+
+    try:
+        prepared = prepare()
+    except CannotPrepare:
+        return  # there are no local sandboxes
+    abandoned = remove_abandoned(prepared.identity)
+    unused = remove_unused(prepared, days=settings.IZZY_LAYER_DAYS)
+    remove_outdated(prepared, keep=readable_uv(prepared), days=settings.IZZY_LAYER_DAYS)
+    if abandoned or unused:
+        logger.info("sandboxes: removed %s abandoned folders, %s unused requirements", abandoned, unused)
+
+
+def user_forget(user_id: UUID) -> int:
+    """Remove the requirements that a user's tools had installed; returns how many sets there were."""
+    try:
+        return layers_forget(user_id, prepare())
+    except CannotPrepare:
+        return 0

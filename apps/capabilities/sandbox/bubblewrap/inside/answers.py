@@ -1,5 +1,5 @@
 """Reports a tool's run: its result, or how it failed. Used within the sandboxes of both backends (E2B is given it as
-text, see `e2b.script`) and by the host; speaks Python 3.9 and imports next to nothing."""
+text, see `e2b.answers`) and by the host; speaks Python 3.9 and imports next to nothing."""
 
 from __future__ import annotations
 

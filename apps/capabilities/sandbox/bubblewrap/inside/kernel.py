@@ -5,9 +5,7 @@ from __future__ import annotations
 import _socket
 
 from .answers import failure, flush
-from .children import in_child, prepare_python
-from .frames import await_frame, frame_bytes, packed
-from .waiting import fork
+from .children import await_frame, fork, frame_bytes, in_child, packed, prepare_python
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
@@ -55,7 +53,10 @@ def serve_code(channel: _socket.socket, value_limit: int) -> None:
             _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
         except BaseException as error:  # noqa: BLE001  also SystemExit: the kernel lives on
             _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-            remember_lines(cells)
+            import linecache
+
+            for cell, text in cells.items():  # so that a traceback quotes lines that stand in no file
+                linecache.cache[cell] = (len(text), None, text.splitlines(keepends=True), cell)
             answer = failure(error)
             if isinstance(error, KeyboardInterrupt):
                 answer["code"] = "interrupted"
@@ -87,11 +88,3 @@ def run_cell(code: str, name: str, namespace: dict[str, Any], value_limit: int) 
     namespace["_"] = value
     shown = "" if value is None else repr(value)
     return shown if len(shown) <= value_limit else f"{shown[:value_limit]}… ({len(shown):,} characters)"
-
-
-def remember_lines(cells: dict[str, str]) -> None:
-    """So that a traceback quotes the lines of code that stands in no file."""
-    import linecache
-
-    for name, code in cells.items():
-        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)

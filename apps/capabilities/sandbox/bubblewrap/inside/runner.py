@@ -1,5 +1,5 @@
 """The first process within a sandbox: it takes jobs from the host and never runs a tool's code itself. The kernel drops
-signals that it does not expect, so that a tool cannot end it, and `guarding` keeps tools from looking into it.
+signals that it does not expect, so that a tool cannot end it, and `set_dumpable` keeps tools from looking into it.
 
 Usage: JOBS FRAMES [listen]. JOBS is a stream socket: marshalled jobs come in, each after its length in four bytes, and with
 `listen` the listening socket of the proxy goes out. FRAMES is a pipe for the answers. Every job runs in a child that
@@ -14,11 +14,20 @@ import marshal
 import os
 import sys
 
-from .children import execute, in_child
-from .files import HOME, write_file
-from .frames import await_frame, pass_on, send
-from .guarding import set_dumpable
-from .waiting import ended, fork, kill
+from .answers import write_all
+from .children import (
+    HOME,
+    await_frame,
+    ended,
+    execute,
+    fork,
+    in_child,
+    kill,
+    pass_on,
+    run_tool,
+    send,
+    set_dumpable,
+)
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
@@ -38,19 +47,14 @@ def main() -> None:
     for descriptor in (jobs.fileno(), frames):
         os.set_inheritable(descriptor, False)
     if sys.argv[3:] == ["listen"]:
-        hand_over_listener(jobs)
+        listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+        listener.bind(("127.0.0.1", PROXY_PORT))
+        listener.listen(64)
+        number = listener.fileno().to_bytes(4, sys.byteorder)
+        jobs.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, number)])
+        listener.close()  # the host accepts on it; nothing in here keeps it
     send(frames, {"ready": True})
     Runner(jobs, frames).serve()
-
-
-def hand_over_listener(jobs: _socket.socket) -> None:
-    """The host accepts on it; nothing in here keeps it."""
-    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    listener.bind(("127.0.0.1", PROXY_PORT))
-    listener.listen(64)
-    number = listener.fileno().to_bytes(4, sys.byteorder)
-    jobs.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, number)])
-    listener.close()
 
 
 class Runner:
@@ -121,8 +125,6 @@ class Runner:
         reading, writing = os.pipe()
         pid = fork()
         if pid == 0:
-            from .tool import run_tool
-
             closed = [*self.own_descriptors(), reading]
             in_child(closed, self.limits, lambda: run_tool(job["args"], writing, self.limits["result"]))
         os.close(writing)
@@ -146,3 +148,20 @@ class Runner:
     def own_descriptors(self) -> list[int]:
         kernel = [] if self.kernel is None else [self.kernel.channel.fileno()]
         return [self.jobs.fileno(), self.frames, *kernel]
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Beside its place and then renamed onto it, so that a link or a pipe put there before is replaced, not followed."""
+    path = os.path.join(HOME, path)
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    part = f"{folder}/.part-{os.urandom(8).hex()}"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    try:
+        write_all(descriptor, data)
+        os.rename(part, path)
+    except OSError:
+        os.unlink(part)
+        raise
+    finally:
+        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""A proxy on a listener that was made inside a sandbox's network namespace.
+"""The only way out of a sandbox: an HTTP proxy on a listener that was made inside the sandbox's network namespace.
 
 It checks the host's name against what was approved, resolves the name itself, refuses what is not public, and connects to
 the very address that it checked. What it refuses it explains: most HTTP clients show the reason phrase of an answer to
@@ -7,18 +7,26 @@ CONNECT, and all of them the body of any other.
 
 import asyncio
 import contextlib
-import logging
+import re
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
-from apps.core.errors import IzzyError
-from apps.core.http.addresses import PrivateHost, ResolvedAddress, canonical_host, resolve_public
+from apps.core.errors import InvalidInput, IzzyError
+from apps.core.http.addresses import (
+    AddressRefused,
+    PrivateHost,
+    ResolvedAddress,
+    canonical_host,
+    resolve_public,
+)
 
-from .heads import BadRequest, Head, parse_head
-from .hosts import AllowList
-
-logger = logging.getLogger(__name__)
-
+ANY_PUBLIC = "*"
+USUAL_PORTS = frozenset({80, 443})
+HOP_BY_HOP = frozenset(
+    {"connection", "proxy-connection", "proxy-authorization", "keep-alive", "te", "upgrade"}
+)
 HEAD_BYTES = 65536
 HEAD_SECONDS = 30.0
 CONNECT_SECONDS = 15.0
@@ -32,10 +40,114 @@ Install = Callable[[str], Awaitable[str]]
 """Text of requirements -> what to tell; raises IzzyError."""
 
 
+class AllowList:
+    """Names with a port each, or 80 and 443 where none is named. It grows while the sandbox of a build runs; the entry `*`
+    permits any host that is public."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._rules: dict[tuple[str, int | None], None] = {}  # in the order in which they came
+        self._any = False
+        self.add(entries)
+
+    def add(self, entries: Iterable[str]) -> None:
+        """From `name` or `name:port`. Raises InvalidInput."""
+        for entry in entries:
+            if entry == ANY_PUBLIC:
+                self._any = True
+                continue
+            host, colon, port = entry.strip().rpartition(":")
+            if not colon or port.endswith("]"):
+                host, port = entry.strip(), ""
+            try:
+                name = canonical_host(host)
+                number = int(port) if port.isascii() and port.isdigit() else 0
+            except (AddressRefused, ValueError):
+                raise InvalidInput(
+                    f"{entry[:100]!r} is no host. Give names such as api.example.org."
+                ) from None
+            if colon and port and not 0 < number < 65536:
+                raise InvalidInput(f"{entry[:100]!r} has no valid port.", field="hosts")
+            self._rules[name, number or None] = None
+
+    def permits(self, host: str, port: int) -> bool:
+        """`host` in its canonical spelling."""
+        if (host, port) in self._rules:
+            return True
+        return port in USUAL_PORTS and (self._any or (host, None) in self._rules)
+
+    def __str__(self) -> str:
+        shown = [host if port is None else f"{host}:{port}" for host, port in self._rules]
+        return ", ".join(shown) or "none"
+
+
 class Refused(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """`forwarded` is what the server is to get instead of the client's head; empty for CONNECT."""
+
+    method: str
+    host: str
+    port: int
+    length: int
+    forwarded: bytes
+
+
+def parse_head(data: bytes) -> Head:
+    """Raises Refused. Only `CONNECT host:port` and `METHOD http://host[:port]/path` are understood."""
+    text = data.decode("latin-1")
+    if any(not char.isprintable() and char != "\t" for char in text.replace("\r\n", "")):
+        raise Refused(400, "Control characters are not understood.")
+    try:
+        first, *rest = text.split("\r\n")
+        method, target, version = first.split(" ")
+    except ValueError:
+        raise Refused(400, "That is no HTTP request.") from None
+    if not version.startswith("HTTP/1.") or not method.isalpha():
+        raise Refused(400, "Only HTTP/1.1 is understood.")
+    if method == "CONNECT":
+        host, port = _authority(target, 443)
+        return Head(method, host, port, 0, b"")
+    if not target.lower().startswith("http://"):
+        raise Refused(400, "Give the whole http:// address; for https use CONNECT.")
+    return _plain(method, target, rest)
+
+
+def _plain(method: str, target: str, lines: list[str]) -> Head:
+    try:
+        authority, path, query = urlsplit(target)[1:4]
+    except ValueError:  # brackets that hold no address
+        raise Refused(400, "The address is malformed.") from None
+    host, port = _authority(authority, 80)
+    path = (path or "/") + (f"?{query}" if query else "")
+    headers = []
+    for line in filter(None, lines):
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            raise Refused(400, "A header is malformed.")
+        headers.append((name, value.strip()))
+    kept = [(name, value) for name, value in headers if name.lower() not in HOP_BY_HOP | {"host"}]
+    lengths = [value for name, value in headers if name.lower() == "content-length"]
+    length = int(lengths[0]) if lengths and re.fullmatch(r"[0-9]{1,15}", lengths[0]) else 0
+    shown = [("Host", authority), *kept, ("Connection", "close")]
+    text = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in shown)
+    return Head(method, host, port, length, f"{text}\r\n".encode("latin-1"))
+
+
+def _authority(text: str, usual: int) -> tuple[str, int]:
+    """No user name: `http://allowed.example@127.0.0.1/` names 127.0.0.1."""
+    if "@" in text or not text:
+        raise Refused(400, "The address must not hold a user name.")
+    host, colon, port = text.rpartition(":")
+    if not colon or port.endswith("]"):
+        return text, usual
+    if not port.isascii() or not port.isdigit() or not host:
+        raise Refused(400, "The port is malformed.")
+    return host, int(port[:6])
 
 
 class EgressProxy:
@@ -97,8 +209,6 @@ class EgressProxy:
                 await self._install_for(head, reader, writer)
                 return
             there = await self._connect(head)
-        except BadRequest as error:
-            await _say(writer, 400, str(error))
         except Refused as error:
             await _say(writer, error.status, str(error))
         else:
@@ -129,10 +239,10 @@ class EgressProxy:
         there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
         try:
-            if head.tunnel:
-                here[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            else:
+            if head.forwarded:
                 there[1].write(head.forwarded)
+            else:
+                here[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             outward = asyncio.create_task(self._pump(here[0], there[1]))
             try:
                 await self._pump(there[0], here[1])
