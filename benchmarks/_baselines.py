@@ -1,15 +1,14 @@
-"""What a plain keyword search and a plain vector search make of the same texts."""
+"""Plain keyword and vector search over the same texts; the least that steps cost: bare numpy and sqlite3 on the same data."""
 
 import math
 import re
 import sqlite3
 import statistics
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from apps.search.embedders.base import unit_rows
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.text.analysis import document_terms
+from benchmarks.report import Timing, measure, timed
 
 K1, B = 1.2, 0.75
 
@@ -66,27 +66,6 @@ def _means(texts: tuple[str, ...]) -> NDArray[np.float32]:
     return unit_rows(np.stack([embedder.plain_mean(text) for text in texts]))
 
 
-ROUNDS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Milliseconds."""
-
-    p50: float
-    p95: float
-
-
-def measure(function: Callable[[int], object], rounds: int = ROUNDS) -> Timing:
-    """Call `function(0)`, `function(1)`, … and time each call."""
-    times = []
-    for number in range(rounds):
-        began = time.perf_counter()
-        function(number)
-        times.append((time.perf_counter() - began) * 1000)
-    return Timing(statistics.median(times), sorted(times)[int(len(times) * 0.95)])
-
-
 def product(matrix: NDArray[np.float32], queries: NDArray[np.float32]) -> Timing:
     """`X @ q` and the ten best."""
     return measure(lambda n: np.argpartition(matrix @ queries[n % len(queries)], -10)[-10:])
@@ -100,7 +79,10 @@ class BareSQLite:
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "cache_size=-32000", "mmap_size=268435456"):
             self.connection.execute(f"PRAGMA {pragma}")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
         self.connection.close()
 
     def full_text(self, owner: int, questions: Sequence[str]) -> Timing:
@@ -122,33 +104,23 @@ class BareSQLite:
         return measure(run, 5)
 
     def insert_bulk(self, texts: Sequence[str]) -> float:
-        """Milliseconds per row: text, vector and full text of a batch in one transaction."""
-        self._make_table()
-        began = time.perf_counter()
-        self.connection.execute("BEGIN IMMEDIATE")
-        rows = [(number, text, bytes(512)) for number, text in enumerate(texts, 1)]
-        self.connection.executemany("INSERT INTO bare VALUES (?, ?, ?)", rows)
-        self.connection.executemany(
-            "INSERT INTO bare_text(rowid, text) VALUES (?, ?)", [row[:2] for row in rows]
-        )
-        self.connection.execute("COMMIT")
-        return (time.perf_counter() - began) * 1000 / len(texts)
+        """Milliseconds per row: text, vector and full text of a batch in one transaction; the median of five."""
+        times = []
+        for _ in range(5):
+            self._make_table()
+            times.append(timed(lambda: self._insert(list(enumerate(texts, 1))))[1] / len(texts))
+        return statistics.median(times)
 
     def insert_single(self, texts: Sequence[str]) -> Timing:
         """The same, one transaction per row."""
         self._make_table()
+        return measure(lambda n: self._insert([(n + 1, texts[n])]), len(texts))
 
-        def run(number: int) -> None:
-            self.connection.execute("BEGIN IMMEDIATE")
-            self.connection.execute(
-                "INSERT INTO bare VALUES (?, ?, ?)", (number + 1, texts[number], bytes(512))
-            )
-            self.connection.execute(
-                "INSERT INTO bare_text(rowid, text) VALUES (?, ?)", (number + 1, texts[number])
-            )
-            self.connection.execute("COMMIT")
-
-        return measure(run, len(texts))
+    def _insert(self, rows: list[tuple[int, str]]) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.executemany("INSERT INTO bare VALUES (?, ?, ?)", [(*row, bytes(512)) for row in rows])
+        self.connection.executemany("INSERT INTO bare_text(rowid, text) VALUES (?, ?)", rows)
+        self.connection.execute("COMMIT")
 
     def _make_table(self) -> None:
         self.connection.executescript(

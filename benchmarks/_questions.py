@@ -2,22 +2,65 @@
 
 import json
 import statistics
-import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
 from django.core.management.base import CommandError
 from django.test import Client
+from django.utils import timezone
 
-from apps.search.selectors import search
+from apps.search.backends import Head
+from apps.search.index.cache import index_open
+from apps.search.index.rows import UserRows
+from apps.search.ranking.query import Query, understand
+from apps.search.ranking.signals import Scores, allowed_rows, score_rows
+from apps.search.selectors import EVERYTHING, search
+from apps.search.spaces import query_prepare
 from apps.search.text.analysis import document_terms
+from benchmarks.report import timed
 
 DEPTHS = (1, 5, 10, 25, 50)
 BUDGET = 500
 BATCH = 1000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`evidence` is the text of each message that answers, by external id; "" for one that there is not."""
+
+    text: str
+    category: str
+    evidence: Mapping[str, str]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages as `/ingest/` takes them, by session, and the questions whose evidence is known."""
+
+    name: str
+    sessions: Mapping[str, list[dict[str, Any]]]
+    questions: list[Question]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return [message for session in self.sessions.values() for message in session]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A context block: whose messages stand in it, its text, its stems."""
+
+    names: set[str]
+    text: str
+    words: set[str]
 
 
 @dataclass
@@ -30,11 +73,19 @@ class Tally:
     whole: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
 
-    def add(self, found: list[str], wanted: set[str]) -> None:
+    def add(self, found: list[str], question: Question, block: Block | None = None) -> None:
+        """Count what of the evidence was found, and what of it and of the answer stands in a context block."""
+        wanted = question.evidence.keys()
         for depth in DEPTHS:
             self.recall[depth].append(len(wanted & set(found[:depth])) / len(wanted))
         ranks = [rank for rank, name in enumerate(found, 1) if name in wanted]
         self.reciprocal.append(1 / ranks[0] if ranks else 0.0)
+        if block is not None:
+            self.evidence.append(len(wanted & block.names) / len(wanted))
+            texts = (" ".join(text.split()) for text in question.evidence.values())
+            self.whole.append(statistics.fmean(text in block.text for text in texts))
+            if words := set(document_terms(question.answer)[1]):
+                self.answered.append(len(words & block.words) / len(words))
 
     def row(self) -> list[float | None]:
         shares = [100 * statistics.fmean(self.recall[depth]) for depth in DEPTHS]
@@ -42,22 +93,6 @@ class Tally:
             100 * statistics.fmean(one) if one else None for one in (self.evidence, self.whole, self.answered)
         ]
         return [*shares, statistics.fmean(self.reciprocal), *packed]
-
-    def add_block(self, block: "Block", wanted: Mapping[str, str], answer: str) -> None:
-        """Count what of the evidence (text by external id) and of the answer stands in a context block."""
-        self.evidence.append(len(wanted.keys() & block.names) / len(wanted))
-        self.whole.append(statistics.fmean(" ".join(text.split()) in block.text for text in wanted.values()))
-        if words := set(document_terms(answer)[1]):
-            self.answered.append(len(words & block.words) / len(words))
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A context block: whose messages stand in it, its text, its stems."""
-
-    names: set[str]
-    text: str
-    words: set[str]
 
 
 @dataclass
@@ -71,20 +106,18 @@ class Run:
     most_tokens: int = 0
     messages: int = 0
 
-
-def questions_of(conversation: dict[str, Any], limit: int = 0) -> list[dict[str, Any]]:
-    """Those whose evidence is known, the first so many (0: all)."""
-    return [question for question in conversation["questions"] if question["evidence"]][: limit or None]
-
-
-def evidence_of(conversation: dict[str, Any], number: int, question: dict[str, Any]) -> dict[str, str]:
-    """The text of each message that answers, by external id; "" for one that there is not."""
-    texts = {message["external_id"]: message["text"] for message in conversation["messages"]}
-    return {f"{number}/{name}": texts.get(name, "") for name in question["evidence"]}
+    def timed(self, name: str, call: Callable[[], T], *, share: int = 1) -> T:
+        """Note the milliseconds of a call that does something `share` times."""
+        result, took = timed(call)
+        self.timings[name].append(took / share)
+        return result
 
 
-def read_dataset(path: Path) -> list[dict[str, Any]]:
-    """The conversations of a file. Raises CommandError for what is no such data set."""
+def read_dataset(path: Path, limit: int = 0) -> list[Conversation]:
+    """The conversations of a file, with the first `limit` questions of each (0: all).
+
+    Raises CommandError for what is no such data set.
+    """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(data, list) or not all(
@@ -93,16 +126,16 @@ def read_dataset(path: Path) -> list[dict[str, Any]]:
             raise CommandError(f"{path} must be a list of conversations with messages and questions.")
         if not any(entry["questions"] for entry in data):
             raise CommandError(f"{path} asks nothing: its conversations have no questions.")
+        return [_conversation(entry, number, limit) for number, entry in enumerate(data)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandError(f"{path} is no such data set: {error}") from error
-    return list(data)
 
 
-def ingest(client: Client, conversation: dict[str, Any], number: int, outcome: Run) -> None:
-    """Take a conversation in through `/ingest/`; `number` keeps external ids of several apart."""
+def _conversation(entry: dict[str, Any], number: int, limit: int) -> Conversation:
+    """One entry of a data set; its `number` keeps external ids and sessions of several apart."""
     sessions: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for message in conversation["messages"]:
-        sessions[str(message["session"])].append(
+    for message in entry["messages"]:
+        sessions[f"{number}/{message['session']}"].append(
             {
                 "speaker": message["speaker"],
                 "content": message["text"],
@@ -110,33 +143,38 @@ def ingest(client: Client, conversation: dict[str, Any], number: int, outcome: R
                 "created_at": message["created_at"],
             }
         )
-    outcome.messages += len(conversation["messages"])
-    for session, messages in sessions.items():
+    texts = {message["external_id"]: message["text"] for message in entry["messages"]}
+    questions = [
+        Question(
+            text=question["question"],
+            category=question["category"],
+            evidence={f"{number}/{name}": texts.get(name, "") for name in question["evidence"]},
+            answer=str(question.get("answer") or ""),
+        )
+        for question in entry["questions"]
+        if question["evidence"]
+    ]
+    return Conversation(str(entry.get("id", number)), sessions, questions[: limit or None])
+
+
+def ingest(client: Client, conversation: Conversation, outcome: Run) -> None:
+    """Take a conversation in through `/ingest/`."""
+    for session, messages in conversation.sessions.items():
+        outcome.messages += len(messages)
         for start in range(0, len(messages), BATCH):
-            body = {
-                "session": f"{number}/{session}",
-                "messages": messages[start : start + BATCH],
-                "extract": False,
-            }
-            began = time.perf_counter()
-            _post(client, "ingest", body, 202)
-            outcome.timings["ingest, per message"].append(
-                (time.perf_counter() - began) * 1000 / len(messages[start : start + BATCH])
+            batch = messages[start : start + BATCH]
+            body = {"session": session, "messages": batch, "extract": False}
+            outcome.timed(
+                "ingest, per message", partial(_post, client, "ingest", body, 202), share=len(batch)
             )
 
 
-def ask(user_id: Any, client: Client, question: str, outcome: Run) -> tuple[list[str], Block]:
+def ask(user_id: UUID, client: Client, question: str, outcome: Run) -> tuple[list[str], Block]:
     """External ids that search found, best first, and the context block."""
-    began = time.perf_counter()
-    answer = _post(client, "search", {"query": question, "top_k": DEPTHS[-1]}, 200)
-    middle = time.perf_counter()
-    packed = _post(client, "context", {"query": question, "budget_tokens": BUDGET}, 200)
-    after = time.perf_counter()
-    search(user_id, question, top_k=10)
-    end = time.perf_counter()
-    outcome.timings["/search/, 50 results"].append((middle - began) * 1000)
-    outcome.timings["/context/, 500 tokens"].append((after - middle) * 1000)
-    outcome.timings["search in process, 10 results"].append((end - after) * 1000)
+    wanted, budget = {"query": question, "top_k": DEPTHS[-1]}, {"query": question, "budget_tokens": BUDGET}
+    answer = outcome.timed("/search/, 50 results", lambda: _post(client, "search", wanted, 200))
+    packed = outcome.timed("/context/, 500 tokens", lambda: _post(client, "context", budget, 200))
+    outcome.timed("search in process, 10 results", lambda: search(user_id, question, top_k=10))
     outcome.most_tokens = max(outcome.most_tokens, packed["tokens"])
     names = {item["external_id"] for item in packed["items"]}
     block = Block(names, " ".join(packed["text"].split()), set(document_terms(packed["text"])[1]))
@@ -148,3 +186,15 @@ def _post(client: Client, path: str, body: dict[str, Any], status: int) -> Any:
     if answer.status_code != status:
         raise CommandError(f"/{path}/ answered {answer.status_code}: {answer.content[:500]!r}")
     return answer.json()
+
+
+@contextmanager
+def scored(user_id: UUID, text: str) -> Iterator[tuple[Head, UserRows, Query, Scores]]:
+    """A question as search takes it apart, and its scores of all rows of a user."""
+    query_prepare(user_id, text)
+    now = timezone.now()
+    with index_open(user_id) as opened:
+        assert opened is not None
+        head, rows = opened
+        query = understand(text, rows, head, now=now)
+        yield head, rows, query, score_rows(rows, query, allowed_rows(rows, EVERYTHING, now=now))

@@ -2,23 +2,16 @@
 
 import asyncio
 import os
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-from django.conf import settings
 
-from benchmarks._recording_server import Block, RecordingModelServer
-from benchmarks._web_process import WebProcess, izzy_process
-from benchmarks.report import Report
+from benchmarks._network import Block, background_process, izzy_process, model_server
+from benchmarks.report import Report, Timing
 
 AIM = 2.0
 WARM_UP = 10
@@ -41,40 +34,42 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> Report:
     """A web process, a worker with real sandboxes, and a model that answers at once: all time is Izzy's own."""
-    return asyncio.run(_run(options["builds"], options["messages"], options["pause"]))
+    with tempfile.TemporaryDirectory(prefix="izzy-sandboxes-") as sandboxes:
+        Path(sandboxes).chmod(0o755)
+        return asyncio.run(_run(options["builds"], options["messages"], options["pause"], sandboxes))
 
 
-async def _run(builds: int, messages: int, pause: float) -> Report:
-    async with RecordingModelServer(_answer) as model:
+async def _run(builds: int, messages: int, pause: float, sandboxes: str) -> Report:
+    async with model_server(_answer) as (url, _):
         environment = {
-            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "benchmark",
             "IZZY_BUILDS_PER_USER": str(builds),
             "IZZY_BUILDS": str(builds),
         }
-        with izzy_process(**environment) as izzy, _worker(izzy, environment):
+        with (
+            izzy_process(**environment) as izzy,
+            background_process(
+                ["manage.py", "worker"], izzy.folder, IZZY_SANDBOX_DIR=sandboxes, **environment
+            ),
+        ):
             async with httpx.AsyncClient(
                 base_url=f"http://127.0.0.1:{izzy.port}", headers=izzy.headers, timeout=60
             ) as client:
                 await _first_tokens(client, WARM_UP, 0.0)
                 idle = await _first_tokens(client, messages, pause)
                 busy, states, seconds = await _meanwhile(client, builds, pause)
-    return _report(builds, pause, idle, busy, states, seconds)
-
-
-def _report(
-    builds: int, pause: float, idle: list[float], busy: list[float], states: list[str], seconds: float
-) -> Report:
     report = Report(
         "builds", settings={"builds at once": builds, "pause s": pause, "cores": os.cpu_count() or 0}
     )
     table = report.section(
         "From a message to the first text of its answer, ms", ["server", "n", "p50", "p95"]
     )
-    table.add("idle", len(idle), statistics.median(idle), _p95(idle))
-    table.add(f"{builds} builds at once", len(busy), statistics.median(busy), _p95(busy))
-    ratio = _p95(busy) / _p95(idle)
-    table.add("ratio", None, statistics.median(busy) / statistics.median(idle), ratio)
+    quiet, loaded = Timing.of(idle), Timing.of(busy)
+    table.add("idle", len(idle), *quiet)
+    table.add(f"{builds} builds at once", len(busy), *loaded)
+    ratio = loaded.p95 / quiet.p95
+    table.add("ratio", None, loaded.p50 / quiet.p50, ratio)
     work = report.section("The builds", ["asked for", "done", "seconds"])
     work.add(builds, states.count("done"), seconds)
     report.aims["all builds end well"] = states == ["done"] * builds
@@ -87,9 +82,9 @@ async def _meanwhile(
 ) -> tuple[list[float], list[str], float]:
     """Chats for as long as builds go on; the times, how the builds ended, and how long all took."""
     began = time.monotonic()
-    wish = {"description": "Rolls a die.", "input_schema": {"type": "object", "properties": {}}}
+    request = {"description": "Rolls a die.", "input_schema": {"type": "object", "properties": {}}}
     for number in range(builds):
-        (await client.post("/api/v1/builds/", json=wish | {"name": f"die_{number}"})).raise_for_status()
+        (await client.post("/api/v1/builds/", json=request | {"name": f"die_{number}"})).raise_for_status()
     times: list[float] = []
     while time.monotonic() < began + MAX_SECONDS:
         times += await _first_tokens(client, 1, pause)
@@ -126,29 +121,3 @@ def _answer(request: dict[str, Any]) -> list[Block]:
     done = sum(message["role"] == "assistant" for message in request["messages"])
     name, given = steps[min(done, TRIES + 1)]
     return [{"type": "tool_use", "id": f"toolu_{done}", "name": name, "input": given}]
-
-
-@contextmanager
-def _worker(izzy: WebProcess, environment: dict[str, str]) -> Iterator[None]:
-    """A worker over the same data."""
-    with tempfile.TemporaryDirectory(prefix="izzy-sandboxes-") as folder:
-        Path(folder).chmod(0o755)
-        own = os.environ | environment
-        own |= {"IZZY_ENV_FILE": "", "IZZY_DATA_DIR": str(izzy.log.parent), "IZZY_SANDBOX_DIR": folder}
-        with izzy.log.open("ab") as log:
-            worker = subprocess.Popen(
-                [sys.executable, "manage.py", "worker"],
-                cwd=settings.BASE_DIR,
-                env=own,
-                stdout=log,
-                stderr=log,
-            )
-        try:
-            yield
-        finally:
-            worker.terminate()
-            worker.wait(30)
-
-
-def _p95(values: list[float]) -> float:
-    return sorted(values)[int(len(values) * 0.95)]

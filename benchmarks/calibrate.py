@@ -19,13 +19,10 @@ from uuid import UUID
 
 import numpy as np
 from django.conf import settings
-from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.memory.notes.creation import memory_bulk_create
-from apps.search.index.cache import index_open
 from apps.search.models import Passage
-from apps.search.ranking.query import understand
 from apps.search.ranking.relevance import (
     CALIBRATION,
     WORTH_SHOWING,
@@ -34,10 +31,7 @@ from apps.search.ranking.relevance import (
     best_places,
     strength_of,
 )
-from apps.search.ranking.signals import allowed_rows, score_rows
-from apps.search.selectors import EVERYTHING
-from apps.search.spaces import query_prepare
-from benchmarks._questions import Run, evidence_of, ingest, questions_of, read_dataset
+from benchmarks._questions import Conversation, Run, ingest, read_dataset, scored
 from benchmarks._scratch import api_client, make_user, scratch_database
 from benchmarks._surfacing_texts import NONSENSE, known_notes, messages
 from benchmarks.report import Report
@@ -98,36 +92,33 @@ def run(options: dict[str, Any]) -> Report:
     return report
 
 
-def _conversations(conversations: list[dict[str, Any]]) -> list[Asked]:
+def _conversations(conversations: list[Conversation]) -> list[Asked]:
     users: dict[str, UUID] = {}
     speakers: dict[str, list[str]] = {}
-    for number, conversation in enumerate(conversations):
-        user = make_user(f"user{number}")
-        name = str(conversation.get("id", number))
-        users[name] = user.pk
-        speakers[name] = sorted({message["speaker"] for message in conversation["messages"]})
-        ingest(api_client(user), conversation, number, Run())
+    for conversation in conversations:
+        user = make_user(conversation.name)
+        users[conversation.name] = user.pk
+        speakers[conversation.name] = sorted({message["speaker"] for message in conversation.messages})
+        ingest(api_client(user), conversation, Run())
     asked = [
         _ask(users[target], "nonsense", text, target=target, fitting=place % 2 == 0)
         for place, text in enumerate(NONSENSE)
         for target in users
     ]
-    for number, (name, conversation) in enumerate(zip(users, conversations, strict=True)):
-        for question in questions_of(conversation):
-            text, wanted = question["question"], evidence_of(conversation, number, question)
+    for conversation in conversations:
+        name = conversation.name
+        for question in conversation.questions:
+            text, wanted = question.text, question.evidence
             asked.append(_ask(users[name], "own", text, wanted, source=name, target=name, answerable=True))
             for other in users.keys() - {name}:
-                renamed = _renamed(text, speakers[name], speakers[other])
+                renamed = (
+                    text  # about the people there: the hardest one that has no answer among what they said
+                )
+                for speaker, another in zip(speakers[name], speakers[other], strict=False):
+                    renamed = re.sub(rf"\b{re.escape(speaker)}\b", another, renamed)
                 asked.append(_ask(users[other], "other", text, source=name, target=other))
                 asked.append(_ask(users[other], "renamed", renamed, source=name, target=other))
     return [one for one in asked if one is not None]
-
-
-def _renamed(text: str, names: Sequence[str], others: Sequence[str]) -> str:
-    """The question about the people of another conversation: the hardest one that has no answer there."""
-    for name, other in zip(names, others, strict=False):
-        text = re.sub(rf"\b{re.escape(name)}\b", other, text)
-    return text
 
 
 def _notes() -> list[Asked]:
@@ -154,15 +145,9 @@ def _notes() -> list[Asked]:
 
 def _ask(user_id: UUID, kind: str, text: str, right: Collection[str] = (), **fields: Any) -> Asked | None:
     """The hits of a question; `right` names the right ones by their id or external id. None where nothing is found."""
-    query_prepare(user_id, text)
-    now = timezone.now()
-    with index_open(user_id) as opened:
-        assert opened is not None
-        head, rows = opened
-        query = understand(text, rows, head, now=now)
+    with scored(user_id, text) as (head, rows, query, scores):
         if query.is_empty:
             return None
-        scores = score_rows(rows, query, allowed_rows(rows, EVERYTHING, now=now))
         places = best_places(scores.total, rows, DEPTH)
         strength = strength_of(places, rows, query, scores, head)
         passages = rows.ids[places].tolist()

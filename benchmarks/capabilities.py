@@ -1,15 +1,12 @@
 """How large a request is by the number of capabilities, and how often the right one is found among a thousand."""
 
-import asyncio
-import shutil
 import statistics
-import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
 from functools import partial
-from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.conf import settings
@@ -20,17 +17,12 @@ from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability
-from apps.chat.conversations.services import conversation_create
 from apps.chat.prompt.toolbox import LISTED_CAPABILITIES, NAMED
-from apps.chat.turns.scheduler import scheduler
-from apps.chat.turns.services import UserMessage, message_send
-from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
 from benchmarks._capability_requests import others, targets
-from benchmarks._recording_server import Block, RecordingModelServer
 from benchmarks._scratch import make_user, scratch_database
-from benchmarks.prompt import sent_parts
-from benchmarks.report import Report, Section
+from benchmarks.prompt import converse, sent_parts
+from benchmarks.report import Report, Section, timed
 
 MOST_GROWTH = 1.05
 AIM_FOUND = 0.95
@@ -75,14 +67,13 @@ def make_capabilities(user: User, count: int) -> None:
 def _fresh() -> Iterator[None]:
     """An empty database, with a folder of its own for the files."""
     storage: Any = storages["capabilities"]
-    kept, folder = storage._location, Path(mkdtemp(prefix="izzy-benchmark-"))
-    with scratch_database():
+    kept = storage._location
+    with scratch_database(), TemporaryDirectory(prefix="izzy-benchmark-") as folder:
         _move(storage, folder)
         try:
             yield
         finally:
             _move(storage, kept)
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _move(storage: Any, place: Any) -> None:
@@ -96,12 +87,12 @@ def _prompt_sizes(report: Report, users: dict[int, User]) -> None:
         "A first request, in estimated tokens",
         ["capabilities", "tools", "system", "messages", "all", "to 30", "named in the turn"],
     )
-    kept = settings.ANTHROPIC_BASE_URL
-    try:
-        bodies = asyncio.run(_first_bodies(list(users.values())))
-    finally:
-        settings.ANTHROPIC_BASE_URL = kept
-    measured = {size: _measured(body) for size, body in zip(users, bodies, strict=True)}
+    said = ["Do I need an umbrella in Hamburg tomorrow?"]
+    bodies, counts = converse(
+        [(user, said) for user in users.values()], lambda _: [{"type": "text", "text": "I will see."}]
+    )
+    first_requests = [bodies[start] for start in (0, *counts[:-1])]
+    measured = {size: _measured(body) for size, body in zip(users, first_requests, strict=True)}
     base = sum(measured[LISTED_CAPABILITIES][:3])
     for size, (tools, system, messages, named) in measured.items():
         whole = tools + system + messages
@@ -119,28 +110,8 @@ def _measured(body: bytes) -> tuple[int, int, int, int]:
     """The tokens of tools, system and messages of a request, and how many capabilities it names in its turn."""
     sent = sent_parts(body)
     named = sent.messages.partition("<capabilities>")[2].partition("</capabilities>")[0].count("\\n- ")
-    return estimate_tokens(sent.tools), estimate_tokens(sent.system), estimate_tokens(sent.messages), named
-
-
-async def _first_bodies(users: list[User]) -> list[bytes]:
-    """The first request of a conversation of each user."""
-    async with RecordingModelServer(_answer) as model:
-        settings.ANTHROPIC_BASE_URL = model.url
-        found = []
-        for user in users:
-            place = await in_db(partial(conversation_create, user_id=user.id, title="Benchmark"))
-            message = UserMessage(text="Do I need an umbrella in Hamburg tomorrow?", conversation=place.id)
-            before = len(model.bodies)
-            await in_db(partial(message_send, user_id=user.id, message=message))
-            await scheduler().schedule(place.id)
-            await scheduler().idle()
-            found.append(model.bodies[before])
-        await scheduler().close()
-        return found
-
-
-def _answer(request: dict[str, Any]) -> list[Block]:
-    return [{"type": "text", "text": "I will see."}]
+    tools, system, messages = map(estimate_tokens, astuple(sent))
+    return tools, system, messages, named
 
 
 def measure_found(report: Report, user: User, count: int) -> None:
@@ -169,9 +140,8 @@ def _row(table: Section, report: Report, user: User, how: str, asked: list[tuple
     """One line of the table; the share of requests that have the right tool among the first."""
     places, named, times = [], 0, []
     for name, request in asked:
-        started = time.perf_counter()
-        hits = capabilities_matching(user.pk, request, top_k=NAMED)
-        times.append((time.perf_counter() - started) * 1000)
+        hits, took = timed(partial(capabilities_matching, user.pk, request, top_k=NAMED))
+        times.append(took)
         names = [capability.name for _, capability in hits]
         places.append(names.index(name) + 1 if name in names else 0)
         named += any(capability.name == name and hit.score >= ABOUT_THIS for hit, capability in hits)
@@ -179,16 +149,8 @@ def _row(table: Section, report: Report, user: User, how: str, asked: list[tuple
             report.notes.append(f"missed {name}: “{request}” → {', '.join(names[:FIRST]) or 'nothing'}")
     share = sum(1 <= place <= FIRST for place in places) / len(asked)
     first = sum(place == 1 for place in places) / len(asked)
-    by_words = _by_words(user, asked) / len(asked)
-    table.add(
-        how,
-        len(asked),
-        100 * first,
-        100 * share,
-        100 * named / len(asked),
-        100 * by_words,
-        statistics.median(times),
-    )
+    shares = (first, share, named / len(asked), _by_words(user, asked) / len(asked))
+    table.add(how, len(asked), *(100 * each for each in shares), statistics.median(times))
     return share
 
 

@@ -5,10 +5,8 @@ Uses whatever model is configured, in a database of its own. Without a model onl
 
 import asyncio
 import re
-import time
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -16,10 +14,11 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Sum
+from django.test import override_settings
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.model.endpoint import Endpoint, current_endpoint, model_for
+from apps.agent.model.endpoint import current_endpoint, model_for
 from apps.agent.models import ModelCall
 from apps.core.errors import IzzyError
 from apps.core.ids import uuid7
@@ -33,7 +32,7 @@ from apps.memory.similarity import SAME, says_the_same
 from apps.search.selectors import likenesses
 from benchmarks._capture_talks import PAIRS, TALKS, Talk
 from benchmarks._scratch import make_user, scratch_database
-from benchmarks.report import Report
+from benchmarks.report import Report, timed
 
 LINKED = 0.5
 TRIED = (
@@ -63,7 +62,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> Report:
-    endpoint = _endpoint()
+    try:
+        endpoint = current_endpoint()
+    except DatabaseError:  # there is no database yet: that of the environment alone
+        with scratch_database():
+            endpoint = current_endpoint()
     report = Report(
         "capture",
         settings={
@@ -75,34 +78,16 @@ def run(options: dict[str, Any]) -> Report:
         },
     )
     report.notes.append(TRIED)
-    with scratch_database(), _connected(endpoint.base_url, endpoint.api_key):
+    connected = override_settings(
+        ANTHROPIC_BASE_URL=endpoint.base_url, ANTHROPIC_API_KEY=endpoint.api_key, IZZY_CAPTURE_TOKENS=10**9
+    )
+    with scratch_database(), connected:
         _compare_notes(report)
         if endpoint.is_offline:
             report.notes.append(NO_MODEL)
             return report
         _read_talks(report, details=options["details"])
     return report
-
-
-def _endpoint() -> Endpoint:
-    """The model server of the user's own database; of the environment alone where there is no database yet."""
-    try:
-        return current_endpoint()
-    except DatabaseError:
-        with scratch_database():
-            return current_endpoint()
-
-
-@contextmanager
-def _connected(url: str, key: str) -> Iterator[None]:
-    """The endpoint of the user's own database, in the one of the benchmark."""
-    kept = settings.ANTHROPIC_BASE_URL, settings.ANTHROPIC_API_KEY, settings.IZZY_CAPTURE_TOKENS
-    settings.ANTHROPIC_BASE_URL, settings.ANTHROPIC_API_KEY = url, key
-    settings.IZZY_CAPTURE_TOKENS = 10**9
-    try:
-        yield
-    finally:
-        settings.ANTHROPIC_BASE_URL, settings.ANTHROPIC_API_KEY, settings.IZZY_CAPTURE_TOKENS = kept
 
 
 # --- Whether two notes say the same ---------------------------------------------------------------------------------
@@ -137,17 +122,21 @@ def _compare_notes(report: Report) -> None:
 
 def _read_talks(report: Report, *, details: bool) -> None:
     judged = [_prepared(talk, index) for index, talk in enumerate(TALKS)]
-    began = time.monotonic()
-    tally = asyncio.run(users_read([one.user.pk for one in judged], any_time=True))
-    seconds = time.monotonic() - began
+    users = [one.user.pk for one in judged]
+    tally, milliseconds = timed(lambda: asyncio.run(users_read(users, any_time=True)))
     for one in judged:
         _look(one)
     _gate(report, judged)
     _extractor(report, judged)
-    _costs(report, judged, tally, seconds)
+    _costs(report, judged, tally, milliseconds / 1000)
     if details:
-        _details(report, judged)
-    again = _again(judged)
+        section = report.section("Passages", ["passage", "kind", "worth", "passed", "active", "waiting"])
+        for one in judged:
+            notes = " · ".join(one.active), " · ".join(one.waiting)
+            section.add(one.talk.name, one.talk.kind, one.talk.is_worth_reading, one.passed, *notes)
+    for one in judged:  # a word added to each message, so that no passage is known by its words alone
+        _say(one.user, one.talk, extra=" Well.")
+    again = asyncio.run(users_read(users, any_time=True))
     report.aims["the same passages again bring no new memory"] = again.added + again.superseded == 0
     report.notes += [f"not read: {problem}" for problem in dict.fromkeys(tally.problems)]
 
@@ -197,16 +186,13 @@ def _gate(report: Report, judged: Sequence[Judged]) -> None:
         passed = sum(bool(one.passed) for one in rows)
         section.add(kind, len(rows), right, passed, right / max(len(rows), 1), passed / max(len(rows), 1))
     labelled = sum(one.talk.is_worth_reading for one in judged)
-    section.add(
-        "baseline: everything passes", len(judged), labelled, len(judged), labelled / len(judged), 1.0
-    )
-    section.add(
-        "baseline: nothing passes", len(judged), len(judged) - labelled, 0, 1 - labelled / len(judged), 0.0
-    )
+    whole, share = len(judged), labelled / len(judged)
+    section.add("baseline: everything passes", whole, labelled, whole, share, 1.0)
+    section.add("baseline: nothing passes", whole, whole - labelled, 0, 1 - share, 0.0)
     right = sum(one.passed == one.talk.is_worth_reading for one in answered)
-    report.aims["the gate is right in more than 80 % of the passages"] = right > 0.8 * len(judged)
+    report.aims["the gate is right in more than 80 % of the passages"] = right > 0.8 * whole
     report.notes.append(
-        f"{labelled} of {len(judged)} passages ({labelled / len(judged):.0%}) are labelled as worth remembering; the aim of "
+        f"{labelled} of {whole} passages ({share:.0%}) are labelled as worth remembering; the aim of "
         "about 20 % that pass is for everyday conversations, of which fewer are."
     )
 
@@ -257,18 +243,3 @@ def _costs(report: Report, judged: Sequence[Judged], tally: Tally, seconds: floa
     per.add("seconds in all", seconds)
     if made and not tally.cost_usd:
         report.notes.append("Dollars are 0: IZZY_MODEL_PRICES does not list this model.")
-
-
-def _again(judged: Sequence[Judged]) -> Tally:
-    """The same talk once more, a word added to each message so that no passage is known by its words alone."""
-    for one in judged:
-        _say(one.user, one.talk, extra=" Well.")
-    return asyncio.run(users_read([one.user.pk for one in judged], any_time=True))
-
-
-def _details(report: Report, judged: Sequence[Judged]) -> None:
-    section = report.section("Passages", ["passage", "kind", "worth", "passed", "active", "waiting"])
-    for one in judged:
-        section.add(
-            one.talk.name, one.talk.kind, one.talk.is_worth_reading, one.passed, " · ".join(one.active), " · ".join(one.waiting)
-        )  # fmt: skip

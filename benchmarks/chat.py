@@ -3,15 +3,16 @@
 import asyncio
 import json
 import statistics
+import tempfile
 import time
 from argparse import ArgumentParser
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from benchmarks._model_server import TimedModelServer
-from benchmarks._web_process import WebProcess, echo_process, izzy_process
-from benchmarks._websocket import WebSocket
-from benchmarks.report import Report
+from benchmarks._network import WebProcess, WebSocket, izzy_process, model_server, web_process
+from benchmarks.report import Report, Timing
 
 AIM_MS = 50.0
 ECHOES = 300
@@ -41,8 +42,12 @@ def run(options: dict[str, Any]) -> Report:
 
 
 async def _run(turns: int, deltas: int, pause: float) -> Report:
-    async with TimedModelServer(deltas, pause) as model:
-        with echo_process() as echo, izzy_process(ANTHROPIC_BASE_URL=model.url) as izzy:
+    async with model_server(lambda _: [{"type": "text", "text": _stamps(deltas, pause)}]) as (url, _):
+        with (
+            tempfile.TemporaryDirectory(prefix="izzy-benchmark-") as folder,
+            web_process(Path(folder), "benchmarks._network:echo") as echo,
+            izzy_process(ANTHROPIC_BASE_URL=url) as izzy,
+        ):
             await _turn(izzy, Measured())
             floor = await _echoes(echo)
             alone = Measured()
@@ -52,18 +57,21 @@ async def _run(turns: int, deltas: int, pause: float) -> Report:
             started = time.perf_counter()
             await asyncio.gather(*(_turn(izzy, crowd) for _ in range(turns)))
             seconds = time.perf_counter() - started
-            locked = izzy.log.read_text().count("database is locked")
+            locked = izzy.log.count("database is locked")
     report = Report("chat", settings={"deltas per turn": deltas, "pause s": pause, "turns at once": turns})
     table = report.section(
         "From the model server to the websocket client, ms", ["what", "n", "p50", "p95", "max"]
     )
-    _row(table, "bare Channels echo, round trip", floor)
-    _row(table, "text delta, one turn", alone.deltas)
-    _row(table, "its HTML block, one turn", alone.html)
-    _row(table, f"text delta, {turns} turns at once", crowd.deltas)
-    _row(table, f"its HTML block, {turns} turns at once", crowd.html)
-    _row(table, "message to acknowledgement, one turn", alone.acknowledged)
-    _row(table, f"message to acknowledgement, {turns} at once", crowd.acknowledged)
+    for what, times in (
+        ("bare Channels echo, round trip", floor),
+        ("text delta, one turn", alone.deltas),
+        ("its HTML block, one turn", alone.html),
+        (f"text delta, {turns} turns at once", crowd.deltas),
+        (f"its HTML block, {turns} turns at once", crowd.html),
+        ("message to acknowledgement, one turn", alone.acknowledged),
+        (f"message to acknowledgement, {turns} at once", crowd.acknowledged),
+    ):
+        table.add(what, len(times), *(Timing.of(times) if times else (None, None)), max(times, default=None))
     load = report.section(
         "Many turns at once", ["turns", "ended well", "errors", "database is locked", "seconds", "deltas/s"]
     )
@@ -76,6 +84,13 @@ async def _run(turns: int, deltas: int, pause: float) -> Report:
     )
     report.notes += sorted(set(crowd.errors))[:5]
     return report
+
+
+async def _stamps(count: int, pause: float) -> AsyncIterator[str]:
+    """Words that carry the time they were sent at: `@<nanoseconds of time.perf_counter_ns> `."""
+    for _ in range(count):
+        await asyncio.sleep(pause)
+        yield f"@{time.perf_counter_ns()} "
 
 
 async def _turn(izzy: WebProcess, measured: Measured) -> None:
@@ -129,11 +144,3 @@ async def _echoes(echo: WebProcess) -> list[float]:
         times.append((time.perf_counter_ns() - started) / 1e6)
     socket.close()
     return times
-
-
-def _row(table: Any, what: str, values: list[float]) -> None:
-    if not values:
-        table.add(what, 0, None, None, None)
-        return
-    ordered = sorted(values)
-    table.add(what, len(ordered), statistics.median(ordered), ordered[int(len(ordered) * 0.95)], ordered[-1])

@@ -6,14 +6,13 @@ Two databases of the benchmark's own, measured by turns in one run; the aim is a
 import shutil
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.notes.creation import memory_bulk_create
@@ -24,13 +23,11 @@ from apps.memory.recall.injection import surface
 from apps.memory.recall.keywords import memory_recall, memory_relevant
 from apps.search.index import cache
 from apps.search.selectors import search
-from benchmarks._baselines import measure
-from benchmarks._scratch import Corpus, make_user, scratch_database
-from benchmarks.report import Report
+from benchmarks._scratch import BATCH, Corpus, database_at, make_user, scratch_database
+from benchmarks.report import Report, measure
 
 OWN = 10_000
 OTHERS = 100_000
-BATCH = 1000
 SHARES = 10
 """Pieces in which the user's notes are written between those of others."""
 ROUNDS = 4
@@ -66,33 +63,38 @@ def run(options: dict[str, Any]) -> Report:
         report.settings["seconds to build"] = round(time.perf_counter() - began)
         _checkpoint()
         report.settings["megabytes"] = path.stat().st_size // 1_000_000
-        with _opened(empty):
+        with database_at(empty):
             alone = World(empty, _fill(own, 0))
         questions = Corpus(seed=2).questions(CALLS)
         for _ in range(ROUNDS):
             for world in (alone, beside):
-                with _opened(world.path):
+                with database_at(world.path):
                     _measure(world, questions)
-    _table(report, alone, beside)
+    section = report.section(
+        f"{own:,} notes of the user (milliseconds, the quietest of {ROUNDS} rounds' medians)",
+        ["what", "alone", f"beside {others:,}", "ratio"],
+    )
+    for name, times in alone.times.items():
+        first, second = min(times), min(beside.times[name])
+        section.add(name, first, second, second / first)
+        report.aims[f"{name}: at most {LIMIT} × ({second / first:.2f} ×)"] = second <= LIMIT * first
     return report
 
 
 def _fill(own: int, others: int) -> UUID:
     """The user's notes, saved as the API's bulk path does, between the notes of others. The user's id."""
     corpus = Corpus()
-    user, texts = make_user("alice"), corpus.notes(own)
-    template = make_user("template") if others else None
-    if template is not None:
-        _save(template.pk, Corpus(seed=3).notes(min(TEMPLATE, others)))
+    user, template, texts = make_user("alice"), make_user("template"), corpus.notes(own)
     copied = min(TEMPLATE, others)
+    _save(template.pk, Corpus(seed=3).notes(copied))
     for share in range(SHARES):
         _save(user.pk, texts[share * own // SHARES : (share + 1) * own // SHARES])
-        while template is not None and copied < others * (share + 1) // SHARES:
+        while copied < others * (share + 1) // SHARES:
             number = min(TEMPLATE, others - copied)
             _copy(template.pk, make_user(f"other{copied}").pk, number)
             copied += number
     cache.forget()
-    return UUID(str(user.pk))
+    return user.pk
 
 
 def _save(user_id: UUID, texts: list[str]) -> None:
@@ -112,51 +114,24 @@ def _copy(template: UUID, user_id: UUID, number: int) -> None:
         )
         cursor.execute("SELECT number FROM search_indexowner WHERE user_id = %s", [user_id.hex])
         owner = int(cursor.fetchone()[0])
-        names = {"user_id": "%(user)s", "id": "printf('%%08x', %(owner)s) || substr(id, 9)"}
-        _copy_rows(
-            cursor, "memory_memory", names, template, {"user": user_id.hex, "owner": owner, "number": number}
-        )
-        names = {
-            "user_id": "%(user)s",
-            "id": "NULL",
-            "change": "1",
-            "source_id": "printf('%%08x', %(owner)s) || substr(source_id, 9)",
+        key = "printf('%%08x', %(owner)s) || substr({}, 9)"
+        changed = {
+            "memory_memory": {"id": key.format("id")},
+            "search_passage": {"id": "NULL", "change": "1", "source_id": key.format("source_id")},
         }
-        _copy_rows(
-            cursor, "search_passage", names, template, {"user": user_id.hex, "owner": owner, "number": number}
-        )
+        for table, values in changed.items():
+            names = [column.name for column in connection.introspection.get_table_description(cursor, table)]
+            values |= {"user_id": "%(user)s"}
+            cursor.execute(
+                f"INSERT INTO {table}({', '.join(names)}) SELECT {', '.join(values.get(name, name) for name in names)} "
+                f"FROM {table} WHERE user_id = %(template)s LIMIT %(number)s",
+                {"user": user_id.hex, "owner": owner, "number": number, "template": template.hex},
+            )
         cursor.execute(
             "INSERT INTO search_terms(rowid, terms) "
             "SELECT id, replace(' ' || terms, ' ', %s) FROM search_passage WHERE user_id = %s",
             [f" {owner}x", user_id.hex],
         )
-
-
-def _copy_rows(
-    cursor: Any, table: str, changed: dict[str, str], template: UUID, parameters: dict[str, Any]
-) -> None:
-    columns = [column.name for column in connection.introspection.get_table_description(cursor, table)]
-    values = ", ".join(changed.get(name, f'"{name}"') for name in columns)
-    named = ", ".join(f'"{name}"' for name in columns)
-    cursor.execute(
-        f"INSERT INTO {table}({named}) SELECT {values} FROM {table} WHERE user_id = %(template)s LIMIT %(number)s",
-        parameters | {"template": template.hex},
-    )
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[None]:
-    """All work inside goes to this database."""
-    kept = connection.settings_dict["NAME"]
-    connections.close_all()
-    connection.settings_dict["NAME"] = path
-    cache.forget()
-    try:
-        yield
-    finally:
-        connections.close_all()
-        connection.settings_dict["NAME"] = kept
-        cache.forget()
 
 
 def _checkpoint() -> None:
@@ -173,33 +148,19 @@ def _measure(world: World, questions: list[str]) -> None:
         "notes surfaced for a chat turn": lambda n: surface(user_id, [questions[n]]),
         "keyword score, 3 keywords": lambda n: memory_relevant(user_id, words[n]),
         "recall_memory, 3 keywords": lambda n: memory_recall(user_id, words[n]),
-        "deep memory without a model, one search after the other": lambda n: _deep(user_id, questions[n]),
+        "deep memory without a model, one search after the other": lambda n: gathered(
+            user_id, [angle_search(user_id, angle) for angle in rule_angles(user_id, questions[n])]
+        ),
     }
     search(user_id, "warm the index")
     for name, step in steps.items():
         calls = CALLS if not name.startswith("deep") else 5
         step(0)
         world.times.setdefault(name, []).append(measure(step, calls).p50)
-    loads = measure(lambda n: _search_cold(user_id, questions[n]), 3)
-    world.times.setdefault("search by a process that has not loaded the user yet", []).append(loads.p50)
 
+    def search_cold(number: int) -> None:
+        cache.forget()
+        search(user_id, questions[number])
 
-def _deep(user_id: UUID, question: str) -> None:
-    gathered(user_id, [angle_search(user_id, angle) for angle in rule_angles(user_id, question)])
-
-
-def _search_cold(user_id: UUID, question: str) -> None:
-    cache.forget()
-    search(user_id, question)
-
-
-def _table(report: Report, alone: World, beside: World) -> None:
-    own, others = report.settings["own"], report.settings["others"]
-    section = report.section(
-        f"{own:,} notes of the user (milliseconds, the quietest of {ROUNDS} rounds' medians)",
-        ["what", "alone", f"beside {others:,}", "ratio"],
-    )
-    for name, times in alone.times.items():
-        first, second = min(times), min(beside.times[name])
-        section.add(name, first, second, second / first)
-        report.aims[f"{name}: at most {LIMIT} × ({second / first:.2f} ×)"] = second <= LIMIT * first
+    loads = measure(search_cold, 3).p50
+    world.times.setdefault("search by a process that has not loaded the user yet", []).append(loads)

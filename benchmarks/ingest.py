@@ -5,16 +5,16 @@ holds all of them; they are searchable when a call answers. Only ratios of one r
 """
 
 import statistics
-import time
 from argparse import ArgumentParser
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.test import Client
 
 from benchmarks._baselines import BareSQLite
 from benchmarks._scratch import Corpus, api_client, make_user, scratch_database
-from benchmarks.report import Report
+from benchmarks.report import Report, timed
 
 MESSAGES = 20_000
 BATCHES = (1, 20, 1000)
@@ -39,18 +39,15 @@ class Run:
             {"role": "user", "content": text, "external_id": f"m{first + place}"}
             for place, text in enumerate(self.corpus.notes(count))
         ]
-        began = time.perf_counter()
-        answer = self._post("ingest", {"session": "talk", "messages": messages, "extract": extract})
-        took = (time.perf_counter() - began) * 1000 / count
+        body = {"session": "talk", "messages": messages, "extract": extract}
+        answer, took = timed(partial(self._post, "ingest", body))
         assert answer["added" if not again else "repeated"] == count
         if not again:
             self.sent += count
-            self.found.append(self._finds(messages[-1]))
-        return took
-
-    def _finds(self, message: dict[str, str]) -> bool:
-        hits = self._post("search", {"query": message["content"], "top_k": 5})["results"]
-        return message["external_id"] in [hit["external_id"] for hit in hits]
+            newest = messages[-1]
+            hits = self._post("search", {"query": newest["content"], "top_k": 5})["results"]
+            self.found.append(newest["external_id"] in [hit["external_id"] for hit in hits])
+        return took / count
 
     def _post(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self.client.post(f"/api/v1/{name}/", body, content_type="application/json")
@@ -71,9 +68,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> Report:
     wanted, extract = options["messages"], options["extract"]
     report = Report("ingest", settings={"messages": wanted, "extract": extract, "embedder": "static"})
-    with scratch_database() as path:
+    with scratch_database() as path, BareSQLite(path.with_name("bare.sqlite3")) as bare:
         program = Run(api_client(make_user("alice")), Corpus())
-        bare = BareSQLite(path.with_name("bare.sqlite3"))
         section = report.section(
             "Taking in messages (milliseconds each)",
             ["messages per call", "p50", "slowest", "floor", "ratio"],
@@ -83,13 +79,17 @@ def run(options: dict[str, Any]) -> Report:
             calls = SINGLES if batch < BATCHES[-1] else max(2, (wanted - program.sent) // batch)
             program.send(batch, extract=extract)
             times = [program.send(batch, extract=extract) for _ in range(calls)]
-            floor = _floor(bare, program.corpus, batch)
+            # The same rows with text, vector and full text, one transaction per call; by message.
+            floor = (
+                bare.insert_single(program.corpus.notes(SINGLES)).p50
+                if batch == 1
+                else bare.insert_bulk(program.corpus.notes(batch))
+            )
             middle = statistics.median(times)
             section.add(f"{batch:,}", middle, max(times), floor, middle / floor)
             largest = times
         again = program.send(BATCHES[-1], extract=extract, again=True)
         section.add(f"{BATCHES[-1]:,} that came before", again, None, None, None)
-        bare.close()
     quarter = max(1, len(largest) // 4)
     growth = statistics.median(largest[-quarter:]) / statistics.median(largest[:quarter])
     report.settings["messages of the session at the end"] = program.sent
@@ -98,10 +98,3 @@ def run(options: dict[str, Any]) -> Report:
         f"a long session takes in messages as fast as a short one: at most {GROWTH} × ({growth:.2f} ×)"
     ] = growth <= GROWTH
     return report
-
-
-def _floor(bare: BareSQLite, corpus: Corpus, batch: int) -> float:
-    """The same rows with text, vector and full text, one transaction per call; by message."""
-    if batch == 1:
-        return bare.insert_single(corpus.notes(SINGLES)).p50
-    return statistics.median(bare.insert_bulk(corpus.notes(batch)) for _ in range(5))

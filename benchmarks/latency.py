@@ -6,11 +6,13 @@ bare numpy and bare sqlite3 over the same rows. Only ratios of one run mean much
 
 import os
 import resource
+import statistics
 import subprocess
 import sys
-import time
 from argparse import ArgumentParser
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,10 +20,9 @@ from uuid import UUID
 import numpy as np
 from django.utils import timezone
 
-from apps.accounts.services import token_create
+from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.memory.notes.creation import memory_bulk_create, memory_create
-from apps.memory.notes.fields import MemoryDraft
 from apps.search.backends import backend
 from apps.search.documents import Document, Source
 from apps.search.embedders.engines import embedder_for
@@ -30,14 +31,13 @@ from apps.search.index.rows import UserRows
 from apps.search.ranking.relevance import best_places
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
-from benchmarks._baselines import BareSQLite, Timing, measure, product
-from benchmarks._scratch import Corpus, make_user, scratch_database
-from benchmarks._server import Caller, web_server
-from benchmarks.report import Report, Section
+from benchmarks._baselines import BareSQLite, product
+from benchmarks._network import connected, web_process
+from benchmarks._scratch import BATCH, Corpus, make_token, make_user, scratch_database
+from benchmarks.report import Report, Timing, measure, timed
 
 SIZES = (1_000, 10_000, 100_000)
 OTHERS = 100_000
-BATCH = 1000
 SINGLES = 60
 
 
@@ -48,21 +48,17 @@ class Bench:
     size: int
     path: Path
     corpus: Corpus
-    user: Any
+    user: User
     questions: list[str]
-    figures: dict[str, tuple[Timing, float | None]] = field(default_factory=dict)
+    figures: dict[str, tuple[Timing, float | None]] = field(default_factory=dict)  # with their floors, in ms
 
     @property
     def user_id(self) -> UUID:
-        return UUID(str(self.user.pk))
+        return self.user.pk
 
-    def note(self, name: str, timing: Timing, floor: float | None = None) -> None:
-        """Keep a figure with its floor in milliseconds."""
-        self.figures[name] = (timing, floor)
-
-    def ratio(self, name: str) -> float:
+    def ratio(self, name: str) -> float | None:
         timing, floor = self.figures[name]
-        return timing.p50 / floor if floor else float("nan")
+        return timing.p50 / floor if floor else None
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -90,48 +86,41 @@ def run(options: dict[str, Any]) -> Report:
             if options["others"]:
                 _fill_others(options["others"], corpus)
                 _measure_search(bench, f", {options['others']:,} of another user beside")
-            _table(report, bench)
-            _aims(report, bench, options)
+            _report(report, bench, options["others"])
     report.settings["largest process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return report
 
 
 def _fill(bench: Bench) -> None:
     """The notes, saved as the API's bulk path does; then some one by one."""
-    bare = BareSQLite(bench.path.with_name("bare.sqlite3"))
     sample = bench.corpus.notes(BATCH)
-    floor = sorted(bare.insert_bulk(sample) for _ in range(5))[2]
+    with BareSQLite(bench.path.with_name("bare.sqlite3")) as bare:
+        floor, single = bare.insert_bulk(sample), bare.insert_single(sample[:SINGLES])
     times = []
-    for start in range(0, bench.size, BATCH):
-        drafts: list[MemoryDraft] = [
-            {"content": text} for text in bench.corpus.notes(min(BATCH, bench.size - start))
-        ]
-        began = time.perf_counter()
-        memory_bulk_create(user_id=bench.user_id, drafts=drafts)
-        times.append((time.perf_counter() - began) * 1000 / len(drafts))
-    middle = sorted(times)[len(times) // 2]
-    bench.note("save in bulk, per note", Timing(middle, sorted(times)[int(len(times) * 0.95)]), floor)
-    single = bare.insert_single(sample[:SINGLES])
+    for batch in bench.corpus.batches(bench.size):
+        save = partial(
+            memory_bulk_create, user_id=bench.user_id, drafts=[{"content": text} for text in batch]
+        )
+        times.append(timed(save)[1] / len(batch))
+    bench.figures["save in bulk, per note"] = Timing.of(times), floor
     texts = bench.corpus.notes(SINGLES)
     saved = measure(lambda n: memory_create(user_id=bench.user_id, content=texts[n]), SINGLES)
-    bench.note("save one note", saved, single.p50)
-    bare.close()
+    bench.figures["save one note"] = saved, single.p50
 
 
 def _fill_others(number: int, corpus: Corpus) -> None:
     user_id, now = make_user("bob").pk, timezone.now()
-    for start in range(0, number, BATCH):
+    for batch in corpus.batches(number):
         documents_index(
             user_id=user_id,
             documents=[
                 Document(source=Source.MEMORY, source_id=uuid7(), text=text, happened_at=now)
-                for text in corpus.notes(min(BATCH, number - start))
+                for text in batch
             ],
         )
 
 
 def _measure_search(bench: Bench, beside: str) -> None:
-    bare = BareSQLite(bench.path)
     asked = bench.questions
     search(bench.user_id, asked[0])
     with cache.index_open(bench.user_id) as opened:
@@ -141,93 +130,83 @@ def _measure_search(bench: Bench, beside: str) -> None:
         vectors = np.stack([embedder_for("static").embed_query(text) for text in asked])
         least = product(matrix, vectors)
         ours = measure(lambda n: best_places(matrix @ vectors[n], rows, 10))
-        bench.note(f"vector part{beside}", ours, least.p50)
-    words = bare.full_text(head.owner, asked)
-    floor = least.p50 + words.p50
+        bench.figures[f"vector part{beside}"] = ours, least.p50
+    with BareSQLite(bench.path) as bare:
+        floor = least.p50 + bare.full_text(head.owner, asked).p50
     cache.forget()
     search(bench.user_id, "warm the matrix")
-    bench.note(
-        f"search, words not asked before{beside}", measure(lambda n: search(bench.user_id, asked[n])), floor
-    )
-    bench.note(f"search{beside}", measure(lambda n: search(bench.user_id, asked[n])), floor)
-    bench.note(f"context of 500 tokens{beside}", measure(lambda n: context(bench.user_id, asked[n])), floor)
-    bare.close()
+    steps: dict[str, Callable[[int], object]] = {
+        "search, words not asked before": lambda n: search(bench.user_id, asked[n]),
+        "search": lambda n: search(bench.user_id, asked[n]),
+        "context of 500 tokens": lambda n: context(bench.user_id, asked[n]),
+    }
+    for name, step in steps.items():
+        bench.figures[f"{name}{beside}"] = measure(step), floor
 
 
 def _measure_opening(bench: Bench, *, quick: bool) -> None:
-    bare = BareSQLite(bench.path)
-    floor = bare.load(bench.user_id.hex)
+    with BareSQLite(bench.path) as bare:
+        floor = bare.load(bench.user_id.hex).p50
     head = backend.head(bench.user_id)
     assert head is not None
     loaded = measure(lambda _: UserRows(head, backend.read_all(head)), 5)
-    bench.note("load the index", loaded, floor.p50)
-    bench.note("check of an unchanged index", measure(lambda _: backend.head(bench.user_id)), loaded.p50)
-    bench.note("search after another process added a note", _search_after_writes(bench), None)
+    bench.figures["load the index"] = loaded, floor
+    bench.figures["check of an unchanged index"] = measure(lambda _: backend.head(bench.user_id)), loaded.p50
+    search(bench.user_id, bench.questions[0])
+    times = []
+    for text in bench.corpus.notes(20):  # the next search takes in that row alone
+        memory_create(user_id=bench.user_id, content=text)
+        times.append(timed(partial(search, bench.user_id, bench.questions[0]))[1])
+    after = Timing(statistics.median_high(times), max(times))
+    bench.figures["search after another process added a note"] = after, None
     if not quick:
-        _measure_cold(bench, floor.p50)
-    bare.close()
+        _measure_cold(bench, floor)
 
 
 def _measure_cold(bench: Bench, load: float) -> None:
     """The first answer: in a server that runs but has not looked at this user yet, and in a new process."""
-    imports = _python("import numpy") - _python("pass")
+    start = _python("pass")
+    floor = _python("import numpy") - start + load
 
     def open_and_ask(number: int) -> None:
         cache.forget()
         search(bench.user_id, bench.questions[number])
 
-    bench.note("open to first answer, server running", measure(open_and_ask, 5), imports + load)
+    bench.figures["open to first answer, server running"] = measure(open_and_ask, 5), floor
     script = (
         "import django; django.setup(); from apps.search.selectors import search; from uuid import UUID; "
         f"search(UUID('{bench.user_id}'), {bench.questions[0]!r})"
     )
     fresh = measure(lambda _: _python(script, bench.path.parent), 3)
-    bench.note("open to first answer, new process with Django", fresh, _python("pass") + imports + load)
-
-
-def _search_after_writes(bench: Bench) -> Timing:
-    """The next search after one note was added: it takes in that row alone."""
-    search(bench.user_id, bench.questions[0])
-    times = []
-    for text in bench.corpus.notes(20):
-        memory_create(user_id=bench.user_id, content=text)
-        times.append(measure(lambda n: search(bench.user_id, bench.questions[n]), 1).p50)
-    return Timing(sorted(times)[len(times) // 2], max(times))
+    bench.figures["open to first answer, new process with Django"] = fresh, start + floor
 
 
 def _measure_http(bench: Bench) -> None:
-    _, token = token_create(user=bench.user, name="latency", scopes=("read",))
-    with web_server(bench.path.parent) as port:
-        caller = Caller(port, token)
+    token, application = make_token(bench.user), "benchmarks._hello:application"
+    with web_process(bench.path.parent, application, token=token) as web, connected(web) as ask:
         asked = bench.questions
         for question in asked:
-            caller.post("/api/v1/search/", {"query": question})
-            caller.post("/api/v1/hello/", {"query": question})
-        hello = measure(lambda n: caller.post("/api/v1/hello/", {"query": asked[n]}))
-        found = measure(lambda n: caller.post("/api/v1/search/", {"query": asked[n]}))
-        caller.close()
-    bench.note("hello view over HTTP", hello)
-    bench.note("/search/ over HTTP", found, hello.p50 + bench.figures["search"][0].p50)
+            ask("/api/v1/search/", {"query": question})
+            ask("/api/v1/hello/", {"query": question})
+        hello = measure(lambda n: ask("/api/v1/hello/", {"query": asked[n]}))
+        found = measure(lambda n: ask("/api/v1/search/", {"query": asked[n]}))
+    bench.figures["hello view over HTTP"] = hello, None
+    bench.figures["/search/ over HTTP"] = found, hello.p50 + bench.figures["search"][0].p50
 
 
 def _python(code: str, data_dir: Path | None = None) -> float:
     """Milliseconds of a new interpreter that runs the code."""
     environment = dict(os.environ) | ({"IZZY_DATA_DIR": str(data_dir)} if data_dir else {})
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-    return (time.perf_counter() - began) * 1000
+    return timed(lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment))[1]
 
 
-def _table(report: Report, bench: Bench) -> None:
-    section: Section = report.section(
+def _report(report: Report, bench: Bench, others: int) -> None:
+    section = report.section(
         f"{bench.size:,} notes (milliseconds; index in memory {cache.held_bytes() / 1e6:,.0f} MB)",
         ["what", "p50", "p95", "floor p50", "ratio"],
     )
     for name, (timing, floor) in bench.figures.items():
-        section.add(name, timing.p50, timing.p95, floor, timing.p50 / floor if floor else None)
-
-
-def _aims(report: Report, bench: Bench, options: dict[str, Any]) -> None:
+        section.add(name, *timing, floor, bench.ratio(name))
     size = f"at {bench.size:,}"
     limits = {
         "vector part": ("1. vector part at most 1.3 × the bare product", 1.3),
@@ -240,10 +219,10 @@ def _aims(report: Report, bench: Bench, options: dict[str, Any]) -> None:
         "save one note": ("6. one save at most 12 × bare SQLite and full text", 12.0),
     }
     for name, (aim, limit) in limits.items():
-        if name in bench.figures:
-            ratio = bench.ratio(name)
+        ratio = bench.ratio(name) if name in bench.figures else None
+        if ratio is not None:
             report.aims[f"{aim} {size} ({ratio:.2f} ×)"] = ratio <= limit
-    beside = f"search, {options['others']:,} of another user beside"
+    beside = f"search, {others:,} of another user beside"
     if beside in bench.figures:
         growth = bench.figures[beside][0].p50 / bench.figures["search"][0].p50
         report.aims[f"search does not cost more with another user's notes beside {size} ({growth:.2f} ×)"] = (

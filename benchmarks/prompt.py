@@ -5,12 +5,14 @@ import asyncio
 import json
 import statistics
 from argparse import ArgumentParser
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from functools import partial
 from itertools import pairwise
+from os.path import commonprefix
 from typing import Any
 
-from django.conf import settings
+from django.test import override_settings
 
 from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_create
@@ -21,7 +23,7 @@ from apps.core.text import estimate_tokens
 from apps.memory.models import Origin, Trust
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.revisions import Provenance
-from benchmarks._recording_server import Block, RecordingModelServer
+from benchmarks._network import Block, model_server
 from benchmarks._scratch import make_user, scratch_database
 from benchmarks.report import Report
 
@@ -61,16 +63,16 @@ class Sent:
         return self.tools.startswith(earlier.tools[:-1]) and self.system == earlier.system and grown
 
     def tokens(self) -> int:
-        return estimate_tokens(self.tools) + estimate_tokens(self.system) + estimate_tokens(self.messages)
+        return sum(estimate_tokens(part) for part in astuple(self))
 
     def repeated(self, earlier: "Sent") -> int:
         """The tokens of this request's beginning that the earlier one had too."""
-        if self.tools != earlier.tools:
-            return estimate_tokens(_common(self.tools, earlier.tools))
-        if self.system != earlier.system:
-            return estimate_tokens(self.tools) + estimate_tokens(_common(self.system, earlier.system))
-        same = _common(self.messages, earlier.messages)
-        return estimate_tokens(self.tools) + estimate_tokens(self.system) + estimate_tokens(same)
+        total = 0
+        for mine, other in zip(astuple(self), astuple(earlier), strict=True):
+            total += estimate_tokens(commonprefix([mine, other]))  # noqa: RUF071 - of characters
+            if mine != other:
+                break
+        return total
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -87,34 +89,44 @@ def run(options: dict[str, Any]) -> Report:
             memory_create(
                 user_id=user.id, content=note, provenance=Provenance(origin=Origin.USER, trust=Trust.USER)
             )
-        kept = settings.ANTHROPIC_BASE_URL, settings.IZZY_HISTORY_TOKENS
-        try:
-            bodies, per_turn = asyncio.run(_converse(user, options["turns"]))
-            settings.IZZY_HISTORY_TOKENS = options["budget"]
-            long_bodies, _ = asyncio.run(_converse(user, options["long"]))
-        finally:
-            settings.ANTHROPIC_BASE_URL, settings.IZZY_HISTORY_TOKENS = kept
+        bodies, per_turn = converse([(user, _messages(options["turns"]))], _answer)
+        with override_settings(IZZY_HISTORY_TOKENS=options["budget"]):
+            long_bodies, _ = converse([(user, _messages(options["long"]))], _answer)
     report = _report([sent_parts(body) for body in bodies], per_turn)
     _report_long(report, long_bodies, options["long"], options["budget"])
     return report
 
 
-async def _converse(user: User, turns: int) -> tuple[list[bytes], list[int]]:
-    """The bytes of all requests, and how many there were after each turn."""
-    async with RecordingModelServer(_answer) as model:
-        settings.ANTHROPIC_BASE_URL = model.url
-        place = await in_db(partial(conversation_create, user_id=user.id, title="Benchmark"))
-        counts = []
-        for number in range(turns):
-            message = UserMessage(
-                text=f"{TOPICS[number % len(TOPICS)]} ({number + 1})", conversation=place.id
-            )
-            await in_db(partial(message_send, user_id=user.id, message=message))
-            await scheduler().schedule(place.id)
-            await scheduler().idle()
-            counts.append(len(model.bodies))
-        await scheduler().close()
-        return model.bodies, counts
+def _messages(turns: int) -> list[str]:
+    return [f"{TOPICS[number % len(TOPICS)]} ({number + 1})" for number in range(turns)]
+
+
+def converse(
+    conversations: Sequence[tuple[User, Sequence[str]]], answer: Callable[[dict[str, Any]], list[Block]]
+) -> tuple[list[bytes], list[int]]:
+    """Have users say something, each in a conversation of their own, through the real runner and SDK.
+
+    Returns the bytes of all requests, and how many there were after each turn.
+    """
+    return asyncio.run(_converse(conversations, answer))
+
+
+async def _converse(
+    conversations: Sequence[tuple[User, Sequence[str]]], answer: Callable[[dict[str, Any]], list[Block]]
+) -> tuple[list[bytes], list[int]]:
+    counts = []
+    async with model_server(answer) as (url, bodies):
+        with override_settings(ANTHROPIC_BASE_URL=url):
+            for user, texts in conversations:
+                place = await in_db(partial(conversation_create, user_id=user.id, title="Benchmark"))
+                for text in texts:
+                    message = UserMessage(text=text, conversation=place.id)
+                    await in_db(partial(message_send, user_id=user.id, message=message))
+                    await scheduler().schedule(place.id)
+                    await scheduler().idle()
+                    counts.append(len(bodies))
+            await scheduler().close()
+    return bodies, counts
 
 
 def _answer(request: dict[str, Any]) -> list[Block]:
@@ -150,56 +162,39 @@ def sent_parts(body: bytes) -> Sent:
     return Sent(**found)
 
 
-def _common(one: str, other: str) -> str:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
-    return one[:low]
-
-
-def _naive_share(requests: list[Sent], per_turn: list[int]) -> float:
-    """The share if what differs per turn stood in the system prompt: a new turn then repeats the tools alone."""
-    firsts = set(per_turn)
-    again = sum(
-        estimate_tokens(sent.tools) if index in firsts else sent.repeated(requests[index - 1])
-        for index, sent in enumerate(requests)
-        if index
-    )
-    return again / sum(sent.tokens() for sent in requests[1:])
-
-
 def _report_long(report: Report, bodies: list[bytes], turns: int, budget: int) -> None:
     """Adds what became of the conversation that was summed up."""
-    asked = [body for body in bodies if json.loads(body).get("tools")]
-    requests = [sent_parts(body) for body in asked]
-    sizes = [sent.tokens() for sent in requests]
-    repeated = [later.repeated(earlier) for earlier, later in pairwise(requests)]
-    broken = sum(not later.starts_with(earlier) for earlier, later in pairwise(requests))
-    made = len(bodies) - len(asked)
-    history = [estimate_tokens(sent.messages) for sent in requests]
-    spent = sum(estimate_tokens(body.decode()) for body in bodies if body not in asked)
-    share = sum(repeated) / sum(sizes[1:])
+    kinds = [bool(json.loads(body).get("tools")) for body in bodies]
+    requests = [sent_parts(body) for body, of_turn in zip(bodies, kinds, strict=True) if of_turn]
+    renewed = sum(later and not earlier for earlier, later in pairwise(kinds))
+    spent = sum(
+        estimate_tokens(body.decode()) for body, of_turn in zip(bodies, kinds, strict=True) if not of_turn
+    )
+    sizes, _, broken, share = _repetition(requests)
+    largest = max(estimate_tokens(sent.messages) for sent in requests)
     table = report.section(
         f"A conversation of {turns} turns with a budget of {budget:,} tokens", ["what", "value"]
     )
     table.add("requests", len(requests))
-    table.add("summaries made", made)
+    table.add("summaries made", len(bodies) - len(requests))
     table.add("requests that do not start with the one before", broken)
     table.add("share of input that repeats the request before, %", 100 * share)
-    table.add("largest history sent, tokens", max(history))
+    table.add("largest history sent, tokens", largest)
     table.add("input tokens of all requests", sum(sizes))
     table.add("input tokens of the summaries", spent)
     table.add("input tokens, had nothing been summed up", _unsummed(requests))
     report.settings |= {"long turns": turns, "budget": budget}
-    report.aims["the prompt's beginning changes only when a summary is made"] = broken == _renewed(bodies)
-    report.aims["the history sent never exceeds twice its budget"] = max(history) <= 2 * budget
+    report.aims["the prompt's beginning changes only when a summary is made"] = broken == renewed
+    report.aims["the history sent never exceeds twice its budget"] = largest <= 2 * budget
 
 
-def _renewed(bodies: list[bytes]) -> int:
-    """How many requests of turns come right after one for a summary."""
-    kinds = [bool(json.loads(body).get("tools")) for body in bodies]
-    return sum(later and not earlier for earlier, later in pairwise(kinds))
+def _repetition(requests: list[Sent]) -> tuple[list[int], list[int], int, float]:
+    """The tokens of each request, of each but the first those that repeat the one before, how many do not start with it,
+    and the share of all input that repeats."""
+    sizes = [sent.tokens() for sent in requests]
+    repeated = [later.repeated(earlier) for earlier, later in pairwise(requests)]
+    broken = sum(not later.starts_with(earlier) for earlier, later in pairwise(requests))
+    return sizes, repeated, broken, sum(repeated) / sum(sizes[1:])
 
 
 def _unsummed(requests: list[Sent]) -> int:
@@ -213,10 +208,7 @@ def _unsummed(requests: list[Sent]) -> int:
 
 
 def _report(requests: list[Sent], per_turn: list[int]) -> Report:
-    sizes = [sent.tokens() for sent in requests]
-    repeated = [later.repeated(earlier) for earlier, later in pairwise(requests)]
-    share = sum(repeated) / sum(sizes[1:])
-    broken = sum(not later.starts_with(earlier) for earlier, later in pairwise(requests))
+    sizes, repeated, broken, share = _repetition(requests)
     ends = [sizes[count - 1] for count in per_turn]
     added = [later - earlier for earlier, later in pairwise(ends)]
     report = Report("prompt", settings={"turns": len(per_turn), "requests": len(requests)})
@@ -230,16 +222,18 @@ def _report(requests: list[Sent], per_turn: list[int]) -> Report:
         table.add(
             turn + 1, count - before, size, again, 100 * again / size, added[turn - 1] if turn else sizes[0]
         )
+    # If what differs per turn stood in the system prompt, a new turn would repeat the tools alone.
+    naive = sum(
+        estimate_tokens(requests[index].tools) if index in per_turn else again
+        for index, again in enumerate(repeated, 1)
+    ) / sum(sizes[1:])
     whole = report.section("The whole conversation", ["what", "value"])
     fixed = estimate_tokens(requests[0].tools) + estimate_tokens(requests[0].system)
     whole.add("tokens of tools and system prompt", fixed)
     whole.add("tokens added per turn (median)", statistics.median(added) if added else None)
     whole.add("share of input that repeats the request before, %", 100 * share)
     whole.add("requests that do not start with the one before", broken)
-    whole.add(
-        "the same, had date and memories stood in the system prompt, %",
-        100 * _naive_share(requests, per_turn),
-    )
+    whole.add("the same, had date and memories stood in the system prompt, %", 100 * naive)
     report.aims["every request starts with the one before, byte for byte"] = broken == 0
     report.aims[f"at least {AIM_SHARE:.0%} of input tokens repeat the request before"] = share >= AIM_SHARE
     return report

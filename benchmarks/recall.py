@@ -5,25 +5,22 @@ Each figure beside a floor of the same run: one bare pass over the same rows, or
 
 import random
 from argparse import ArgumentParser
-from functools import partial
+from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 
 from apps.core.db.writing import insert_all
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.models.base import folded
-from apps.memory.recall.keywords import RelevantNote, memory_recall, memory_relevant
+from apps.memory.recall.keywords import memory_recall, memory_relevant
 from apps.memory.selectors import RelatedNote, links_of, related_notes
-from benchmarks._baselines import measure
-from benchmarks._scratch import Corpus, make_user, scratch_database
-from benchmarks.report import Report, Section
+from benchmarks._scratch import BATCH, Corpus, make_user, scratch_database
+from benchmarks.report import Report, Section, measure
 
 SIZES = (1_000, 10_000, 100_000)
 EDGES = 100_000
 NOTES_PER_EDGE = 5
-BATCH = 1000
 CALLS = 7
 DEPTHS = (1, 2, 3, 5)
 
@@ -49,14 +46,11 @@ def run(options: dict[str, Any]) -> Report:
 
 def _notes(user: Any, number: int) -> list[Memory]:
     """Notes with two tags each, without search passages: neither the score nor links look at those."""
-    corpus, made = Corpus(), []
+    texts = [text for batch in Corpus().batches(number) for text in batch]
+    values = [{"content": text, "tags": text.split()[:2]} for text in texts]
+    made = [Memory(user=user, **each, **folded(each)) for each in values]
     for start in range(0, number, BATCH):
-        texts = corpus.notes(min(BATCH, number - start))
-        values = [{"content": text, "tags": text.split()[:2]} for text in texts]
-        batch = [Memory(user=user, **each, **folded(each)) for each in values]
-        with transaction.atomic():
-            insert_all(batch)
-        made += batch
+        insert_all(made[start : start + BATCH])
     return made
 
 
@@ -64,26 +58,21 @@ def _keywords(section: Section, size: int) -> None:
     user = make_user("alice")
     _notes(user, size)
     words = [question.split()[-3:] for question in Corpus(seed=2).questions(CALLS)]
-    floor = measure(lambda _: _bare_pass(user.pk), CALLS).p50
-    for count in (1, 3):
-        score = measure(partial(_score, user.pk, words, count), CALLS).p50
-        section.add(size, f"{count}", score, floor, score / floor)
-    recall = measure(lambda n: memory_recall(user.pk, words[n]), CALLS).p50
-    section.add(size, "3, recall_memory", recall, floor, recall / floor)
 
+    def bare_pass(_: int) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT SUM(LENGTH(content)) FROM memory_memory WHERE user_id = %s", [user.pk.hex])
+            cursor.fetchall()
 
-def _bare_pass(user_id: UUID) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT SUM(LENGTH(content)) FROM memory_memory WHERE user_id = %s", [user_id.hex])
-        cursor.fetchall()
-
-
-def _score(user_id: UUID, words: list[list[str]], count: int, number: int) -> list[RelevantNote]:
-    return memory_relevant(user_id, words[number][:count])
-
-
-def _walk(user_id: UUID, notes: list[Memory], depth: int, number: int) -> list[RelatedNote]:
-    return related_notes(user_id, notes[number].pk, depth=depth, limit=50)
+    floor = measure(bare_pass, CALLS).p50
+    steps: dict[str, Callable[[int], object]] = {
+        "1": lambda n: memory_relevant(user.pk, words[n][:1]),
+        "3": lambda n: memory_relevant(user.pk, words[n]),
+        "3, recall_memory": lambda n: memory_recall(user.pk, words[n]),
+    }
+    for name, step in steps.items():
+        score = measure(step, CALLS).p50
+        section.add(size, name, score, floor, score / floor)
 
 
 def _links(section: Section, edges: int) -> None:
@@ -102,6 +91,8 @@ def _links(section: Section, edges: int) -> None:
     MemoryEdge.objects.bulk_create(made, batch_size=BATCH)
     own = measure(lambda n: list(links_of(user.pk, notes[n].pk)), CALLS).p50
     for depth in DEPTHS:
-        walk = measure(partial(_walk, user.pk, notes, depth), CALLS)
-        seen = len(_walk(user.pk, notes, depth, 0))
-        section.add(depth, walk.p50, walk.p95, own, seen)
+
+        def walk(number: int, depth: int = depth) -> list[RelatedNote]:
+            return related_notes(user.pk, notes[number].pk, depth=depth, limit=50)
+
+        section.add(depth, *measure(walk, CALLS), own, len(walk(0)))

@@ -1,12 +1,41 @@
-"""What a benchmark hands back: tables to read and the same figures as JSON."""
+"""A benchmark's times, and what it hands back: tables to read and the same figures as JSON."""
 
+import statistics
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, Self, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
 Cell = str | int | float | bool | None
+ROUNDS = 60
+T = TypeVar("T")
+
+
+class Timing(NamedTuple):
+    """Milliseconds."""
+
+    p50: float
+    p95: float
+
+    @classmethod
+    def of(cls, times: Sequence[float]) -> Self:
+        return cls(statistics.median(times), sorted(times)[int(len(times) * 0.95)])
+
+
+def timed(call: Callable[[], T]) -> tuple[T, float]:
+    """What a call returns, and its milliseconds."""
+    began = time.perf_counter()
+    result = call()
+    return result, (time.perf_counter() - began) * 1000
+
+
+def measure(function: Callable[[int], object], rounds: int = ROUNDS) -> Timing:
+    """Call `function(0)`, `function(1)`, … and time each call."""
+    return Timing.of([timed(partial(function, number))[1] for number in range(rounds)])
 
 
 @dataclass
@@ -63,21 +92,17 @@ class Report:
     def print(self, console: Console) -> None:
         """The tables, then the aims and notes."""
         for part in self.sections:
-            console.print(_table(part))
+            table = Table(title=part.title, title_justify="left")
+            for index, column in enumerate(part.columns):
+                numeric = any(isinstance(row[index], int | float) for row in part.rows)
+                table.add_column(column, justify="right" if numeric else "left")
+            for row in part.rows:
+                table.add_row(*(_shown(cell, part.digits) for cell in row))
+            console.print(table)
         for aim, met in self.aims.items():
             console.print(f"[{'green' if met else 'red'}]{'met    ' if met else 'not met'}[/] {aim}")
         for note in self.notes:
             console.print(f"[dim]{note}[/dim]")
-
-
-def _table(section: Section) -> Table:
-    table = Table(title=section.title, title_justify="left")
-    for index, column in enumerate(section.columns):
-        numeric = any(isinstance(row[index], int | float) for row in section.rows)
-        table.add_column(column, justify="right" if numeric else "left")
-    for row in section.rows:
-        table.add_row(*(_shown(cell, section.digits) for cell in row))
-    return table
 
 
 def _shown(cell: Cell, digits: int) -> str:

@@ -10,10 +10,11 @@ is then asked with them, and each signal is left out in turn.
 """
 
 import statistics
-import time
 from argparse import ArgumentParser
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,28 +23,24 @@ import numpy as np
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.test import Client, override_settings
-from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.search.index.cache import index_open
 from apps.search.models import Passage
-from apps.search.ranking.query import understand
-from apps.search.ranking.signals import WEIGHTS, allowed_rows, score_rows
-from apps.search.selectors import EVERYTHING
-from apps.search.spaces import query_prepare
+from apps.search.ranking.signals import WEIGHTS
 from benchmarks._baselines import bm25_order, cosine_order
 from benchmarks._questions import (
     BUDGET,
     DEPTHS,
+    Conversation,
+    Question,
     Run,
     ask,
-    evidence_of,
     ingest,
-    questions_of,
     read_dataset,
+    scored,
 )
 from benchmarks._scratch import api_client, make_user, scratch_database
-from benchmarks.report import Report
+from benchmarks.report import Report, Timing
 
 AIM = 0.84
 REFITTED = "Izzy, weights fitted without the conversation"
@@ -74,24 +71,20 @@ class Observed:
         return np.asarray(np.take_along_axis(self.evidence, best, axis=1).sum(axis=1) / self.wanted)
 
 
-def observe(user_id: UUID, questions: Sequence[tuple[str, Collection[str]]]) -> Observed:
-    """The signals of all of a user's passages for questions whose evidence are the external ids beside them."""
+def observe(user_id: UUID, questions: Sequence[Question]) -> Observed:
+    """The signals of all of a user's passages for some questions."""
     names = dict(Passage.objects.filter(user_id=user_id).values_list("external_id", "pk"))
     found, evidence = [], []
-    for question, wanted in questions:
-        query_prepare(user_id, question)
-        now = timezone.now()
-        with index_open(user_id) as opened:
-            assert opened is not None
-            head, rows = opened
-            query = understand(question, rows, head, now=now)
-            with override_settings(IZZY_SEARCH_WEIGHTS=dict.fromkeys(NAMES, 1.0)):
-                signals = score_rows(rows, query, allowed_rows(rows, EVERYTHING, now=now)).signals
+    for question in questions:
+        unweighted = override_settings(IZZY_SEARCH_WEIGHTS=dict.fromkeys(NAMES, 1.0))
+        with unweighted, scored(user_id, question.text) as (_, rows, _, scores):
             nothing = np.zeros(rows.size, dtype=np.float32)
-            found.append(np.stack([signals.get(name, nothing) for name in NAMES]))
-            evidence.append(np.isin(rows.ids[: rows.size], [names[one] for one in wanted if one in names]))
+            found.append(np.stack([scores.signals.get(name, nothing) for name in NAMES]))
+            right = [names[name] for name in question.evidence if name in names]
+            evidence.append(np.isin(rows.ids[: rows.size], right))
             prior = rows.prior[: rows.size].copy()
-    return Observed(np.stack(found), prior, np.stack(evidence), np.array([len(one) for _, one in questions]))
+    wanted = np.array([len(question.evidence) for question in questions])
+    return Observed(np.stack(found), prior, np.stack(evidence), wanted)
 
 
 def mean_recall(observed: Sequence[Observed], weights: Floats) -> float:
@@ -117,13 +110,6 @@ def fitted_weights(observed: Sequence[Observed]) -> dict[str, float]:
     return dict(zip(NAMES, (round(float(weight), 2) for weight in weights), strict=True))
 
 
-def weights_in_use(*, without: str = "") -> Floats:
-    """The weights of ranking, one of them 0."""
-    return np.array(
-        [0.0 if name == without else weight for name, weight in WEIGHTS.items()], dtype=np.float32
-    )
-
-
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, type=Path, metavar="FILE")
     parser.add_argument(
@@ -142,59 +128,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> Report:
-    conversations = read_dataset(options["dataset"])
+    conversations = read_dataset(options["dataset"], options["limit"])
     if options["leave_one_out"] and (options["together"] or len(conversations) < 2):
         raise CommandError("--leave-one-out needs two conversations, each of a user of its own.")
     outcome = Run()
     with scratch_database():
-        users = {}
-        for number, conversation in enumerate(conversations):
-            name = "everyone" if options["together"] else f"user{number}"
-            if name not in users:
-                user = make_user(name)
-                users[name] = (user.pk, api_client(user))
-            ingest(users[name][1], conversation, number, outcome)
-        for number, conversation in enumerate(conversations):
-            user_id, client = users["everyone" if options["together"] else f"user{number}"]
-            _ask_all(user_id, client, conversation, number, options["limit"], outcome)
-        refitted = (
-            _leave_one_out(conversations, users, options, outcome) if options["leave_one_out"] else None
-        )
+        count = 1 if options["together"] else len(conversations)
+        users = [make_user(f"user{number}") for number in range(count)]
+        clients = [(user.pk, api_client(user)) for user in users]
+        asked = list(zip(conversations, cycle(clients), strict=False))
+        for conversation, (_, client) in asked:
+            ingest(client, conversation, outcome)
+        for conversation, (user_id, client) in asked:
+            _ask_all(user_id, client, conversation, outcome)
+        if not options["leave_one_out"]:
+            return _report(outcome, options)
+        observed = [observe(user_id, conversation.questions) for conversation, (user_id, _) in asked]
+        weights = {}
+        for number, (conversation, (user_id, client)) in enumerate(asked):
+            fitted = fitted_weights([*observed[:number], *observed[number + 1 :]])
+            weights[conversation.name] = fitted
+            with override_settings(IZZY_SEARCH_WEIGHTS=fitted):
+                for question in conversation.questions:
+                    found, block = ask(user_id, client, question.text, Run())
+                    outcome.methods[REFITTED].add(found, question, block)
     report = _report(outcome, options)
-    if refitted is not None:
-        _report_refitted(report, *refitted)
+    _report_refitted(report, weights, observed)
     return report
-
-
-def _leave_one_out(
-    conversations: list[dict[str, Any]],
-    users: Mapping[str, tuple[Any, Client]],
-    options: dict[str, Any],
-    outcome: Run,
-) -> tuple[dict[str, dict[str, float]], list[Observed]]:
-    """Ask each conversation with weights fitted to the others; returns those weights and all that was observed."""
-    observed = [
-        observe(
-            users[f"user{number}"][0],
-            [
-                (question["question"], evidence_of(conversation, number, question))
-                for question in questions_of(conversation, options["limit"])
-            ],
-        )
-        for number, conversation in enumerate(conversations)
-    ]
-    weights = {}
-    for number, conversation in enumerate(conversations):
-        user_id, client = users[f"user{number}"]
-        fitted = fitted_weights([*observed[:number], *observed[number + 1 :]])
-        weights[str(conversation.get("id", number))] = fitted
-        with override_settings(IZZY_SEARCH_WEIGHTS=fitted):
-            for question in questions_of(conversation, options["limit"]):
-                wanted = evidence_of(conversation, number, question)
-                found, block = ask(user_id, client, question["question"], Run())
-                outcome.methods[REFITTED].add(found, set(wanted))
-                outcome.methods[REFITTED].add_block(block, wanted, str(question.get("answer") or ""))
-    return weights, observed
 
 
 def _report_refitted(report: Report, weights: dict[str, dict[str, float]], observed: list[Observed]) -> None:
@@ -205,9 +165,12 @@ def _report_refitted(report: Report, weights: dict[str, dict[str, float]], obser
     table = report.section(
         "Recall@10 in % with the weights in use, one signal left out", ["signal", "recall@10", "change"]
     )
-    whole = mean_recall(observed, weights_in_use())
-    for name in NAMES:
-        recall = mean_recall(observed, weights_in_use(without=name))
+    in_use = np.array(list(WEIGHTS.values()), dtype=np.float32)
+    whole = mean_recall(observed, in_use)
+    for place, name in enumerate(NAMES):
+        left = in_use.copy()
+        left[place] = 0
+        recall = mean_recall(observed, left)
         table.add(name, 100 * recall, 100 * (recall - whole))
     report.notes.append(
         "Refitted are the weights of the signals. Not refitted, since they are fixed round numbers: BM25's k1 and b, the kernels of "
@@ -215,29 +178,21 @@ def _report_refitted(report: Report, weights: dict[str, dict[str, float]], obser
     )
 
 
-def _ask_all(
-    user_id: Any, client: Client, conversation: dict[str, Any], number: int, limit: int, outcome: Run
-) -> None:
-    messages = conversation["messages"]
-    names = [f"{number}/{message['external_id']}" for message in messages]
-    texts = [f"{message['speaker']}: {message['text']}" for message in messages]
-    for question in questions_of(conversation, limit):
-        evidence = evidence_of(conversation, number, question)
-        wanted = set(evidence)
-        found, block = ask(user_id, client, question["question"], outcome)
-        tallies = (
+def _ask_all(user_id: UUID, client: Client, conversation: Conversation, outcome: Run) -> None:
+    messages = conversation.messages
+    texts = [f"{message['speaker']}: {message['content']}" for message in messages]
+    for question in conversation.questions:
+        found, block = ask(user_id, client, question.text, outcome)
+        for tally in (
             outcome.methods["Izzy"],
-            outcome.categories[question["category"]],
-            outcome.conversations[str(conversation.get("id", number))],
-        )
-        for tally in tallies:
-            tally.add(found, wanted)
-            tally.add_block(block, evidence, str(question.get("answer") or ""))
+            outcome.categories[question.category],
+            outcome.conversations[conversation.name],
+        ):
+            tally.add(found, question, block)
         for method, order in (("plain BM25", bm25_order), ("plain cosine", cosine_order)):
-            began = time.perf_counter()
-            best = order(texts, question["question"])
-            outcome.timings[f"{method}, in process"].append((time.perf_counter() - began) * 1000)
-            outcome.methods[method].add([names[row] for row in best[: DEPTHS[-1]]], wanted)
+            best = outcome.timed(f"{method}, in process", partial(order, texts, question.text))
+            names = [messages[row]["external_id"] for row in best[: DEPTHS[-1]]]
+            outcome.methods[method].add(names, question)
 
 
 def _report(outcome: Run, options: dict[str, Any]) -> Report:
@@ -270,7 +225,7 @@ def _report(outcome: Run, options: dict[str, Any]) -> Report:
             section.add(name, len(tally.reciprocal), *tally.row())
     section = report.section("Milliseconds per query", ["path", "p50", "p95"])
     for name, times in sorted(outcome.timings.items()):
-        section.add(name, statistics.median(times), sorted(times)[int(len(times) * 0.95)])
+        section.add(name, *Timing.of(times))
     report.aims = {
         f"recall@10 at least {AIM:.0%}": statistics.fmean(own.recall[10]) >= AIM,
         f"evidence@{BUDGET} at least {AIM:.0%}": statistics.fmean(own.evidence) >= AIM,

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose, RunResult, SandboxSpec
+from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose, SandboxSpec
 from apps.capabilities.sandbox.bubblewrap import processes
 from apps.capabilities.sandbox.bubblewrap.prepared import prepare
 from apps.capabilities.sandbox.bubblewrap.processes import sandbox_niceness, stand_back
 from apps.capabilities.sandbox.layers.store import user_forget
 from apps.capabilities.sandbox.running import open_sandbox, places, run_capability
-from benchmarks.report import Report
+from benchmarks.report import Report, Timing
 
 MOST_ALONE, MOST_WITH_REQUESTS = 4.0, 10.0
 MOST_MEMORY_KEPT = 20_000_000
@@ -36,17 +36,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> Report:
     cores = os.cpu_count()
-    report = Report("sandbox", settings={**_chosen(options), "cores": cores, "places": places()})
+    chosen = {name: options[name] for name in ("rounds", "calls")}
+    report = Report("sandbox", settings={**chosen, "cores": cores, "places": places()})
     user = uuid4()
     try:
         asyncio.run(_measure(report, user, options))
     finally:
         user_forget(user)
     return report
-
-
-def _chosen(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in ("rounds", "calls")}
 
 
 async def _measure(report: Report, user: UUID, options: dict[str, Any]) -> None:
@@ -66,8 +63,7 @@ async def _installations(report: Report, user: UUID) -> None:
         ("numpy", {"main.py": "import numpy\n" + HELLO["main.py"]}),
     ):
         spec = SandboxSpec(user_id=user, requirements=wanted)
-        times = [(await _timed(spec, files))[0] for _ in range(2)]
-        section.add(wanted, *times)
+        section.add(wanted, await _timed(spec, files), await _timed(spec, files))
 
 
 async def _single_calls(report: Report, user: UUID, rounds: int) -> None:
@@ -88,8 +84,21 @@ async def _single_calls(report: Report, user: UUID, rounds: int) -> None:
         times["bare python -I -S"].append(_bare("print('hello')"))
         times["bare, import requests"].append(_bare(_with_layer(user)))
         for name, (spec, files) in kinds.items():
-            times[name].append((await _timed(spec, files))[0])
-    _table(report, times)
+            times[name].append(await _timed(spec, files))
+    section = report.section("one call (milliseconds)", ["what", "median", "p95", "× bare"])
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    bare, imported, hello, _, _, requests = medians.values()
+    for name, found in times.items():
+        section.add(name, *Timing.of(found), medians[name] / bare)
+    report.aims[f"without dependencies at most {MOST_ALONE:g} × bare ({hello / bare:.1f} ×)"] = (
+        hello <= MOST_ALONE * bare
+    )
+    wording = f"with requests as a layer at most {MOST_WITH_REQUESTS:g} × bare ({requests / bare:.1f} ×)"
+    report.aims[wording] = requests <= MOST_WITH_REQUESTS * bare
+    report.notes.append(
+        f"A bare Python that imports requests takes {imported / bare:.1f} × a bare start; "
+        f"the sandbox takes {requests / imported:.2f} × that."
+    )
 
 
 def _with_layer(user: UUID) -> str:
@@ -97,25 +106,6 @@ def _with_layer(user: UUID) -> str:
 
     return (
         f"import sys; sys.path.append({str(layer_folder(prepare(), user, ['requests']))!r}); import requests"
-    )
-
-
-def _table(report: Report, times: dict[str, list[float]]) -> None:
-    section = report.section("one call (milliseconds)", ["what", "median", "p95", "× bare"])
-    medians = {name: statistics.median(found) for name, found in times.items()}
-    bare = medians["bare python -I -S"]
-    for name, found in times.items():
-        section.add(name, medians[name], sorted(found)[int(len(found) * 0.95)], medians[name] / bare)
-    hello = medians["fresh sandbox, a tool that imports nothing"] / bare
-    requests = medians["fresh sandbox with requests as a layer, imported"] / bare
-    report.aims[f"without dependencies at most {MOST_ALONE:g} × bare ({hello:.1f} ×)"] = hello <= MOST_ALONE
-    wording = f"with requests as a layer at most {MOST_WITH_REQUESTS:g} × bare ({requests:.1f} ×)"
-    report.aims[wording] = requests <= MOST_WITH_REQUESTS
-    imported = medians["bare, import requests"]
-    sandboxed = medians["fresh sandbox with requests as a layer, imported"]
-    report.notes.append(
-        f"A bare Python that imports requests takes {imported / bare:.1f} × a bare start; "
-        f"the sandbox takes {sandboxed / imported:.2f} × that."
     )
 
 
@@ -145,49 +135,41 @@ async def _at_once(report: Report, calls: int) -> None:
     few = calls // (2 * USERS)
     asked = [users[0]] * (calls - few * (USERS - 1)) + [user for _ in range(few) for user in users[1:]]
     begun: list[tuple[UUID, int]] = []
-    before = _memory()
+    before = processes.private_bytes(os.getpid())
     began = time.perf_counter()
-    outcomes = await asyncio.gather(*(_noted(user, number, begun) for number, user in enumerate(asked)))
+    ended = await asyncio.gather(*(_noted(user, number, begun) for number, user in enumerate(asked)))
     seconds = time.perf_counter() - began
-    outcomes_ok = sum(outcome.ok for outcome in outcomes)
-    del outcomes
     gc.collect()
     await asyncio.sleep(0.5)
-    kept = _memory() - before
+    kept = processes.private_bytes(os.getpid()) - before
+    left = len(processes.descendants(os.getpid()))
     section = report.section(f"{calls} calls at once, of {USERS} users", ["what", "figure"])
-    first = {user: next(place for place, (who, _) in enumerate(begun) if who == user) for user in users}
-    in_order = all(numbers == sorted(numbers) for numbers in (_numbers(begun, user) for user in users))
-    section.add("finished well", outcomes_ok)
-    section.add("seconds", seconds)
-    section.add("calls a second", calls / seconds)
-    section.add("calls that began before the last user's first", max(first.values()))
-    section.add("memory kept by the server (MB)", kept / 1e6)
-    section.add("processes left", len(processes.descendants(os.getpid())))
-    report.aims[f"all {calls} finish"] = outcomes_ok == calls
-    report.aims["each user's in order of arrival"] = in_order
-    report.aims["none starved: everybody begins in the first rounds"] = (
-        max(first.values()) <= places() + 2 * USERS
-    )
-    report.aims["memory returned, no process left"] = kept < MOST_MEMORY_KEPT and not processes.descendants(
-        os.getpid()
-    )
+    # A call's number by its user, in the order in which they began.
+    numbers = {user: [number for who, number in begun if who == user] for user in dict.fromkeys(asked)}
+    last = max(begun.index((user, found[0])) for user, found in numbers.items())
+    for what, figure in (
+        ("finished well", sum(ended)),
+        ("seconds", seconds),
+        ("calls a second", calls / seconds),
+        ("calls that began before the last user's first", last),
+        ("memory kept by the server (MB)", kept / 1e6),
+        ("processes left", left),
+    ):
+        section.add(what, figure)
+    report.aims[f"all {calls} finish"] = sum(ended) == calls
+    report.aims["each user's in order of arrival"] = all(found == sorted(found) for found in numbers.values())
+    report.aims["none starved: everybody begins in the first rounds"] = last <= places() + 2 * USERS
+    report.aims["memory returned, no process left"] = kept < MOST_MEMORY_KEPT and not left
 
 
-async def _noted(user: UUID, number: int, begun: list[tuple[UUID, int]]) -> RunResult:
+async def _noted(user: UUID, number: int, begun: list[tuple[UUID, int]]) -> bool:
+    """Runs a call and notes when it begins; whether it ended well."""
+
     async def listen(event: dict[str, Any]) -> None:
         if event["status"] == "preparing":
             begun.append((user, number))
 
-    return await run_capability(SandboxSpec(user_id=user), WORKS, {}, listen)
-
-
-def _numbers(begun: list[tuple[UUID, int]], user: UUID) -> list[int]:
-    return [number for who, number in begun if who == user]
-
-
-def _memory() -> int:
-    """Resident bytes of this process that are no file's."""
-    return processes.private_bytes(os.getpid())
+    return (await run_capability(SandboxSpec(user_id=user), WORKS, {}, listen)).ok
 
 
 def _bare(code: str) -> float:
@@ -203,9 +185,9 @@ def _bare(code: str) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _timed(spec: SandboxSpec, files: dict[str, str]) -> tuple[float, RunResult]:
+async def _timed(spec: SandboxSpec, files: dict[str, str]) -> float:
     began = time.perf_counter()
     outcome = await run_capability(spec, files, {})
     if not outcome.ok:
         raise RuntimeError(str(outcome.error))
-    return (time.perf_counter() - began) * 1000, outcome
+    return (time.perf_counter() - began) * 1000

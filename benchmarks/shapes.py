@@ -12,15 +12,13 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from apps.accounts.services import token_create
 from apps.memory.api.shapes import MemoryOutput
 from apps.memory.models import Memory
 from apps.memory.notes.creation import memory_bulk_create
 from apps.memory.selectors import NoteFilter, memories_list
-from benchmarks._baselines import measure
-from benchmarks._scratch import Corpus, make_user, scratch_database
-from benchmarks._server import Caller, web_server
-from benchmarks.report import Report
+from benchmarks._network import connected, web_process
+from benchmarks._scratch import Corpus, make_token, make_user, scratch_database
+from benchmarks.report import Report, measure
 
 NOTES = 1_000
 PAGE = 50
@@ -44,18 +42,18 @@ def run(options: dict[str, Any]) -> Report:
         rows = list(memories_list(user.pk, NoteFilter())[:PAGE])
         by_hand = measure(lambda _: json.dumps([_by_hand(row) for row in rows]), rounds)
         dumped = measure(lambda _: to_json([MemoryOutput.of(row) for row in rows]), rounds)
-        table.add("fifty notes as JSON", dumped.p50, dumped.p95, by_hand.p50, dumped.p50 / by_hand.p50)
+        table.add("fifty notes as JSON", *dumped, by_hand.p50, dumped.p50 / by_hand.p50)
         report.aims["notes dumped by their shape cost no more than by hand"] = dumped.p50 <= by_hand.p50
-        _, token = token_create(user=user, name="shapes", scopes=("read",))
-        with web_server(path.parent) as port:
-            caller = Caller(port, token)
+        with (
+            web_process(path.parent, "benchmarks._hello:application", token=make_token(user)) as web,
+            connected(web) as ask,
+        ):
             for _ in range(2):  # the first round is not counted
-                hello = measure(lambda n: caller.post("/api/v1/hello/", {"query": questions[n]}), rounds)
-                found = measure(lambda n: caller.post("/api/v1/search/", {"query": questions[n]}), rounds)
-                page = measure(lambda _: caller.get(f"/api/v1/memories/?page_size={PAGE}"), rounds)
-            caller.close()
+                hello = measure(lambda n: ask("/api/v1/hello/", {"query": questions[n]}), rounds)
+                found = measure(lambda n: ask("/api/v1/search/", {"query": questions[n]}), rounds)
+                page = measure(lambda _: ask(f"/api/v1/memories/?page_size={PAGE}"), rounds)
         for name, timing in (("/search/ over HTTP", found), ("a page of /memories/ over HTTP", page)):
-            table.add(name, timing.p50, timing.p95, hello.p50, timing.p50 / hello.p50)
+            table.add(name, *timing, hello.p50, timing.p50 / hello.p50)
     return report
 
 

@@ -9,13 +9,12 @@ The baseline is the plain rule: the score that search gives, times importance an
 """
 
 import random
-import statistics
-import time
 from argparse import ArgumentParser
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +30,7 @@ from apps.search.documents import Hit
 from apps.search.selectors import search
 from benchmarks._scratch import make_user, scratch_database
 from benchmarks._surfacing_texts import KnownNote, Said, known_notes, messages
-from benchmarks.report import Report, Section
+from benchmarks.report import Report, Timing, timed
 
 SMALL = (6, 12, 24)
 DRAWS = 6
@@ -125,16 +124,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> Report:
     chosen = _chosen(options["half"], options["limit"])
-    report = Report("surfacing", settings=_conditions(chosen, options))
+    report = Report(
+        "surfacing",
+        settings={
+            "messages": f"{len(chosen)} ({options['half']})",
+            "notes": len(known_notes()),
+            "embedder": settings.IZZY_EMBEDDER,
+            "threshold": THRESHOLD,
+        },
+    )
     with scratch_database():
-        fresh = _holder("fresh", [KnownNote(note.key, 0, 3, note.text) for note in known_notes()])
+        fresh = _holder("fresh", _as_new(known_notes()))
         tallies = _ask_all(report, "All notes new and of importance 3", fresh, chosen)
         _by_kind(report, fresh, chosen, options["list"])
         _ask_all(report, "As old and as important as they are", _holder("aged", known_notes()), chosen)
         _small_collections(report, chosen, options["draws"])
-    timed = report.section("Milliseconds per message", ["rule", "p50", "p95"])
+    timings = report.section("Milliseconds per message", ["rule", "p50", "p95"])
     for name, tally in tallies.items():
-        timed.add(name, statistics.median(tally.times), sorted(tally.times)[int(len(tally.times) * 0.95)])
+        timings.add(name, *Timing.of(tally.times))
     own = tallies["Izzy"]
     report.aims = {
         f"at least {LEAST_RECALL:.0%} of what is wanted comes up": own.recall >= LEAST_RECALL,
@@ -153,13 +160,8 @@ def _chosen(half: str, limit: int) -> list[Said]:
     return [said for kind in kinds.values() for said in kind[: limit or None]]
 
 
-def _conditions(chosen: list[Said], options: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "messages": f"{len(chosen)} ({options['half']})",
-        "notes": len(known_notes()),
-        "embedder": settings.IZZY_EMBEDDER,
-        "threshold": THRESHOLD,
-    }
+def _as_new(notes: Iterable[KnownNote]) -> list[KnownNote]:
+    return [replace(note, days=0, importance=3) for note in notes]
 
 
 def _holder(name: str, notes: Sequence[KnownNote]) -> Holder:
@@ -204,17 +206,12 @@ def _small_collections(report: Report, chosen: Sequence[Said], draws: int) -> No
         draw = random.Random(size)
         tallies = {name: Tally() for name in RULES}
         for number in range(draws):
-            notes = [KnownNote(note.key, 0, 3, note.text) for note in draw.sample(known_notes(), size)]
-            holder = _holder(f"small-{size}-{number}", notes)
+            holder = _holder(f"small-{size}-{number}", _as_new(draw.sample(known_notes(), size)))
             for name, rule in RULES.items():
                 for said in chosen:
                     _ask(holder, rule, said, tallies[name])
-        _add_sizes(section, size, tallies)
-
-
-def _add_sizes(section: Section, size: int, tallies: dict[str, Tally]) -> None:
-    for name, tally in tallies.items():
-        section.add(name, size, *tally.cells())
+        for name, tally in tallies.items():
+            section.add(name, size, *tally.cells())
 
 
 def _ask(holder: Holder, rule: Rule, said: Said, tally: Tally) -> tuple[set[str], set[str]]:
@@ -222,9 +219,8 @@ def _ask(holder: Holder, rule: Rule, said: Said, tally: Tally) -> tuple[set[str]
     before: set[UUID] = set()
     for last in range(1, len(said.talk), 2):
         before |= rule(holder.user_id, said.talk[:last], before)
-    began = time.perf_counter()
-    newest = rule(holder.user_id, said.talk[-3:], before)
-    tally.times.append((time.perf_counter() - began) * 1000)
+    newest, took = timed(partial(rule, holder.user_id, said.talk[-3:], before))
+    tally.times.append(took)
     shown = holder.keys(newest)
     wanted = said.wanted & set(holder.ids)
     missed = set(wanted - shown - holder.keys(before))

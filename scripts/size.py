@@ -12,33 +12,23 @@ import ast
 import subprocess
 import sys
 import tokenize
-from dataclasses import astuple, dataclass
+from argparse import ArgumentParser
+from collections import Counter
 from pathlib import Path
-from typing import TypeGuard
 
 COUNTED = {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING}
 
 
-@dataclass
-class Size:
-    files: int = 0
-    lines: int = 0
-    code_lines: int = 0
-    code_characters: int = 0
-    statements: int = 0
-    tokens: int = 0
-    docstring_words: int = 0
-    functions: int = 0
-
-    def __add__(self, other: Size) -> Size:
-        return Size(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-def size_of(file: Path) -> Size:
+def size_of(file: Path) -> Counter[str]:
     text = file.read_text()
-    tree = ast.parse(text)
-    nodes = list(ast.walk(tree))
-    docstrings = [node for node in nodes if is_docstring(node)]
+    nodes = list(ast.walk(ast.parse(text)))
+    docstrings = [
+        node
+        for node in nodes
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
     covered = {line for node in docstrings for line in range(node.lineno, (node.end_lineno or 0) + 1)}
     lines = text.splitlines()
     tokens, code = 0, set[int]()
@@ -50,11 +40,10 @@ def size_of(file: Path) -> Size:
                 depth -= 1
             inside, depth = depth > 0, depth + (name == "FSTRING_START")
             counts = token.type in COUNTED or name == "FSTRING_START"
-            if not counts or inside or token.start[0] in covered:
-                continue
-            tokens += 1
-            code.update(range(token.start[0], token.end[0] + 1))
-    return Size(
+            if counts and not inside and token.start[0] not in covered:
+                tokens += 1
+                code.update(range(token.start[0], token.end[0] + 1))
+    return Counter(
         files=1,
         lines=len(lines),
         code_lines=len(code),
@@ -62,53 +51,43 @@ def size_of(file: Path) -> Size:
         statements=sum(isinstance(node, ast.stmt) for node in nodes) - len(docstrings),
         tokens=tokens,
         docstring_words=sum(len(str(ast.literal_eval(node.value)).split()) for node in docstrings),
-        functions=sum(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for node in nodes),
     )
 
 
-def is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
-    """Whether a statement only documents: a module, a class, a function, or the name above it."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
-def listed(root: Path, *patterns: str) -> list[Path]:
-    names = subprocess.run(
-        ["git", "ls-files", "-z", *patterns], cwd=root, capture_output=True, text=True, check=True
-    ).stdout.split("\0")
-    return [root / name for name in names if name and (root / name).is_file()]
+def listed(root: Path, pattern: str) -> list[Path]:
+    """The files of a checkout; ends with git's own words where there is none."""
+    command = ["git", "-C", str(root), "ls-files", "-z", pattern]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    if found.returncode:
+        sys.exit(found.stderr.strip())
+    return [root / name for name in found.stdout.split("\0") if name and (root / name).is_file()]
 
 
 def main() -> None:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    sizes: dict[str, Size] = {}
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(), help="a checkout; the present one without"
+    )
+    root = parser.parse_args().folder.resolve()
+    sizes: dict[str, Counter[str]] = {}
     for file in listed(root, "*.py"):
         parts = file.relative_to(root).parts
         if parts[0] == "tests" or "migrations" in parts:
             continue
         room = "/".join(parts[:2]) if parts[0] == "apps" and len(parts) > 2 else parts[0]
-        sizes[room] = sizes.get(room, Size()) + size_of(file)
+        sizes.setdefault(room, Counter()).update(size_of(file))
     print(
         f"{'':24}{'files':>7}{'lines':>8}{'code':>8}{'statem.':>9}{'tokens':>9}{'tok/line':>9}{'length':>8}{'doc w.':>8}"
     )
-    for room, size in [*sorted(sizes.items()), ("together", sum(sizes.values(), Size()))]:
-        per_line, length = (
-            size.tokens / max(size.code_lines, 1),
-            size.code_characters / max(size.code_lines, 1),
-        )
+    for room, size in [*sorted(sizes.items()), ("together", sum(sizes.values(), Counter()))]:
+        code_lines = max(size["code_lines"], 1)
         print(
-            f"{room:24}{size.files:7}{size.lines:8}{size.code_lines:8}{size.statements:9}{size.tokens:9}"
-            f"{per_line:9.2f}{length:8.1f}{size.docstring_words:8}"
+            f"{room:24}{size['files']:7}{size['lines']:8}{size['code_lines']:8}{size['statements']:9}{size['tokens']:9}"
+            f"{size['tokens'] / code_lines:9.2f}{size['code_characters'] / code_lines:8.1f}{size['docstring_words']:8}"
         )
     for folder in ("static", "templates", "tests"):
-        files = [
-            file
-            for file in listed(root, folder)
-            if file.suffix in {".py", ".js", ".css", ".html", ".svg", ".txt"}
-        ]
+        kinds = {".py", ".js", ".css", ".html", ".svg", ".txt"}
+        files = [file for file in listed(root, folder) if file.suffix in kinds]
         print(f"{folder:24}{len(files):7}{sum(len(file.read_text().splitlines()) for file in files):8}")
 
 

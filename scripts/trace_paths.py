@@ -25,6 +25,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 ROOMS = ("apps", "izzysite")
+NO_FUNCTIONS = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 RUNS = 5
 SETTLE = 1.0  # Seconds after which all that a turn leaves to do is done.
 GREETING = 'def run(args: dict) -> str:\n    """Greet."""\n    return f"Hello, {args[\'name\']}!"\n'
@@ -43,27 +44,21 @@ class Tracer:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.entered: Entered | None = None
-        self.known: dict[CodeType, tuple[str, str, int] | None] = {}
+        self.known: dict[CodeType, str] = {}  # by code its file, "" where that is not counted
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         if self.entered is None or event != "call":
             return
         code = frame.f_code
-        if code not in self.known:
-            self.known[code] = self._named(code)
-        if name := self.known[code]:
-            self.entered.add(name)
-
-    def _named(self, code: CodeType) -> tuple[str, str, int] | None:
-        file = Path(code.co_filename)
-        if not file.is_relative_to(self.root) or file.relative_to(self.root).parts[0] not in ROOMS:
-            return None
         # Comprehensions are functions in some versions of Python; bodies of classes run in no namespace of their own.
-        if code.co_name in {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}:
-            return None
-        if not code.co_flags & CO_NEWLOCALS:
-            return None
-        return str(file.relative_to(self.root)), code.co_qualname, code.co_firstlineno
+        if code.co_name in NO_FUNCTIONS or not code.co_flags & CO_NEWLOCALS:
+            return
+        if code not in self.known:
+            file = Path(code.co_filename)
+            inside = file.is_relative_to(self.root) and file.relative_to(self.root).parts[0] in ROOMS
+            self.known[code] = str(file.relative_to(self.root)) if inside else ""
+        if file_name := self.known[code]:
+            self.entered.add((file_name, code.co_qualname, code.co_firstlineno))
 
     @contextmanager
     def counting(self, into: Entered) -> Iterator[None]:
@@ -86,16 +81,11 @@ class Paths:
         self.headers = {"authorization": f"Bearer {token}"}
 
     async def post(self, path: str, body: object) -> Any:
-        """Raises AssertionError for an answer that is no success, as does `get`."""
+        """Raises AssertionError for an answer that is no success."""
         answer = await self.client.post(
             f"/api/v1/{path}", data=body, content_type="application/json", headers=self.headers
         )
         assert answer.status_code < 300, answer.content
-        return answer.json()
-
-    async def get(self, path: str) -> Any:
-        answer = await self.client.get(f"/api/v1/{path}", headers=self.headers)
-        assert answer.status_code == 200, answer.content
         return answer.json()
 
     async def conversation(self, number: int) -> str:
@@ -133,14 +123,8 @@ class Paths:
         return place, made
 
     async def save(self, number: int, into: Entered) -> None:
-        words = f"My {number + 7} bicycles stand in the cellar."
-        await self.tool(
-            number,
-            into,
-            words,
-            "memory_save",
-            {"content": f"The user's {number + 7} bicycles stand in the cellar."},
-        )
+        bicycles = f"{number + 7} bicycles stand in the cellar."
+        await self.tool(number, into, f"My {bicycles}", "memory_save", {"content": f"The user's {bicycles}"})
 
     async def search(self, number: int, into: Entered) -> None:
         await self.post("memories/", {"content": f"Anna is allergic to {number + 3} kinds of shellfish."})
@@ -166,8 +150,8 @@ class Paths:
         """A note that came up in a conversation, with its messages."""
         words = f"The user keeps the key number {number + 40} under the third stair."
         place, _ = await self.tool(number, set(), words, "memory_save", {"content": words})
-        notes = (await self.get("memories/"))["results"]
-        note = next(note for note in notes if note["content"] == words)
+        answer = await self.client.get("/api/v1/memories/", headers=self.headers)
+        note = next(note for note in answer.json()["results"] if note["content"] == words)
         with self.tracer.counting(into):
             receipt = await self.post(f"memories/{note['id']}/purge/", {"redact": True})
         assert receipt["state"] == "done", receipt

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks._websocket import TEXT, WebSocket
+from benchmarks._network import TEXT, WebSocket
 from tests.chat.server import Server
 from tests.peers.anthropic_server import AnthropicServer, reply
 from tests.waiting import PATIENCE

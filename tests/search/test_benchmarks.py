@@ -13,7 +13,7 @@ from apps.search.models import Passage
 from apps.search.ranking.relevance import CALIBRATION
 from apps.search.ranking.signals import WEIGHTS
 from benchmarks import calibrate, ingest
-from benchmarks._questions import Block, Tally
+from benchmarks._questions import Block, Question, Tally
 from benchmarks.calibrate import area_under_curve, logistic
 from benchmarks.retrieval import NAMES, REFITTED, Observed, fitted_weights, mean_recall
 
@@ -108,9 +108,8 @@ def test_leaving_one_out_needs_two_conversations(tmp_path: Path) -> None:
 def test_a_message_that_was_cut_is_evidence_but_not_whole() -> None:
     block = Block({"a", "b"}, "Ann: We saw the red boat. Ben: The harbour …", {"red", "boat"})
     tally = Tally()
-    tally.add_block(
-        block, {"a": "We saw  the red boat.", "b": "The harbour was closed.", "c": "No."}, "a red car"
-    )
+    evidence = {"a": "We saw  the red boat.", "b": "The harbour was closed.", "c": "No."}
+    tally.add(["a"], Question("What did Ann see?", "single", evidence, "a red car"), block)
     assert tally.evidence == [2 / 3]
     assert tally.whole == [1 / 3]
     assert tally.answered == [1 / 2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks._websocket import WebSocket
+from benchmarks._network import WebSocket
 from tests.peers.site import Site
 from tests.waiting import PATIENCE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from apps.chat.stream.limits import CLOSE_FLOODING
-from benchmarks._websocket import CLOSE, WebSocket
+from benchmarks._network import CLOSE, WebSocket
 from tests.peers.site import Site
 from tests.waiting import PATIENCE
 

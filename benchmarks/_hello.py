@@ -1,9 +1,16 @@
-"""Izzy's addresses and a view that does nothing behind the same stack: the floor of every REST answer."""
+"""Izzy with one more address, a view that does nothing behind the same stack: the floor of every REST answer."""
 
+from izzysite.asgi import application
+
+__all__ = ["application", "urlpatterns"]
+
+from django.conf import settings
 from django.urls import include, path
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
+
+settings.ROOT_URLCONF = __name__
 
 
 class HelloView(APIView):
