@@ -258,9 +258,9 @@ def _memory() -> list[Subject]:
     from apps.agent.web.addresses import addresses_in
     from apps.core.quotes import split_quotes
     from apps.memory.addressing import addressed
-    from apps.memory.capture.calls import _parsed
     from apps.memory.files.texts import clean_path, numbered, replaced
     from apps.memory.notes.history import text_diff
+    from apps.memory.prompts import json_in
     from apps.memory.similarity import says_the_same
     from apps.memory.trust import is_own_sentence, looks_sensitive
     quotes = ('```', '```\n', '~~~\na\n', '"""', "'''", '<doc>', '</doc>', '<doc ', '<doc\n', '<', '> a\n', '\n>', '| \n', '“', '”', '„', '«', '‘', '"', 'article ', 'says ', 'email: ', 'e-mail\n', 'here is the article:\n', 'summarize ', 'translate\n', 'fass a ', 'resum', 'from: a\n', 'On a ', 'on a a wrote ', '--original', '# a\n', 'the text: ')
@@ -273,7 +273,7 @@ def _memory() -> list[Subject]:
         Subject("trust: a sentence of the user's", lambda text: is_own_sentence(text[:1000], [text]), 100000, (*claims, 'I am ', '. ', "i'm ", 'remember that ', '\n \n')),
         Subject('trust: sensitive', looks_sensitive, 100000, secrets),
         Subject('capture: the same', lambda text: says_the_same(text, text + ' x', 0.9), 20000, claims),
-        Subject('capture: JSON of a model', _parsed, 100000, ('[', '{', ']', '}', '{"a":1},', '[{'), '['),
+        Subject('capture: JSON of a model', json_in, 100000, ('[', '{', ']', '}', '{"a":1},', '[{'), '['),
         Subject('file: path', _refusing(clean_path), 500, ('%25', '%2e', '../', '/ ', '/.', '/ .. '), '/memories/'),
         Subject('file: part replaced', _refusing(lambda text: replaced('/memories/a', text, text[:len(text) // 2] + '!', 'b')), 100000, ('ab', 'a\n')),
         Subject('file: many places found', _refusing(lambda text: replaced('/memories/a', text, text[:len(text) // 2], 'b')), 100000, ('ab', 'a\n')),

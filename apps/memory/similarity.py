@@ -129,6 +129,11 @@ def adds_to(new: str, old: str) -> bool:
     return bool(two) and two < one
 
 
+def adds_nothing(new: str, old: str) -> bool:
+    """Whether `new` says in the same words what `old` says, and no more."""
+    return same_words(new, old) and not adds_to(new, old)
+
+
 def _share_words(one: Content, two: Content) -> bool:
     return len(one.words & two.words) >= SHARED_WORDS * max(len(one.words), len(two.words))
 

@@ -12,7 +12,7 @@ from apps.chat.summary.transcript import _TAG
 from apps.chat.templatetags.log_figures import unmarked
 from apps.core import text as core_text
 from apps.core.quotes import MAX_CHARS, own_words, split_quotes
-from apps.memory.capture.calls import _parsed
+from apps.memory.prompts import json_in
 from benchmarks.hostile import ORDINARY, Subject, subjects
 
 
@@ -48,8 +48,8 @@ def test_text_is_cut_into_passages_by_looking_a_few_times_at_each_character(
 @pytest.mark.parametrize(
     ("read", "text", "expected"),
     [
-        (_parsed, "[" * 1_000_000, None),
-        (_parsed, "[{" * 500_000, None),
+        (json_in, "[" * 1_000_000, None),
+        (json_in, "[{" * 500_000, None),
         (lambda text: len(quoted("page", text)), "<" + " " * 1_000_000, 1_000_016),
         (lambda text: quoted("page", text)[:20], "<  / page>", "<page>\n&lt;  / page>"),
         (unmarked, " " * 1_000_000 + "x", " " * 1_000_000 + "x"),

@@ -8,24 +8,24 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from apps.core.ids import parse_id
 from apps.memory.models import Memory, Status, Trust
 from apps.memory.selectors import memories_by_id
 from apps.memory.similarity import (
     CANDIDATES,
     NOTES,
     Content,
-    adds_to,
+    adds_nothing,
     content_of,
     near_notes,
     same_content,
-    same_words,
     says_the_same,
 )
 from apps.memory.trust import least_trust
 from apps.search.selectors import likenesses, search, similar
 
 from .items import Action, Item
-from .segments import Segment
+from .leases import LeasedWindow
 
 SHOWN_NOTES = 12
 SEGMENTS_ASKED = 6
@@ -43,22 +43,23 @@ class Nearby:
     items: list[float] = field(default_factory=list)
 
 
-def notes_for(user_id: UUID, segments: Sequence[Segment], shown: Sequence[UUID] = ()) -> list[Memory]:
+def notes_for(window: LeasedWindow) -> list[Memory]:
     """The active notes that a window is most likely about, those that its conversation was shown first.
 
     However far away the nearest are: "we have a red Golf now" is what ends "drives a blue Skoda".
     """
-    fresh = [segment for segment in segments if not segment.seen]
+    user_id = window.user_id
+    fresh = [segment for segment in window.segments if not segment.seen]
     own = sorted(fresh, key=lambda segment: segment.trust != Trust.USER)
-    scores: dict[UUID, float] = {}
+    found: list[tuple[UUID, float]] = []
     for segment in own[:SEGMENTS_ASKED]:
-        for note_id, value in similar(user_id, segment.text, top_k=CANDIDATES, scope=NOTES):
-            scores[note_id] = max(scores.get(note_id, 0.0), value)
+        found += similar(user_id, segment.text, top_k=CANDIDATES, scope=NOTES)
     query = "\n".join(segment.text for segment in own)[:QUERY_CHARS]
-    for hit in search(user_id, query, top_k=SHOWN_NOTES, scope=NOTES):
-        scores[hit.source_id] = max(scores.get(hit.source_id, 0.0), hit.score)
-    for note_id in shown:
-        scores[note_id] = max(scores.get(note_id, 0.0), 1.0)
+    found += [(hit.source_id, hit.score) for hit in search(user_id, query, top_k=SHOWN_NOTES, scope=NOTES)]
+    found += [(parse_id(key), 1.0) for key, _ in window.shown if key]
+    scores: dict[UUID, float] = {}
+    for note_id, score in found:
+        scores[note_id] = max(scores.get(note_id, 0.0), score)
     best = sorted(scores, key=lambda note: -scores[note])
     notes = memories_by_id(user_id, best)
     active = [notes[key] for key in best if key in notes and notes[key].status == Status.ACTIVE]
@@ -74,51 +75,32 @@ def nearby(user_id: UUID, items: Sequence[Item]) -> list[Nearby]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A note that search does not find, but that says what Izzy was told before: it waits, or was superseded, put away
-    or deleted at `ended`."""
-
-    id: UUID
-    status: str
-    trust: str
-    ended: datetime
-    superseded_by: UUID | None
-    content: Content
-
-
-def past_notes(user_id: UUID) -> list[Past]:
-    """The newest PAST_NOTES of them."""
-    rows = Memory.objects.with_deleted(user_id).exclude(status=Status.ACTIVE)
-    recent = rows.filter(Q(updated_at__gte=timezone.now() - PAST_DAYS) | Q(status=Status.PENDING))
-    return [
-        Past(
-            note.pk,
-            note.status,
-            note.trust,
-            note.deleted_at or note.valid_to or note.updated_at,
-            note.superseded_by_id,
-            content_of(note.content),
-        )
-        for note in recent.order_by("-updated_at")[:PAST_NOTES]
-    ]
-
-
-def shown_texts(user_id: UUID, shown: Sequence[tuple[str | None, str]]) -> list[Content]:
-    """Texts Izzy put beside the conversation, as shown and as those notes read now, deleted ones too."""
-    ids = [key for key, _ in shown if key]
-    notes = Memory.objects.with_deleted(user_id).filter(pk__in=ids).values_list("content", flat=True)
-    return [content_of(text) for text in dict.fromkeys([*(text for _, text in shown), *notes])]
-
-
 @dataclass(slots=True)
 class Known:
-    """Compares the items of one window with what is known already."""
+    """What the items of one window are compared with beside the notes near to each."""
 
     user_id: UUID
-    past: Sequence[Past]
-    shown: Sequence[Content]
+    past: list[
+        tuple[Memory, Content]
+    ]  # notes that are not active any more, or not yet: search does not find them
+    shown: list[Content]  # what Izzy put beside the conversation, as shown and as those notes read now
     written: dict[int, Memory] = field(default_factory=dict)  # notes that items before gave rise to, by place
+
+    @classmethod
+    def of(cls, window: LeasedWindow) -> "Known":
+        notes = Memory.objects.with_deleted(window.user_id)
+        recent = Q(updated_at__gte=timezone.now() - PAST_DAYS) | Q(status=Status.PENDING)
+        past = notes.exclude(status=Status.ACTIVE).filter(recent).order_by("-updated_at")[:PAST_NOTES]
+        ids = [key for key, _ in window.shown if key]
+        texts = [
+            *(text for _, text in window.shown),
+            *notes.filter(pk__in=ids).values_list("content", flat=True),
+        ]
+        return cls(
+            window.user_id,
+            [(note, content_of(note.content)) for note in past],
+            [content_of(text) for text in dict.fromkeys(texts)],
+        )
 
     def was_shown(self, item: Item) -> bool:
         """Whether Izzy itself put these words beside the conversation: hearing them again is no news."""
@@ -138,7 +120,15 @@ class Known:
         by_id = {note.pk: note for note in near}
         for key, value in around.notes:
             found = by_id.get(key)
-            if found is not None and _says(found, item, value, is_target=found == target):
+            if found is None:
+                continue
+            # Of the note that an item means to change, only its words can say that there is nothing to change.
+            is_target = found == target
+            if (
+                adds_nothing(item.content, found.content)
+                if is_target
+                else says_the_same(item.content, found.content, value)
+            ):
                 return found
         return None
 
@@ -150,34 +140,23 @@ class Known:
         the model says what it replaces.
         """
         words = content_of(item.content)
-        for note in self.past:
-            if not same_content(words, note.content):
+        for note, content in self.past:
+            if not same_content(words, content):
                 continue
+            ended = note.deleted_at or note.valid_to or note.updated_at
             if note.status == Status.PENDING:
                 if not _outranks(trust, note.trust):
                     return "waits_for_review"
-            elif said_at <= note.ended or trust == Trust.UNTRUSTED:
+            elif said_at <= ended or trust == Trust.UNTRUSTED:
                 return f"was_{note.status}"
-            elif (
-                note.status == Status.SUPERSEDED and item.action == Action.ADD and self._successor_holds(note)
-            ):
-                return "was_superseded"
+            elif note.status == Status.SUPERSEDED and item.action == Action.ADD:
+                successor = self._living().filter(supersedes=note, status=Status.ACTIVE)
+                if successor.exists():
+                    return "was_superseded"
         return None
-
-    def _successor_holds(self, note: Past) -> bool:
-        if note.superseded_by is None:
-            return False
-        return self._living().filter(pk=note.superseded_by, status=Status.ACTIVE).exists()
 
     def _living(self) -> QuerySet[Memory]:
         return Memory.objects.owned_by(self.user_id).filter(status__in=[Status.ACTIVE, Status.PENDING])
-
-
-def _says(note: Memory, item: Item, value: float, *, is_target: bool) -> bool:
-    """Of the note that an item means to change, only its words can say that there is nothing to change."""
-    if is_target:
-        return same_words(item.content, note.content) and not adds_to(item.content, note.content)
-    return says_the_same(item.content, note.content, value)
 
 
 def _outranks(trust: Trust, other: Trust | str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -125,14 +125,10 @@ def _target(value: object, notes: Collection[UUID]) -> UUID | None:
     return found if found in notes else None
 
 
-def _importance(value: object) -> int:
+def _importance(value: Any) -> int:
     try:
-        return (
-            min(max(round(float(value)), 1), 5)
-            if isinstance(value, int | float | str)
-            else DEFAULT_IMPORTANCE
-        )
-    except (ValueError, OverflowError):
+        return min(max(round(float(value)), 1), 5)
+    except (TypeError, ValueError, OverflowError):
         return DEFAULT_IMPORTANCE
 
 
@@ -165,8 +161,11 @@ def _evidence(value: object, segments: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
 
 
+COUNTS = ("added", "merged", "superseded", "pending", "skipped", "injected_again")
+
+
 @dataclass(slots=True)
-class Counts:
+class CaptureCounts:
     """Items by what came of them: `pending` wait for the user's review, `injected_again` are Izzy's own notes."""
 
     added: int = 0
@@ -175,20 +174,6 @@ class Counts:
     pending: int = 0
     skipped: int = 0
     injected_again: int = 0
-
-    def count(self, other: "Counts") -> None:
-        """Adds the figures of another."""
-        for name in COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-COUNTS = tuple(column.name for column in fields(Counts))
-
-
-@dataclass(slots=True)
-class Outcome(Counts):
-    """Outcome of one window, or of one of its items."""
-
     dropped: list[Dropped] = field(default_factory=list)
     memory_ids: list[UUID] = field(default_factory=list)
 
@@ -197,7 +182,7 @@ class Outcome(Counts):
         self.skipped += 1
         self.dropped.append(Dropped(code))
 
-    def add(self, other: "Outcome") -> None:
-        self.count(other)
-        self.dropped += other.dropped
-        self.memory_ids += other.memory_ids
+    def add(self, other: "CaptureCounts") -> None:
+        """Adds the figures of another."""
+        for name in (*COUNTS, "dropped", "memory_ids"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))

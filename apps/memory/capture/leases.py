@@ -107,38 +107,18 @@ def window_locked(leased: LeasedWindow) -> CaptureWindow | None:
 
 
 @transaction.atomic
-def gate_store(leased: LeasedWindow, verdict: GateVerdict, reason: str, usage: Usage) -> bool:
-    """Keeps what the gate said, so that it is asked once; False where the window has changed meanwhile."""
+def gate_store(leased: LeasedWindow, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE) -> bool:
+    """Keeps what the gate said, so that it is asked once; ends a window that did not pass. False where it has changed meanwhile."""
     window = window_locked(leased)
     if window is None:
         return False
     window.gate, window.gate_reason = verdict, reason
     usage_count(window, usage)
-    window.save(update_fields=["gate", "gate_reason", "used_tokens", "cost_usd"])
+    if verdict == GateVerdict.PASSED:
+        window.save(update_fields=["gate", "gate_reason", "used_tokens", "cost_usd"])
+    else:
+        window_done(window)
     return True
-
-
-@transaction.atomic
-def window_close(
-    leased: LeasedWindow, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE
-) -> bool:
-    """Ends a window from which nothing is taken."""
-    window = window_locked(leased)
-    if window is None:
-        return False
-    window.gate, window.gate_reason = verdict, reason
-    usage_count(window, usage)
-    window_done(window)
-    return True
-
-
-@transaction.atomic
-def usage_add(leased: LeasedWindow, usage: Usage) -> None:
-    """Books a call that came to nothing."""
-    window = window_locked(leased)
-    if window is not None:
-        usage_count(window, usage)
-        window.save(update_fields=["used_tokens", "cost_usd"])
 
 
 def usage_count(window: CaptureWindow, usage: Usage) -> None:
@@ -164,12 +144,22 @@ def window_done(window: CaptureWindow) -> None:
 
 @transaction.atomic
 def window_failed(
-    leased: LeasedWindow, *, code: str, message: str, server: bool, retry_after: float | None = None
+    leased: LeasedWindow,
+    *,
+    code: str,
+    message: str,
+    server: bool,
+    retry_after: float | None = None,
+    usage: Usage = NO_USAGE,
 ) -> timedelta | None:
-    """Puts a window back with the reason; returns how long it waits now, None where it was given up or has changed."""
+    """Puts a window back with the reason; returns how long it waits now, None where it was given up or has changed.
+
+    `usage` is that of a call which came to nothing.
+    """
     window = window_locked(leased)
     if window is None:
         return None
+    usage_count(window, usage)
     window.error_code, window.error = code[:48], message[:300]
     if server:
         window.delays += 1

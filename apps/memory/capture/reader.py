@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 from django.db import Error as DatabaseFailure
@@ -15,19 +16,22 @@ from apps.accounts.selectors import user_time_zone
 from apps.agent.model.client import ModelError, Usage
 from apps.agent.model.endpoint import current_endpoint
 from apps.core.db.pool import in_db
-from apps.core.ids import parse_id
 from apps.core.jobs.fair import AT_ONCE, users_by_turns
 from apps.core.jobs.leases import LeaseLost
 from apps.core.jobs.worker import Background
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, Trust, WindowState
 
-from . import calls, candidates, leases
-from .items import Counts, Dropped, Item, Outcome, checked_items
+from . import calls, leases
+from .candidates import notes_for
+from .items import CaptureCounts, checked_items
 from .leases import LeasedWindow, tokens_of
-from .writing import window_apply
+from .writing import items_apply
 
 logger = logging.getLogger(__name__)
 
+SWEEP_EVERY = timedelta(seconds=2)
+IN_A_ROW = 5
+"""Windows of one user before it is another's turn."""
 SERVER_FAULTS = frozenset(
     {
         "rate_limited",
@@ -43,7 +47,7 @@ SERVER_FAULTS = frozenset(
 
 
 @dataclass(slots=True)
-class Tally(Counts):
+class Tally(CaptureCounts):
     """Counts over the windows that were read."""
 
     windows: int = 0
@@ -55,11 +59,6 @@ class Tally(Counts):
     cost_usd: float = 0.0
     problems: list[str] = field(default_factory=list)
     server_down_for: timedelta | None = None
-
-
-async def has_model() -> bool:
-    """Whether a model is connected; the offline rules are none."""
-    return not (await in_db(current_endpoint)).is_offline
 
 
 async def user_read(user_id: UUID, tally: Tally, *, any_time: bool = False, most: int | None = None) -> None:
@@ -111,64 +110,48 @@ class _Reading:
         self.tally.cost_usd += self.usage.cost_usd
 
     async def _read(self) -> None:
-        if await in_db(_read_before, self.window):
-            await in_db(leases.window_close, self.window, GateVerdict.REPEATED)
-            self.tally.repeated += 1
+        window, tally = self.window, self.tally
+        if await in_db(_read_before, window):
+            await in_db(leases.gate_store, window, GateVerdict.REPEATED)
+            tally.repeated += 1
             return
-        passage = calls.Passage(
-            user_id=self.window.user_id,
-            conversation_id=self.window.conversation_id,
-            segments=self.window.segments,
-            now=timezone.now(),
-            zone=await in_db(user_time_zone, self.window.user_id),
-        )
-        if self.window.gate != GateVerdict.PASSED and not await self._passes(passage):
-            return
-        self.tally.passed += 1
+        zone = await in_db(user_time_zone, window.user_id)
+        passage = calls.passage(window.segments, timezone.now(), zone)
+        if window.gate != GateVerdict.PASSED:
+            worth, reason, usage = await calls.judged(window, passage)
+            self.usage += usage
+            verdict = GateVerdict.PASSED if worth else GateVerdict.IDLE
+            stored = await in_db(leases.gate_store, window, verdict, reason, usage)
+            tally.idle += stored and not worth
+            if not worth or not stored:
+                return
+        tally.passed += 1
         await self._extract(passage)
 
-    async def _passes(self, passage: calls.Passage) -> bool:
-        worth, reason, usage = await calls.judged(passage)
+    async def _extract(self, passage: str) -> None:
+        window = self.window
+        notes = await in_db(notes_for, window)
+        given, usage = await calls.extracted(window, passage, notes)
         self.usage += usage
-        if not worth:
-            closed = await in_db(leases.window_close, self.window, GateVerdict.IDLE, reason, usage)
-            self.tally.idle += bool(closed)
-            return False
-        return await in_db(leases.gate_store, self.window, GateVerdict.PASSED, reason, usage)
-
-    async def _extract(self, passage: calls.Passage) -> None:
-        shown = [parse_id(key) for key, _ in self.window.shown if key]
-        notes = await in_db(candidates.notes_for, self.window.user_id, self.window.segments, shown)
-        given, usage = await calls.extracted(passage, notes)
-        self.usage += usage
-        if given is None:
-            await in_db(leases.usage_add, self.window, usage)
-            await self._failed("bad_items", "The model handed over no items that can be read.")
-            return
         items, dropped = checked_items(
-            given, segments=len(self.window.segments), notes={note.pk for note in notes}
+            given or [], segments=len(window.segments), notes={note.pk for note in notes}
         )
         for reason in dropped:
-            logger.info("window %s: an item was dropped: %s %s", self.window.id, reason.code, reason.detail)
-        if dropped and not items:  # an answer of which nothing can be used is no answer: the words are kept
-            await in_db(leases.usage_add, self.window, usage)
-            await self._failed("bad_items", "The model handed over no items that can be used.")
+            logger.info("window %s: an item was dropped: %s %s", window.id, reason.code, reason.detail)
+        if given is None or (dropped and not items):
+            # An answer of which nothing can be used is no answer: the words are kept.
+            message = f"The model handed over no items that can be {'read' if given is None else 'used'}."
+            await self._failed("bad_items", message, usage=usage)
             return
-        tainted = self.window.tainted or any(note.trust == Trust.UNTRUSTED for note in notes)
-        window = replace(self.window, tainted=tainted)
-        outcome = await in_db(_apply, window, items, dropped, usage)
-        if outcome is not None:
-            self.tally.count(outcome)
+        tainted = window.tainted or any(note.trust == Trust.UNTRUSTED for note in notes)
+        counts = await in_db(items_apply, replace(window, tainted=tainted), items, dropped, usage)
+        if counts is not None:
+            self.tally.add(counts)
 
-    async def _failed(self, code: str, message: str, *, retry_after: float | None = None) -> None:
+    async def _failed(self, code: str, message: str, **more: Any) -> None:
         server = code in SERVER_FAULTS
         delay = await in_db(
-            leases.window_failed,
-            self.window,
-            code=code,
-            message=message,
-            server=server,
-            retry_after=retry_after,
+            leases.window_failed, self.window, code=code, message=message, server=server, **more
         )
         self.tally.failed += 1
         self.tally.problems.append(message)
@@ -183,21 +166,6 @@ def _read_before(window: LeasedWindow) -> bool:
         return False
     rows = CaptureWindow.objects.for_user(window.user_id).filter(fingerprint=window.fingerprint)
     return rows.filter(state=WindowState.DONE).exclude(pk=window.id).exists()
-
-
-def _apply(window: LeasedWindow, items: list[Item], dropped: list[Dropped], usage: Usage) -> Outcome | None:
-    """Compares first, outside of the transaction (an embedder may take its time), then writes."""
-    near = candidates.nearby(window.user_id, items)
-    past = candidates.past_notes(window.user_id) if items else []
-    shown = candidates.shown_texts(window.user_id, window.shown) if items else []
-    return window_apply(window, items=items, near=near, past=past, shown=shown, dropped=dropped, usage=usage)
-
-
-logger = logging.getLogger(__name__)
-
-SWEEP_EVERY = timedelta(seconds=2)
-IN_A_ROW = 5
-"""Windows of one user before it is another's turn."""
 
 
 async def users_read(users: list[UUID], *, any_time: bool = False) -> Tally:
@@ -222,7 +190,7 @@ async def windows_read() -> Tally:
             return {}
         return {user_id: user_id for user_id in await in_db(leases.users_due, timezone.now())}
 
-    if await has_model():
+    if not (await in_db(current_endpoint)).is_offline:
         await users_by_turns(due, lambda user_id: user_read(user_id, tally, most=IN_A_ROW))
     return tally
 

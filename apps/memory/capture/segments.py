@@ -1,7 +1,7 @@
 """Messages as chat hands them over, the numbered pieces that a window holds, and how they are cut into windows."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,8 @@ from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import Trust
 from apps.memory.trust import spoken
 
+WINDOW_TOKENS = 500
+OVERLAP_TOKENS = 100
 SEGMENT_TOKENS = 100
 """A message is cut into pieces of at most so many tokens: what the model cites, and what two windows share."""
 
@@ -89,38 +91,25 @@ def pieces_of(text: str, by_user: bool) -> list[tuple[str, int, bool, bool]]:
     ]
 
 
-WINDOW_TOKENS = 500
-OVERLAP_TOKENS = 100
-
-
-@dataclass(slots=True)
-class Cut:
-    """A window in the making. `fresh` segments are those that no window before it holds."""
-
-    segments: list[Segment] = field(default_factory=list)
-
-    @property
-    def tokens(self) -> int:
-        return sum(segment.tokens for segment in self.segments)
-
-    @property
-    def has_fresh(self) -> bool:
-        return any(not segment.seen for segment in self.segments)
-
-
-def cut(start: Sequence[Segment], fresh: Iterable[Segment]) -> list[Cut]:
-    """Windows that go on from `start` (the segments of one still open, or an overlap) with what is new.
+def cut(start: Sequence[Segment], fresh: Iterable[Segment]) -> list[list[Segment]]:
+    """The segments of windows that go on from `start` (those of one still open, or an overlap) with what is new.
 
     All but the last are full. Each but the first begins with the end of the one before, marked as seen.
     """
-    windows = [Cut(list(start))]
+    windows = [list(start)]
     for segment in fresh:
         last = windows[-1]
-        if last.has_fresh and last.tokens + segment.tokens > WINDOW_TOKENS:
-            last = Cut(overlap(last.segments))
+        tokens = sum(one.tokens for one in last) + segment.tokens
+        if tokens > WINDOW_TOKENS and has_fresh(last):
+            last = overlap(last)
             windows.append(last)
-        last.segments.append(segment)
-    return [window for window in windows if window.has_fresh]
+        last.append(segment)
+    return [window for window in windows if has_fresh(window)]
+
+
+def has_fresh(segments: Iterable[Segment]) -> bool:
+    """Whether any of them stands in no window before."""
+    return any(not segment.seen for segment in segments)
 
 
 def overlap(segments: Sequence[Segment]) -> list[Segment]:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.memory.models import CaptureWindow, Trust, WindowState
 
-from .segments import Cut, Segment, Utterance, cut, overlap, segments_of
+from .segments import Segment, Utterance, cut, has_fresh, overlap, segments_of
 
 LONGEST = timedelta(minutes=5)
 """A window that is not full is read after IZZY_CAPTURE_WAIT without a word, or this time, however lively the conversation."""
@@ -21,6 +21,7 @@ FINGERPRINT_TOKENS = 60
 """Windows with fewer new tokens have no fingerprint: that a few words come again does not mean the same talk does."""
 
 BATCH = 200
+UNREAD = (WindowState.WAITING, WindowState.GAVE_UP)
 
 NO_WORDS = {"segments": [], "shown": [], "error": ""}
 """Values of a window once its words are not needed."""
@@ -56,7 +57,7 @@ def windows_add(
     quiet = timedelta(seconds=0 if at_once else settings.IZZY_CAPTURE_WAIT)
     made = []
     for index, part in enumerate(cuts):
-        untrusted = untrusted or any(segment.trust == Trust.UNTRUSTED for segment in part.segments)
+        untrusted = untrusted or any(segment.trust == Trust.UNTRUSTED for segment in part)
         window = (
             opened
             if opened and index == 0
@@ -107,9 +108,11 @@ def windows_withdraw(*, user_id: UUID, conversation_id: UUID, message_ids: Colle
     A window of which nothing new remains is withdrawn. What is being read at this moment is not applied.
     """
     gone = set(message_ids)
-    waiting = _waiting(user_id).filter(conversation_id=conversation_id).select_for_update()
+    waiting = CaptureWindow.objects.for_user(user_id).filter(
+        conversation_id=conversation_id, state__in=UNREAD
+    )
     changed = 0
-    for window in waiting:
+    for window in waiting.select_for_update():
         kept = [segment for segment in _segments(window) if segment.message not in gone]
         if len(kept) < len(window.segments):
             _refill(window, kept)
@@ -121,9 +124,7 @@ def windows_withdraw(*, user_id: UUID, conversation_id: UUID, message_ids: Colle
 def conversation_withdraw(*, user_id: UUID, conversation_id: UUID) -> int:
     """Nothing of a deleted conversation is read any more, and no word of it is kept; returns how many waited."""
     windows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id)
-    waited = windows.filter(state__in=[WindowState.WAITING, WindowState.GAVE_UP]).update(
-        state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now()
-    )
+    waited = _withdraw(windows)
     windows.update(**NOTHING_TOLD, fingerprint="")
     return waited
 
@@ -135,13 +136,14 @@ def withdrawn_messages(*, user_id: UUID, conversation_id: UUID, since: datetime)
     return [UUID(key) for keys in gone.values_list("message_ids", flat=True) for key in keys]
 
 
-@transaction.atomic
 def user_withdraw(*, user_id: UUID) -> int:
     """The user does not want Izzy to remember by itself: what waits is dropped; returns how many windows did."""
-    return (
-        CaptureWindow.objects.for_user(user_id)
-        .filter(state__in=[WindowState.WAITING, WindowState.GAVE_UP])
-        .update(state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now(), **NOTHING_TOLD)
+    return _withdraw(CaptureWindow.objects.for_user(user_id))
+
+
+def _withdraw(windows: QuerySet[CaptureWindow]) -> int:
+    return windows.filter(state__in=UNREAD).update(
+        state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now(), **NOTHING_TOLD
     )
 
 
@@ -174,16 +176,10 @@ def windows_scrub(
     concerned = [pk for pk, notes, messages in ids if not gone.isdisjoint([*notes, *messages])]
     for window in rows.filter(pk__in=concerned).select_for_update():
         window.gate_reason, window.dropped, window.error = "", [], ""
-        if window.state in {WindowState.WAITING, WindowState.GAVE_UP}:
+        if window.state in UNREAD:
             _refill(window, [one for one in _segments(window) if str(one.message) not in gone])
         window.save()
     return len(concerned)
-
-
-def _waiting(user_id: UUID) -> QuerySet[CaptureWindow]:
-    return CaptureWindow.objects.for_user(user_id).filter(
-        state__in=[WindowState.WAITING, WindowState.GAVE_UP]
-    )
 
 
 def _open_window(user_id: UUID, conversation_id: UUID) -> CaptureWindow | None:
@@ -198,16 +194,15 @@ def _segments(window: CaptureWindow) -> list[Segment]:
     return [Segment.from_json(value) for value in window.segments]
 
 
-def _fill(window: CaptureWindow, part: Cut, said: Sequence[Utterance]) -> None:
-    window.segments = [segment.to_json() for segment in part.segments]
-    fresh = [segment for segment in part.segments if not segment.seen]
-    window.message_ids = list(dict.fromkeys(str(segment.message) for segment in part.segments))
-    window.tokens = part.tokens
+def _fill(window: CaptureWindow, segments: Sequence[Segment], said: Sequence[Utterance] = ()) -> None:
+    window.segments = [segment.to_json() for segment in segments]
+    window.message_ids = list(dict.fromkeys(str(segment.message) for segment in segments))
+    window.tokens = sum(segment.tokens for segment in segments)
     window.version += 1
-    window.fingerprint = fingerprint(window.user_id, fresh)
+    window.fingerprint = fingerprint(window.user_id, [one for one in segments if not one.seen])
     shown = {(entry["id"], entry["text"]): entry for entry in window.shown}
     for message in said:
-        if message.shown and str(message.message_id) in window.message_ids:
+        if str(message.message_id) in window.message_ids:
             for note_id, text in message.shown:
                 entry = {"id": str(note_id) if note_id else None, "text": text}
                 shown[(entry["id"], text)] = entry
@@ -215,9 +210,8 @@ def _fill(window: CaptureWindow, part: Cut, said: Sequence[Utterance]) -> None:
 
 
 def _refill(window: CaptureWindow, kept: list[Segment]) -> None:
-    part = Cut(kept)
-    _fill(window, part, ())
-    if not part.has_fresh:
+    _fill(window, kept)
+    if not has_fresh(kept):
         window.state, window.done_at = WindowState.WITHDRAWN, timezone.now()
         for name, value in NOTHING_TOLD.items():
             setattr(window, name, value)
