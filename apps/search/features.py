@@ -6,7 +6,6 @@ Packed, so that loading a user's whole index is one pass over a few columns with
 import re
 import struct
 from collections.abc import Sequence
-from datetime import datetime
 from enum import IntFlag
 from functools import lru_cache
 from hashlib import blake2b
@@ -57,28 +56,28 @@ def pack_features(document: Document, *, part: int, text: str, terms: Sequence[s
     """The 66 bytes of one passage, `part` of its document, with its distinct `terms`."""
     first, last = speaker_hashes(document.speaker)
     return _PACK.pack(
-        session_hash(document),
+        _session_hash(document),
         uuid_hash(document.conversation_id.bytes) if document.conversation_id else 0,
         uuid_hash(document.source_id.bytes),
         document.position * PARTS_PER_POSITION + part,
         document.happened_at.timestamp(),
-        _seconds(document.valid_from, -inf),
-        _seconds(document.valid_to, inf),
+        document.valid_from.timestamp() if document.valid_from else -inf,
+        document.valid_to.timestamp() if document.valid_to else inf,
         first,
         last,
         min(len(terms), 0xFFFF),
         SOURCE_CODES[document.source],
         text_flags(text) | (Flag.OCCASIONS if document.facet is Facet.OCCASIONS else 0),
-        language_code(language),
+        int.from_bytes(language.encode()[:2].ljust(2, b"\0"), "little"),
     )
 
 
-def session_hash(document: Document) -> int:
-    """Passages of one sitting share it; a document outside any conversation is its own."""
+def _session_hash(document: Document) -> int:
+    """Passages of one session share it; a document outside any conversation is its own."""
     if document.conversation_id is None and not document.session:
         return uuid_hash(document.source_id.bytes)
     conversation = document.conversation_id.hex if document.conversation_id else ""
-    return _hash8(f"{conversation}/{document.session}")
+    return _hash(f"{conversation}/{document.session}", 8)
 
 
 def uuid_hash(value: bytes) -> int:
@@ -96,12 +95,12 @@ def speaker_hashes(speaker: str) -> tuple[int, int]:
 @lru_cache(maxsize=4096)
 def word_hash(word: str) -> int:
     """32 bits of a casefolded word, never 0."""
-    return int.from_bytes(blake2b(word.encode(), digest_size=4).digest(), "little") or 1
+    return _hash(word, 4)
 
 
 @lru_cache(maxsize=4096)
-def _hash8(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") or 1
+def _hash(text: str, size: int) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=size).digest(), "little") or 1
 
 
 def text_flags(text: str) -> int:
@@ -112,13 +111,5 @@ def text_flags(text: str) -> int:
     return int(flags)
 
 
-def language_code(language: str) -> int:
-    return int.from_bytes(language.encode()[:2].ljust(2, b"\0"), "little")
-
-
 def language_name(code: int) -> str:
     return int(code).to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace")
-
-
-def _seconds(moment: datetime | None, otherwise: float) -> float:
-    return moment.timestamp() if moment is not None else otherwise

@@ -1,7 +1,6 @@
 """A context block: as much of what was found as fits a budget of tokens, in lines that a model can read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from apps.core.text import estimate_tokens, split_sentences
@@ -23,16 +22,6 @@ def candidates_for(budget_tokens: int) -> int:
     return max(5, min(200, budget_tokens // TOKENS_PER_HIT))
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One hit as it will be read, under the heading of its day."""
-
-    hit: Hit
-    heading: str
-    text: str
-    tokens: int
-
-
 def pack(
     question: str, hits: Sequence[Hit], budget_tokens: int, *, remarks: Mapping[UUID, str] | None = None
 ) -> Packed:
@@ -42,35 +31,30 @@ def pack(
     what a reader has to know of some documents: each stands in front of its document's words.
     """
     wanted = frozenset(document_terms(question)[1])
-    lines: list[Line] = []
+    kept: list[tuple[Hit, str, str]] = []  # with the heading of its day and the line that will be read
     headings: set[str] = set()
     spent = 0
     for rank, hit in enumerate(hits):
         if budget_tokens - spent < LEAST_TOKENS:
             break
         limit = FULL_TOKENS if rank < FULL_HITS else SHORT_TOKENS
-        line = _line(hit, wanted, limit, (remarks or {}).get(hit.source_id, ""))
-        cost = line.tokens + (0 if line.heading in headings else estimate_tokens(line.heading) + 1)
+        remark = (remarks or {}).get(hit.source_id)
+        begin = (f"{hit.speaker}: " if hit.speaker else "- ") + (f"[{remark}] " if remark else "")
+        line = begin + " ".join(shorten(hit.text, wanted, limit).split())
+        heading = hit.happened_at.strftime("%Y-%m-%d")
+        if hit.source is not Source.CONVERSATION:
+            heading += f" {hit.source.value}"
+        cost = estimate_tokens(line) + 1 + (0 if heading in headings else estimate_tokens(heading) + 1)
         if spent + cost > budget_tokens:
             continue
         spent += cost
-        headings.add(line.heading)
-        lines.append(line)
+        headings.add(heading)
+        kept.append((hit, heading, line))
     days: dict[str, list[str]] = {}
-    for line in sorted(lines, key=lambda line: line.hit.happened_at):
-        days.setdefault(line.heading, [line.heading]).append(line.text)
+    for _, heading, line in sorted(kept, key=lambda each: each[0].happened_at):
+        days.setdefault(heading, [heading]).append(line)
     text = "\n".join("\n".join(day) for day in days.values())
-    return Packed(text=text, tokens=estimate_tokens(text), items=[line.hit for line in lines])
-
-
-def _line(hit: Hit, wanted: frozenset[str], limit: int, remark: str) -> Line:
-    begin = f"{hit.speaker}: " if hit.speaker else "- "
-    begin += f"[{remark}] " if remark else ""
-    text = begin + " ".join(shorten(hit.text, wanted, limit).split())
-    heading = hit.happened_at.strftime("%Y-%m-%d")
-    if hit.source is not Source.CONVERSATION:
-        heading += f" {hit.source.value}"
-    return Line(hit, heading, text, estimate_tokens(text) + 1)
+    return Packed(text=text, tokens=estimate_tokens(text), items=[hit for hit, _, _ in kept])
 
 
 def shorten(text: str, wanted: frozenset[str], limit: int) -> str:
@@ -80,8 +64,14 @@ def shorten(text: str, wanted: frozenset[str], limit: int) -> str:
     """
     if estimate_tokens(text) <= limit:
         return text
+
+    def worth(sentence: str) -> float:
+        terms = set(document_terms(sentence)[1])
+        asks = 0.5 if sentence.endswith("?") else 0.0
+        return len(terms & wanted) + min(len(terms), 10) / 10 - asks
+
     sentences = [sentence.strip() for sentence in split_sentences(text) if sentence.strip()]
-    order = sorted(range(len(sentences)), key=lambda place: (-_worth(sentences[place], wanted), place))
+    order = sorted(range(len(sentences)), key=lambda place: (-worth(sentences[place]), place))
     chosen: list[int] = []
     spent = 0
     for place in order:
@@ -91,12 +81,6 @@ def shorten(text: str, wanted: frozenset[str], limit: int) -> str:
             spent += tokens
     kept = _joined(sentences, sorted(chosen))
     return _cut(kept, 2 * limit) if spent > 2 * limit else kept
-
-
-def _worth(sentence: str, wanted: frozenset[str]) -> float:
-    terms = set(document_terms(sentence)[1])
-    asks = 0.5 if sentence.endswith("?") else 0.0
-    return len(terms & wanted) + min(len(terms), 10) / 10 - asks
 
 
 def _joined(sentences: Sequence[str], chosen: Sequence[int]) -> str:

@@ -4,7 +4,6 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.accounts.selectors import user_language
-from apps.search.backends import Stem, backend
+from apps.search.backends import Row, Stem, backend
 from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
 from apps.search.embedders.base import EmbedderDown, Matrix
 from apps.search.embedders.engines import embedder_for
@@ -23,14 +22,12 @@ from apps.search.features import Flag
 from apps.search.index.cache import index_open
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage
 from apps.search.packing import candidates_for, pack
-from apps.search.ranking.query import MAX_QUERY_CHARS, Term, understand
-from apps.search.ranking.relevance import Found, Scale, best_places, found_in, hits_for, likeness
+from apps.search.ranking.query import MAX_QUERY_CHARS, understand
+from apps.search.ranking.relevance import Scale, best_places, found_in, hits_for, likeness
 from apps.search.ranking.signals import allowed_rows, score_rows
 from apps.search.spaces import is_resting, note_down, query_prepare
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
-
-__all__ = ["Hit", "Packed", "Scope", "context", "likenesses", "search", "similar"]
 
 EVERYTHING = Scope()
 MAX_TOP_K = 1000
@@ -44,8 +41,21 @@ def search(
     An empty query finds nothing; of a long one the first 20,000 characters count. Where the embedder cannot answer,
     keywords alone decide. At most 1,000 hits.
     """
-    found, terms = _find(user_id, query, min(top_k, MAX_TOP_K), scope or EVERYTHING)
-    return hits_for(user_id, [one for one in found if one.score >= threshold], terms)
+    if not query.strip() or top_k < 1:
+        return []
+    scope, now = scope or EVERYTHING, timezone.now()
+    query_prepare(user_id, query[:MAX_QUERY_CHARS])
+    with index_open(user_id, past=scope.as_of is not None) as opened:
+        if opened is None or not opened[1].living:
+            return []
+        head, rows = opened
+        asked = understand(query, rows, head, now=scope.as_of or now)
+        allowed = allowed_rows(rows, scope, now=now)
+        if asked.is_empty or not allowed.any():
+            return []
+        scores = score_rows(rows, asked, allowed)
+        found = found_in(rows, head, asked, scores, min(top_k, MAX_TOP_K))
+    return hits_for(user_id, [one for one in found if one.score >= threshold], asked.terms)
 
 
 def context(
@@ -77,9 +87,8 @@ def similar(
     if known is None or not text.strip():
         return []
     try:
-        vector = _document_vectors(known.space_name, [text])[
-            0
-        ]  # not while the index is locked: it may take long
+        # Not while the index is locked: it may take long.
+        (vector,) = _document_vectors(known.space_name, [text])
     except EmbedderDown:
         return []
     with index_open(user_id) as opened:
@@ -102,10 +111,10 @@ def similar(
 
 def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
     """The calibrated similarity of each text with each, in the active space; zeros where no embedder answers."""
-    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
     nothing = np.zeros((len(texts), len(texts)), dtype=np.float32)
     if len(texts) < 2:
         return nothing
+    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
     try:
         name = space.name if space else settings.IZZY_EMBEDDER
         vectors = _document_vectors(name, texts)
@@ -137,24 +146,6 @@ def labels_of(user_id: UUID, source: Source, source_ids: Collection[UUID]) -> di
     }
 
 
-def _find(user_id: UUID, text: str, top_k: int, scope: Scope) -> tuple[list[Found], list[Term]]:
-    nothing = list[Found](), list[Term]()
-    if not text.strip() or top_k < 1:
-        return nothing
-    query_prepare(user_id, text[:MAX_QUERY_CHARS])
-    with index_open(user_id, past=scope.as_of is not None) as opened:
-        if opened is None or not opened[1].living:
-            return nothing
-        head, rows = opened
-        now = timezone.now()
-        query = understand(text, rows, head, now=scope.as_of or now)
-        allowed = allowed_rows(rows, scope, now=now)
-        if query.is_empty or not allowed.any():
-            return nothing
-        return found_in(rows, head, query, score_rows(rows, query, allowed), top_k), query.terms
-
-
-Floats = NDArray[np.float32]
 Pair = tuple[UUID, UUID, float]
 
 BLOCK = 1024
@@ -194,12 +185,12 @@ def alike_pairs(user_id: UUID, *, source: Source, among: Collection[UUID], at_le
     with _lock:
         _known[key] = (state, pairs)
         _known.move_to_end(key)
-        while len(_known) > _HELD:
+        if len(_known) > _HELD:
             _known.popitem(last=False)
     return pairs
 
 
-def _pairs(vectors: Floats, documents: list[UUID], scale: Scale, at_least: float) -> list[Pair]:
+def _pairs(vectors: Matrix, documents: list[UUID], scale: Scale, at_least: float) -> list[Pair]:
     found: list[Pair] = []
     for start in range(0, len(documents), BLOCK):
         block = vectors[start : start + BLOCK]
@@ -208,13 +199,8 @@ def _pairs(vectors: Floats, documents: list[UUID], scale: Scale, at_least: float
         later = twos > ones
         for one, two in zip(ones[later].tolist(), twos[later].tolist(), strict=True):
             found.append((documents[start + one], documents[start + two], float(similar[one, two])))
-        if len(found) > 10 * MAX_PAIRS:
-            found = _most_alike(found)
-    return _most_alike(found)
-
-
-def _most_alike(pairs: list[Pair]) -> list[Pair]:
-    return sorted(pairs, key=lambda pair: -pair[2])[:MAX_PAIRS]
+        found = sorted(found, key=lambda pair: -pair[2])[:MAX_PAIRS]
+    return found
 
 
 CANDIDATES = 500
@@ -224,30 +210,23 @@ MAX_WORDS = 12
 MIN_STEM = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A passage that holds the query."""
-
-    conversation_id: UUID | None
-    text: str
-
-
-def passages_saying(user_id: UUID, query: str, *, source: Source) -> Iterator[Said]:
+def passages_saying(user_id: UUID, query: str, *, source: Source) -> Iterator[Row]:
     """The user's passages of one source that contain the query, in whatever case, newest first.
 
     Its words may be beginnings of the text's. Full text does not know ends and middles of words, nor function words of
     the text's language: a query of such alone finds nothing. What it costs depends on how often the words were said, not on how much was.
     """
     owner = IndexOwner.objects.filter(user_id=user_id).values_list("number", flat=True).first()
-    words = _telling(query, user_language(user_id))
+    codes = tuple(dict.fromkeys([user_language(user_id) or detect_language(query), DEFAULT_LANGUAGE]))
+    words = _content_words(query, codes)
     if owner is None or not words:
         return
-    forms = [list(_forms(word, codes)) for word, codes in words]
+    forms = [list(_forms(word, codes)) for word in words]
     newest = backend.postings_matching(owner, forms, limit=CANDIDATES).tolist()
     wanted = plain(query)
     for _, row in sorted(backend.rows_fetch(user_id, newest).items(), reverse=True):
         if row.source is source and not row.past and wanted in plain(row.text):
-            yield Said(row.conversation_id, row.text)
+            yield row
 
 
 def plain(text: str) -> str:
@@ -255,20 +234,19 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _telling(query: str, preferred: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The words of a query that full text may know, each with the languages by which it is stemmed.
+def _content_words(query: str, codes: tuple[str, ...]) -> list[str]:
+    """The words of a query in some languages that full text may know.
 
     Where there are others, what is a function word in any language is left out, a last word that one may begin with, and
     single letters.
     """
     words = list(dict.fromkeys(split_words(query)))
-    codes = tuple(dict.fromkeys([preferred or detect_language(query), DEFAULT_LANGUAGE]))
     ignored = frozenset().union(*STOP_WORDS.values(), *map(stop_words, codes))
-    telling = [word for word in words if word not in ignored] or words
-    telling = [word for word in telling if not _is_letter(word)] or telling[:1]
-    if len(telling) > 1 and telling[-1] == words[-1] and any(each.startswith(words[-1]) for each in ignored):
-        telling.pop()
-    return [(word, codes) for word in telling[:MAX_WORDS]]
+    content = [word for word in words if word not in ignored] or words
+    content = [word for word in content if not _is_letter(word)] or content[:1]
+    if len(content) > 1 and content[-1] == words[-1] and any(each.startswith(words[-1]) for each in ignored):
+        content.pop()
+    return content[:MAX_WORDS]
 
 
 def _is_letter(word: str) -> bool:

@@ -7,7 +7,7 @@ A condition on `+user_id` is one that no index answers: without statistics SQLit
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 from uuid import UUID
 
@@ -46,51 +46,65 @@ _MERGE = "INSERT INTO search_terms(search_terms, rank) VALUES ('merge', %s)"
 
 
 class SQLite:
+    """The rows of users' indexes. Writes are made inside the caller's transaction and raise the user's change number."""
+
     def head(self, user_id: UUID) -> Head | None:
-        rows = _read(_HEAD, user_id.hex)
+        """None where the user has nothing indexed."""
+        rows = _run(_HEAD, user_id.hex)
         return Head(user_id, *rows[0]) if rows else None
 
     def read_all(self, head: Head, *, past: bool = False) -> Batch:
+        """Every passage of the user, with `past` also those of former texts."""
         which = "" if past else "AND NOT past "
         with connection.cursor() as cursor:
             cursor.execute(f"{_columns(head)} {which}ORDER BY change, id", (head.user_id.hex,))
             return _batch(cursor, head)
 
     def read_changed(self, head: Head, after: int) -> Batch:
+        """Passages written or embedded after a change, with their terms."""
         sql = f"{_columns(head, ', terms')} AND change > %s AND NOT past ORDER BY change, id"
-        rows = _read(sql, head.user_id.hex, after)
+        rows = _run(sql, head.user_id.hex, after)
         return _batch((row[:3] for row in rows), head, [row[3] for row in rows])
 
     def read_removed(self, head: Head, after: int) -> Ids:
+        """Ids of passages removed after a change."""
         sql = "SELECT passage_id FROM search_tombstone WHERE user_id = %s AND change > %s"
-        return _ids(_read(sql, head.user_id.hex, after))
+        return _ids(_run(sql, head.user_id.hex, after))
 
     def rows_insert(self, user_id: UUID, passages: Sequence[Passage]) -> None:
-        owner, change = _read(_RAISE, user_id.hex)[0]
+        """Write new passages with their full text; their `change` is set."""
+        owner, change = _run(_RAISE, user_id.hex)[0]
         for passage in passages:
             passage.change = change
         insert_all(passages)
-        _write(_POST, f" {owner}x", user_id.hex, change)
+        _run(_POST, f" {owner}x", user_id.hex, change)
 
     def rows_delete(self, user_id: UUID, ids: Sequence[int]) -> None:
-        owner, change = _read(_RAISE, user_id.hex)[0]
+        """Remove the user's passages with these ids (a few hundred at most) and their full text, leaving tombstones."""
+        owner, change = _run(_RAISE, user_id.hex)[0]
         among, keys = f"id IN ({_marks(ids)}) AND +user_id = %s", (*ids, user_id.hex)
-        _write(f"{_UNPOST} AND {among}", f" {owner}x", *keys)
-        _write(
-            f"{_TOMBSTONE}{among}", change, connection.ops.adapt_datetimefield_value(timezone.now()), *keys
-        )
-        _write(f"DELETE FROM search_passage WHERE {among}", *keys)  # noqa: S608
+        _run(f"{_UNPOST} AND {among}", f" {owner}x", *keys)
+        _run(f"{_TOMBSTONE}{among}", change, connection.ops.adapt_datetimefield_value(timezone.now()), *keys)
+        _run(f"DELETE FROM search_passage WHERE {among}", *keys)  # noqa: S608
 
     def postings(self, owner: int, stem: Stem) -> Ids:
-        return _ids(_read(_MATCH, _term(owner, stem)))
+        """Ids of the owner's passages with a stem, ascending."""
+        return _ids(_run(_MATCH, _term(owner, stem)))
 
     def postings_matching(self, owner: int, words: Sequence[Sequence[Stem]], *, limit: int) -> Ids:
+        """Ids of the owner's passages that have, of each word, at least one of its stems; the newest, newest first."""
         match = " AND ".join(f"({' OR '.join(_term(owner, stem) for stem in word)})" for word in words)
-        return _ids(_read(f"{_MATCH} ORDER BY rowid DESC LIMIT %s", match, limit))
+        return _ids(_run(f"{_MATCH} ORDER BY rowid DESC LIMIT %s", match, limit))
 
     def rows_fetch(self, user_id: UUID, ids: Sequence[int]) -> dict[int, Row]:
-        rows = _read(f"{_ROW}id IN ({_marks(ids)}) AND +user_id = %s", *ids, user_id.hex)
-        return {row[0]: _row(*row) for row in rows}
+        """The user's passages among these ids."""
+        found: dict[int, Row] = {}
+        for key, source, name, external, text, talk, at, *rest in _run(
+            f"{_ROW}id IN ({_marks(ids)}) AND +user_id = %s", *ids, user_id.hex
+        ):
+            conversation, moment = UUID(talk) if talk else None, at.replace(tzinfo=UTC)
+            found[key] = Row(key, Source(source), UUID(name), external, text, conversation, moment, *rest)
+        return found
 
 
 def segments_merge() -> None:
@@ -110,25 +124,11 @@ def segments_merge() -> None:
             pages = MERGE_PAGES
 
 
-def _read(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def _run(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
-
-
-def _write(sql: str, *parameters: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-
-
-def _row(
-    key: int, source: str, name: str, external: str, text: str, talk: str | None, at: datetime, *rest: Any
-) -> Row:
-    conversation_id = UUID(talk) if talk else None
-    return Row(
-        key, Source(source), UUID(name), external, text, conversation_id, at.replace(tzinfo=UTC), *rest
-    )
 
 
 def _marks(values: Sequence[object]) -> str:

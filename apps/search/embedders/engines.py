@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -21,9 +21,11 @@ from apps.search.embedders.static import StaticEmbedder
 
 
 class _Local:
-    """Base of both; `kind` names the extra too."""
+    """Base of both: `kind` names the extra too, the methods are those of the library."""
 
     kind: str
+    document_method: str
+    query_method: str
     inline = False
     match = 0.9
     query_prefix = ""
@@ -34,14 +36,29 @@ class _Local:
         self.model = model
         self.dimension = 0
 
-    def _rows(self, vectors: Any) -> Matrix:
-        rows = unit_rows(np.asarray(list(vectors)))
+    def _load(self) -> Any:
+        raise NotImplementedError
+
+    @cached_property
+    def _engine(self) -> Any:
+        try:
+            return self._load()
+        except ImportError as error:
+            needs = f"needs an optional part: run `make extra NAME={self.kind}`."
+            raise EmbedderMissing(f"The embedder {self.name} {needs}") from error
+        except (OSError, ValueError, RuntimeError) as error:
+            raise EmbedderDown(f"The embedder {self.name} could not be loaded: {error}") from error
+
+    def _rows(self, method: str, texts: Sequence[str]) -> Matrix:
+        rows = unit_rows(np.asarray(list(getattr(self._engine, method)(list(texts)))))
         self.dimension = rows.shape[1]
         return rows
 
-    def _missing(self) -> EmbedderMissing:
-        needs = f"needs an optional part: run `make extra NAME={self.kind}`."
-        return EmbedderMissing(f"The embedder {self.name} {needs}")
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return self._rows(self.document_method, texts)
+
+    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
+        return np.asarray(self._rows(self.query_method, [text])[0])
 
 
 class FastembedEmbedder(_Local):
@@ -49,20 +66,12 @@ class FastembedEmbedder(_Local):
 
     kind = "fastembed"
     noise = 0.3
+    document_method, query_method = "passage_embed", "query_embed"
 
-    @cached_property
-    def _engine(self) -> Any:
-        try:
-            from fastembed import TextEmbedding
-        except ImportError as error:
-            raise self._missing() from error
-        return _start(self.name, lambda: TextEmbedding(model_name=self.model))
+    def _load(self) -> Any:
+        from fastembed import TextEmbedding
 
-    def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._rows(self._engine.passage_embed(list(texts)))
-
-    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
-        return np.asarray(self._rows(self._engine.query_embed([text]))[0])
+        return TextEmbedding(model_name=self.model)
 
 
 class SentenceTransformersEmbedder(_Local):
@@ -70,31 +79,13 @@ class SentenceTransformersEmbedder(_Local):
 
     kind = "sentence-transformers"
     noise = 0.1
+    document_method, query_method = "encode_document", "encode_query"
 
-    @cached_property
-    def _engine(self) -> Any:
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise self._missing() from error
-        return _start(self.name, lambda: SentenceTransformer(self.model))
+    def _load(self) -> Any:
+        from sentence_transformers import SentenceTransformer
 
-    def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._rows(self._engine.encode_document(list(texts)))
+        return SentenceTransformer(self.model)
 
-    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
-        return np.asarray(self._rows(self._engine.encode_query([text]))[0])
-
-
-def _start(name: str, make: Any) -> Any:
-    try:
-        return make()
-    except (OSError, ValueError, RuntimeError) as error:
-        raise EmbedderDown(f"The embedder {name} could not be loaded: {error}") from error
-
-
-if TYPE_CHECKING:
-    import httpx
 
 PREFIXES = {
     "nomic-embed-text": ("search_query: ", "search_document: "),
@@ -145,7 +136,12 @@ class OllamaEmbedder:
             answer.raise_for_status()
             vectors = unit_rows(np.asarray(answer.json()["embeddings"], dtype=np.float32))
         except httpx.HTTPStatusError as error:
-            raise EmbedderDown(_status_message(self.model, error.response)) from error
+            status = error.response.status_code
+            raise EmbedderDown(
+                f"Ollama has no model {self.model}: run `ollama pull {self.model}`."
+                if status == 404
+                else f"Ollama answered {status} to an embedding request."
+            ) from error
         except httpx.HTTPError as error:
             raise EmbedderDown(
                 f"Ollama at {settings.OLLAMA_URL} does not answer: {error or type(error).__name__}."
@@ -156,12 +152,6 @@ class OllamaEmbedder:
             raise EmbedderDown(f"Ollama sent {len(vectors)} embeddings for {len(texts)} texts.")
         self.dimension = vectors.shape[1]
         return vectors
-
-
-def _status_message(model: str, answer: "httpx.Response") -> str:
-    if answer.status_code == 404:
-        return f"Ollama has no model {model}: run `ollama pull {model}`."
-    return f"Ollama answered {answer.status_code} to an embedding request."
 
 
 _FACTORIES: dict[str, Callable[[str], Embedder]] = {

@@ -50,7 +50,9 @@ def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, Use
     if past and Passage.objects.filter(user_id=user_id, past=True).exists():
         yield head, UserRows(head, backend.read_all(head, past=True))
         return
-    entry = _entry(user_id)
+    with _lock:
+        entry = _entries.setdefault(user_id, _Entry())
+        _entries.move_to_end(user_id)
     with entry.lock:
         rows = entry.rows
         if rows is None or (rows.change, rows.space_id, rows.owner) != (
@@ -89,26 +91,18 @@ def held_bytes() -> int:
         return sum(entry.bytes for entry in _entries.values())
 
 
-def _entry(user_id: UUID) -> _Entry:
-    with _lock:
-        entry = _entries.setdefault(user_id, _Entry())
-        _entries.move_to_end(user_id)
-        return entry
-
-
 def _refresh(rows: UserRows | None, head: Head) -> UserRows:
-    if rows is None or not _can_follow(rows, head):
+    """The rows with what changed since they were read; all of it anew where change numbers do not tell."""
+    if (
+        rows is None
+        or (rows.space_id, rows.owner, rows.dimension) != (head.space_id, head.owner, head.dimension)
+        or not head.tombstones_from <= rows.change <= head.change
+        or rows.dead * REBUILD_SHARE > max(rows.size, 1000)
+    ):
         return UserRows(head, backend.read_all(head))
     removed = backend.read_removed(head, rows.change)
     rows.take(backend.read_changed(head, rows.change), removed, head.change)
     return rows
-
-
-def _can_follow(rows: UserRows, head: Head) -> bool:
-    """Whether what changed since can be told from change numbers."""
-    same = rows.space_id == head.space_id and rows.owner == head.owner and rows.dimension == head.dimension
-    known = head.tombstones_from <= rows.change <= head.change
-    return same and known and rows.dead * REBUILD_SHARE <= max(rows.size, 1000)
 
 
 def _evict(keep: UUID) -> None:

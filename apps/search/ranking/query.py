@@ -30,11 +30,12 @@ MIN_PREFIX = 3
 SPREAD_SHARE = 0.25
 TIME_SHARE = 0.2
 """A word for a time says so much of what another word says: all kinds of things happen on a Friday."""
+_SAYS = dict.fromkeys(TIME_WORDS, TIME_SHARE) | dict.fromkeys(CHATTER, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One word of the question: the rows that have it (in any of its forms) and how telling it is."""
+    """One word of the question: the rows that have it (in any of its forms) and its inverse document frequency."""
 
     rows: Rows
     idf: float
@@ -91,16 +92,23 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
 
 
 def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, float]:
-    """Fill in terms and names; returns word -> how telling it is, 0..1."""
+    """Fill in terms and names; returns word -> how much it says, 0..1."""
     languages = languages_of(query.text, rows)
     content = [
         word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)
     ]
-    query.substance = min(sum(_says(word) for word in content), 1.0)
+    query.substance = min(sum(_SAYS.get(word, 1.0) for word in content), 1.0)
     query.names = [word_hash(word) for word in content if word_hash(word) in rows.names]
     topics = [word for word in content if word_hash(word) not in rows.names]
-    _add_pronouns(query, words, rows)
-    forms = {word: _forms(word, languages) for word in content}
+    # In Izzy's own conversations "I" is the user and "you" the assistant; notes are about them too.
+    for pronouns, speaker in ((SELF_WORDS, "user"), (OTHER_WORDS, "assistant")):
+        if word_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
+            query.names.append(word_hash(speaker))
+            query.about_self = True
+    forms = {
+        word: tuple(dict.fromkeys(stem for code in languages for stem in stems([word], code)))
+        for word in content
+    }
     query.named_rows = [_union(forms[word], rows) for word in content if word not in topics]
     top = _idf(0, rows.living)
     weights: dict[str, float] = dict.fromkeys(content, 0.3)
@@ -118,31 +126,12 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
     return weights
 
 
-def _says(word: str) -> float:
-    if word in CHATTER:
-        return 0.0
-    return TIME_SHARE if word in TIME_WORDS else 1.0
-
-
-def _add_pronouns(query: Query, words: list[str], rows: UserRows) -> None:
-    """In Izzy's own conversations "I" is the user and "you" the assistant; notes are about them too."""
-    for pronouns, speaker in ((SELF_WORDS, "user"), (OTHER_WORDS, "assistant")):
-        if word_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
-            query.names.append(word_hash(speaker))
-            query.about_self = True
-
-
 def languages_of(text: str, rows: UserRows) -> list[str]:
     """The languages that an owner writes in, else the question's own: a short question tells little."""
     common = [
         language_name(code) for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size
     ]
-    detected = detect_language(text)
-    return sorted({*common, detected} if not common else set(common))
-
-
-def _forms(word: str, languages: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stem for code in languages for stem in stems([word], code)))
+    return sorted(set(common or [detect_language(text)]))
 
 
 def _term(word: str, forms: tuple[str, ...], rows: UserRows) -> Term | None:
@@ -170,7 +159,6 @@ def _dates(text: str, words: list[str], rows: UserRows, language: str, now: date
         return []
     happened = rows.features["happened"][: rows.size]
     first, last = (datetime.fromtimestamp(float(moment), UTC) for moment in (happened.min(), happened.max()))
-    day_first = (
-        language != "en" if language else None
-    )  # of those on offer English alone begins with the month
+    # Of those on offer English alone begins with the month.
+    day_first = language != "en" if language else None
     return named_dates(text, now=now, first=first, last=last, day_first=day_first)

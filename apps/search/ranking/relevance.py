@@ -71,22 +71,17 @@ def strength_of(places: Rows, rows: UserRows, query: Query, scores: Scores, scal
     behind = total[0] - total
     spoken = rows.features["source"][places[1:RIVALS]] == SOURCE_CODES[Source.CONVERSATION]
     near = float(np.exp(-RIVAL_FALL * behind[1:RIVALS][spoken]).sum())
-    evidence = query.substance * _shared(int(places[0]), query, scores, scale)
+    # The best hit's share of all that the question could find: in words, those unknown here among them, and in meaning.
+    best = places[:1]
+    shared = float(scores.words[best][0]) / scores.most_words if scores.words is not None else 0.0
+    if scores.cosine is not None:
+        shared = (shared + float(likeness(scores.cosine[best], scale)[0])) / 2
     return Strength(
         float(total[0]) + scores.missing,
         behind,
-        float(np.log(evidence + LEAST_EVIDENCE)),
+        float(np.log(query.substance * shared + LEAST_EVIDENCE)),
         float(np.log1p(near)),
     )
-
-
-def _shared(best: int, query: Query, scores: Scores, scale: "Scale") -> float:
-    """The best hit's share of all that the question could find, 0..1: in words, those unknown here among them, and in
-    meaning; in words alone where there are no vectors."""
-    words = float(scores.words[best]) / scores.most_words if scores.words is not None else 0.0
-    if scores.cosine is None:
-        return words
-    return (words + float(likeness(scores.cosine[best : best + 1], scale)[0])) / 2
 
 
 class Scale(Protocol):
@@ -161,18 +156,14 @@ def hits_for(user_id: UUID, found: list[Found], terms: Sequence[Term] = ()) -> l
     return [_hit(item, rows[item.passage_id], terms) for item in found if item.passage_id in rows]
 
 
-def _labels(packed: str, terms: Sequence[Term]) -> dict[Label, float]:
-    """The labels that have words asked for, each with the share of the terms' weight that it has."""
-    total = sum(term.idf for term in terms)
-    shares = {
-        Label(kind, words): sum(term.idf for term in terms if term.is_in(stems.split())) / total
-        for kind, words, stems in (json.loads(packed) if packed and total else ())
-    }
-    return {label: share for label, share in shares.items() if share}
-
-
 def _hit(found: Found, row: Row, terms: Sequence[Term]) -> Hit:
-    labels = _labels(row.labels, terms)
+    """A hit with its labels that have words asked for, each with the share of the terms' weight that it has."""
+    total = sum(term.idf for term in terms)
+    labels = {
+        Label(kind, words): share / total
+        for kind, words, stems in (json.loads(row.labels) if row.labels and total else ())
+        if (share := sum(term.idf for term in terms if term.is_in(stems.split())))
+    }
     shares = {f"{label.kind}:{label.words}": round(share, 4) for label, share in labels.items()}
     return Hit(
         source=row.source,

@@ -96,7 +96,10 @@ def _keyword_signals(
     around, alone, sitting = (np.zeros(rows.size, dtype=np.float32) for _ in range(3))
     lengths = rows.neighbours.spread_length[: rows.size]
     slope = np.float32(K1 * B / max(float(np.mean(lengths)), 1e-6))
-    mean_sitting = _mean_sitting(rows)
+    linked = rows.neighbours.linked
+    # A passage that stands alone is a session too.
+    sessions = int(np.count_nonzero(rows.neighbours.sitting_lengths)) + rows.size - len(linked)
+    mean_sitting = max(float(rows.features["length"][: rows.size].sum()) / max(sessions, 1), 1e-6)
     whole = np.zeros(len(rows.neighbours.sitting_lengths), dtype=np.float32)
     for term in terms:
         gain = np.float32(term.idf * term.weight * (K1 + 1))
@@ -104,11 +107,15 @@ def _keyword_signals(
         alone[term.rows] += gain / (1 + norm)
         _add_around(around, rows, term.rows, gain, slope)
         _add_sitting(sitting, whole, rows, term.rows, gain, mean_sitting)
-    sitting[rows.neighbours.linked] += whole[rows.neighbours.linked_sittings]
+    sitting[linked] += whole[rows.neighbours.linked_sittings]
+    answer = np.zeros(
+        rows.size, dtype=np.float32
+    )  # for each row the score of the question that it may answer
+    answer[rows.neighbours.replies] = alone[rows.neighbours.asked]
     return around, {
         "keywords": around * _one_of(around, within),
         "sitting": sitting * _one_of(sitting, within),
-        "answer": _asked_before(rows, alone) * _one_of(alone, within),
+        "answer": answer * _one_of(alone, within),
     }
 
 
@@ -128,13 +135,6 @@ def _add_around(score: Floats, rows: UserRows, found: Rows, gain: np.float32, sl
     score[touched] += gain * frequency / (frequency + BASE_NORM + slope * lengths[touched])
 
 
-def _mean_sitting(rows: UserRows) -> float:
-    """How many stems a sitting has on average; a passage that stands alone is one too."""
-    alone = rows.size - len(rows.neighbours.linked)
-    groups = int(np.count_nonzero(rows.neighbours.sitting_lengths)) + alone
-    return max(float(rows.features["length"][: rows.size].sum()) / max(groups, 1), 1e-6)
-
-
 def _add_sitting(
     score: Floats, whole: Floats, rows: UserRows, found: Rows, gain: np.float32, mean: float
 ) -> None:
@@ -148,13 +148,6 @@ def _add_sitting(
     if len(lone) < len(found):
         frequency = np.bincount(numbers[numbers >= 0], minlength=len(whole)).astype(np.float32)
         whole += gain * frequency / (frequency + base + slope * neighbours.sitting_lengths)
-
-
-def _asked_before(rows: UserRows, alone: Floats) -> Floats:
-    """For each row the keyword score of the question that it may answer."""
-    answer = np.zeros(rows.size, dtype=np.float32)
-    answer[rows.neighbours.replies] = alone[rows.neighbours.asked]
-    return answer
 
 
 def _in_company(rows: UserRows, named: Mask) -> Floats:

@@ -97,27 +97,19 @@ def _word_parts(word: str) -> list[str]:
         joined = "".join(parts)
         return [piece for part in [*parts, joined] for piece in _word_parts(part)]
     if "'" in word:
-        return _word_parts(_elided(word))
+        # Without the articles before it (d'l'eau) and what is behind it.
+        *heads, last = word.split("'")
+        rest = len(word)
+        for head in heads:
+            rest -= len(head) + 1
+            if head not in _CLITICS or rest <= 1:
+                return _word_parts(head)
+        return _word_parts(last)
     if not _DENSE.search(word):
         return [word]
-    return [pair for run in _DENSE.findall(word) for pair in _pairs(run)] + [
-        rest for rest in _DENSE.split(word) if rest
-    ]
-
-
-def _elided(word: str) -> str:
-    """A word with apostrophes without the articles before it (d'l'eau) and what is behind it."""
-    *heads, last = word.split("'")
-    rest = len(word)
-    for head in heads:
-        rest -= len(head) + 1
-        if head not in _CLITICS or rest <= 1:
-            return head
-    return last
-
-
-def _pairs(run: str) -> list[str]:
-    return [run] if len(run) == 1 else [run[start : start + 2] for start in range(len(run) - 1)]
+    runs = _DENSE.findall(word)
+    pairs = [run[start : start + 2] for run in runs for start in range(max(len(run) - 1, 1))]
+    return [*pairs, *filter(None, _DENSE.split(word))]
 
 
 @lru_cache(maxsize=64)
@@ -151,7 +143,12 @@ def analysed_all(texts: list[str], language: str) -> list[list[tuple[str, str, l
 
 def stems(words: list[str], language: str) -> list[str]:
     """The stem of each word, accents folded, at most MAX_TERM_CHARS long."""
-    stemmed = _stem_words(words, language)
+    stemmed, algorithm = words, STEMMERS.get(language)
+    if algorithm is not None:
+        stemmers = vars(_local)
+        if algorithm not in stemmers:
+            stemmers[algorithm] = snowballstemmer.stemmer(algorithm)  # PyStemmer's, where that is installed
+        stemmed = list(stemmers[algorithm].stemWords(words))
     if "".join(stemmed).isascii() and max(map(len, stemmed), default=0) <= MAX_TERM_CHARS:
         return stemmed
     return [stem if stem.isascii() and len(stem) <= MAX_TERM_CHARS else _fold(stem) for stem in stemmed]
@@ -160,13 +157,3 @@ def stems(words: list[str], language: str) -> list[str]:
 def _fold(stem: str) -> str:
     bare = "".join(sign for sign in unicodedata.normalize("NFD", stem) if not unicodedata.combining(sign))
     return (bare or stem)[:MAX_TERM_CHARS]
-
-
-def _stem_words(words: list[str], language: str) -> list[str]:
-    algorithm = STEMMERS.get(language)
-    if algorithm is None:
-        return words
-    stemmers = vars(_local)
-    if algorithm not in stemmers:
-        stemmers[algorithm] = snowballstemmer.stemmer(algorithm)  # PyStemmer's, where that is installed
-    return list(stemmers[algorithm].stemWords(words))
