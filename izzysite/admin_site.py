@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from unfold.sites import UnfoldAdminSite
 
-from izzysite.error_views import permission_denied
+from izzysite.errors import permission_denied
 
 
 class IzzyAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types

@@ -14,13 +14,12 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
-from apps.accounts.websocket import OriginOrToken  # noqa: E402
+from apps.accounts.authentication import OriginOrToken  # noqa: E402
 from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
 from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
-from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket  # noqa: E402
-from izzysite.static_files import StaticFiles  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket, StaticFiles  # noqa: E402
 
 websocket_router = URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))])
 websocket_application = SocketsAtOnce(

@@ -7,6 +7,7 @@ from pathlib import Path
 from apps.core.logs import level_number, logging_settings
 from izzysite.env import (
     BASE_DIR,
+    allowed_hosts,
     env_bool,
     env_choice,
     env_float,
@@ -22,7 +23,6 @@ from izzysite.env import (
     fernet_key,
     load_env_file,
 )
-from izzysite.hosts import allowed_hosts
 
 load_env_file()
 
@@ -67,21 +67,22 @@ INSTALLED_APPS = [
     "apps.capabilities",
     "apps.builder",
     "apps.chat",
+    "izzysite",
 ]
 
 MIDDLEWARE = [
     "apps.core.http.middleware.TLSMiddleware",
     "apps.core.http.middleware.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "izzysite.error_views.SlashMiddleware",
+    "izzysite.errors.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "apps.accounts.middleware.SignInRequiredMiddleware",
-    "apps.accounts.middleware.TimeZoneMiddleware",
+    "apps.accounts.access.SignInRequiredMiddleware",
+    "apps.accounts.access.TimeZoneMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "izzysite.error_views.WrongMethodPageMiddleware",
+    "izzysite.errors.WrongMethodPageMiddleware",
 ]
 
 ROOT_URLCONF = "izzysite.urls"
@@ -98,7 +99,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "apps.accounts.context_processors.shell",
+                "izzysite.views.frame",
             ],
         },
     },
@@ -174,7 +175,7 @@ SESSION_COOKIE_AGE = int(timedelta(days=30).total_seconds())
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_NAME = "izzy_csrftoken"
-CSRF_FAILURE_VIEW = "izzysite.error_views.csrf_failure"
+CSRF_FAILURE_VIEW = "izzysite.errors.csrf_failure"
 SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if TLS else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -223,7 +224,7 @@ REST_FRAMEWORK = {
         "apps.core.http.clients.ScopeThrottle",
     ],
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "300/min", "chat": "60/min", "ingest": "300/min"},
-    "EXCEPTION_HANDLER": "izzysite.api.exception_handler",
+    "EXCEPTION_HANDLER": "izzysite.errors.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "PAGE_SIZE": 50,
 }

@@ -6,8 +6,7 @@ from django.templatetags.static import static
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from izzysite.api import SchemaView, SwaggerView
-from izzysite.health_views import healthz, readyz
+from izzysite.views import SchemaView, SwaggerView, healthz, readyz
 
 api_urlpatterns = [
     path("", include("apps.agent.api_urls")),
@@ -34,7 +33,7 @@ urlpatterns = [
     path("", include("apps.chat.urls")),
 ]
 
-handler400 = "izzysite.error_views.bad_request"
-handler403 = "izzysite.error_views.permission_denied"
-handler404 = "izzysite.error_views.not_found"
-handler500 = "izzysite.error_views.server_error"
+handler400 = "izzysite.errors.bad_request"
+handler403 = "izzysite.errors.permission_denied"
+handler404 = "izzysite.errors.not_found"
+handler500 = "izzysite.errors.server_error"

@@ -8,15 +8,12 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
+        from apps.accounts.backends import attempts_prune
         from apps.accounts.secrets import check_secrets
         from apps.accounts.services import users_delete_pending
-        from apps.accounts.setup import setup_note
-        from apps.accounts.throttle import attempts_prune
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
-        from apps.core.registries import console_notes
 
-        console_notes.register("setup", setup_note)
         register_check("secrets", check_secrets)
         register_sweep("sign-in attempts", attempts_prune, timedelta(hours=6))
         register_sweep("accounts being deleted", users_delete_pending, timedelta(minutes=1))

@@ -1,6 +1,8 @@
-"""Choices of the forms."""
+"""Choices of the forms, and checks of preferences."""
 
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from django.core.exceptions import ValidationError
 
 from apps.core.registries import choices
 
@@ -36,3 +38,39 @@ def time_zones() -> list[tuple[str, str]]:
 def offered(name: str) -> list[tuple[str, str]]:
     """Choices higher apps registered as `name` (`toolsets`, `tools`, `models`)."""
     return choices[name]() if name in choices else []
+
+
+LONGEST_NAME = 64
+MOST_ENTRIES = 500
+
+
+def validate_time_zone(value: object) -> None:
+    try:
+        ZoneInfo(str(value))
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValidationError("There is no such time zone.") from error
+
+
+def validate_language(value: object) -> None:
+    if value not in dict(LANGUAGES):
+        raise ValidationError("This language is not offered.")
+
+
+def validate_toolsets(value: object) -> None:
+    """A list of short names."""
+    if not isinstance(value, list) or len(value) > MOST_ENTRIES or not all(_is_name(name) for name in value):
+        raise ValidationError("Toolsets are a list of names.")
+
+
+def validate_approvals(value: object) -> None:
+    """An object from a tool's name to allow, ask or never."""
+    known = dict(APPROVALS)
+    if not isinstance(value, dict) or len(value) > MOST_ENTRIES:
+        raise ValidationError("Approvals map a tool's name to allow, ask or never.")
+    for name, choice in value.items():
+        if not _is_name(name) or choice not in known:
+            raise ValidationError("Approvals map a tool's name to allow, ask or never.")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME

@@ -8,12 +8,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
-from apps.accounts.validators import (
-    validate_approvals,
-    validate_language,
-    validate_time_zone,
-    validate_toolsets,
-)
+from apps.accounts.choices import validate_approvals, validate_language, validate_time_zone, validate_toolsets
 from apps.core.ids import uuid7
 from apps.core.models import UserOwned, choices_checked
 

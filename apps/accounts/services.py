@@ -1,5 +1,7 @@
 """Every write about accounts."""
 
+import hashlib
+import hmac
 import logging
 import secrets
 from collections.abc import Collection, Iterable
@@ -16,9 +18,10 @@ from django.utils import timezone
 from apps.accounts.choices import time_zones
 from apps.accounts.credentials import access_changed
 from apps.accounts.models import APIToken, Preferences, Scope, User
-from apps.accounts.selectors import preferences_for, token_digest, tokens_kept
+from apps.accounts.selectors import any_user_exists, preferences_for, token_digest, tokens_kept
 from apps.core.db.writing import in_slices
-from apps.core.errors import Conflict, InvalidInput, NotFound
+from apps.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from apps.core.models import InstanceState
 from apps.core.registries import account_deleters, batch_deleters
 from apps.core.text import clean_text
 
@@ -200,3 +203,40 @@ def random_password() -> str:
     """A password to hand over: 16 random letters and digits in four groups."""
     alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
     return "-".join("".join(secrets.choice(alphabet) for _ in range(4)) for _ in range(4))
+
+
+SETUP = "setup_token"
+
+
+@transaction.atomic
+def setup_token_renew() -> str:
+    """A new one-time token, of which only the hash is kept; earlier ones end."""
+    token = secrets.token_urlsafe(24)
+    InstanceState.objects.update_or_create(key=SETUP, defaults={"value": {"sha256": _digest(token)}})
+    return token
+
+
+@transaction.atomic
+def setup_complete(*, token: str, username: str, password: str, time_zone: str = "") -> User:
+    """The first user, a superuser. Raises Conflict where there is one already, Forbidden for a wrong token."""
+    state = InstanceState.objects.select_for_update().filter(key=SETUP).first()  # the link works once
+    if any_user_exists():
+        raise Conflict("Izzy is set up already. Sign in instead.", code="already_set_up")
+    expected = str(state.value.get("sha256", "")) if state else ""
+    if not expected or not hmac.compare_digest(expected, _digest(token)):
+        message = "This set-up link is not valid. Use the one that Izzy printed when it last started."
+        raise Forbidden(message, code="setup_token", field="token")
+    user = user_create(username=username, password=password, superuser=True, time_zone=time_zone)
+    InstanceState.objects.filter(key=SETUP).delete()
+    return user
+
+
+def setup_note(address: str) -> str:
+    """Text that `serve` prints while no user exists. The token is a fragment: it reaches no log."""
+    if any_user_exists():
+        return ""
+    return f"Set it up here (the link works once):\n\n    {address}/setup/#{setup_token_renew()}"
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -14,7 +14,7 @@ class AgentConfig(AppConfig):
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
         from apps.core.purging.places import PurgePart, purge_parts
-        from apps.core.registries import banners, batch_deleters, choices, connection_tests, warmups
+        from apps.core.registries import batch_deleters, choices, connection_tests, warmups
 
         register_tools("apps.agent.tools.builtin")
         register_tools("apps.agent.web.tools")
@@ -23,7 +23,6 @@ class AgentConfig(AppConfig):
         connection_tests.register("model", status.test_connection)
         connection_tests.register("web search", try_search)
         batch_deleters.register("agent", user_calls_thin)
-        banners.register("model", status.offline_banner)
         warmups.register("model", sdk.warm_up)
         warmups.register("web", warm_up_web)
         choices.register("tools", status.tool_choices)

@@ -1,4 +1,4 @@
-"""The instance's model status: health check, banner, connection test, choices of forms."""
+"""The instance's model status: health check, connection test, choices of forms."""
 
 import asyncio
 
@@ -45,11 +45,6 @@ def check_model() -> CheckResult:
         message += f" The last call, at {last.created_at:%Y-%m-%d %H:%M} UTC, failed ({last.error_code})."
         return CheckResult(False, message, "Test the connection on the instance page: it says what is wrong.")
     return CheckResult(True, message)
-
-
-def offline_banner() -> str:
-    """The sentence for the top of every page while no model is connected."""
-    return f"{OFFLINE} {HOW_TO_CONNECT}" if current_endpoint().is_offline else ""
 
 
 def test_connection() -> CheckResult:

@@ -1,9 +1,6 @@
 from datetime import timedelta
 
 from django.apps import AppConfig
-from django.utils.module_loading import import_string
-
-BUILD_THREAD = "apps.builder.runner.pool.BuildThread"  # by name: the worker alone imports what builds need
 
 
 class BuilderConfig(AppConfig):
@@ -17,11 +14,10 @@ class BuilderConfig(AppConfig):
         from apps.builder.shapes import builds_export
         from apps.capabilities.catalog import lifecycle
         from apps.core.jobs.worker import register_sweep
-        from apps.core.registries import background_services, exporters, stats_providers
+        from apps.core.registries import exporters, stats_providers
 
         register_tools("apps.builder.tools")
         lifecycle.version_resolved.register("builds", build_settled)
-        background_services.register("builds", lambda: import_string(BUILD_THREAD)())
         exporters.register("builds", builds_export)
         stats_providers.register("builder", builder_stats)
         register_sweep("builder: transcripts", transcripts_prune, every=timedelta(hours=1))

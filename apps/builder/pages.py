@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from apps.accounts.access import SignedInRequest
-from apps.accounts.forms.plain import PlainForm
+from apps.accounts.forms import PlainForm
 from apps.agent.models import ToolCall
 from apps.builder.builds.requesting import MAX_FEEDBACK_CHARS, build_change, build_request
 from apps.builder.builds.selectors import (

@@ -139,7 +139,7 @@ class Following:
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
-    """One client. Its user is known and its Origin checked before it gets here (apps.accounts.websocket).
+    """One client. Its user is known and its Origin checked before it gets here (apps.accounts.authentication).
 
     Every refused frame is answered by `{type: "error", code, message, extra, client_id?}`; the socket stays open.
     """

@@ -1,20 +1,12 @@
 """Small registries through which what lies above reaches what lies below; filled in `AppConfig.ready`."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from apps.core.health import CheckResult
 
 T = TypeVar("T")
-
-
-class BackgroundService(Protocol):
-    """Begins with `start`, which returns at once, and has ended when `stop` returns."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class Registry(Generic[T]):
@@ -54,20 +46,11 @@ connection_tests: Registry[Callable[[], CheckResult]] = Registry()
 stats_providers: Registry[Callable[[UUID], dict[str, Any]]] = Registry()
 """name -> fn(user_id) -> JSON-ready figures; `/stats/` answers all of them by name."""
 
-banners: Registry[Callable[[], str]] = Registry()
-"""name -> fn() -> a sentence for the top of every page, or "" (for example the offline mode's)."""
-
-badges: Registry[Callable[[UUID], int]] = Registry()
-"""name of a page in the navigation (`memory`) -> fn(user_id) -> how many things wait for the user there."""
-
 choices: Registry[Callable[[], list[tuple[str, str]]]] = Registry()
 """name -> fn() -> [(value, label)] that a form of a lower app offers: `toolsets`, `tools`, `models`."""
 
 warmups: Registry[Callable[[], None]] = Registry()
 """name -> fn(): slow imports and loads, run once in the background after the web process has begun to answer."""
-
-console_notes: Registry[Callable[[str], str]] = Registry()
-"""name -> fn(address) -> what `serve` prints beneath the address, or ""."""
 
 owners: Registry[Callable[[UUID, UUID], bool]] = Registry()
 """name (`conversation`) -> fn(user_id, id) -> whether the user has a row of that kind with this id; for ids that point
@@ -75,6 +58,3 @@ to the right."""
 
 words: Registry[Callable[[UUID, UUID], str]] = Registry()
 """name (`turn`) -> fn(user_id, id) -> what the user said there, "" where it is not theirs; for ids that point to the right."""
-
-background_services: Registry[Callable[[], "BackgroundService"]] = Registry()
-"""name (`builds`) -> fn() -> what runs in the worker beside its sweeps, for as long as the worker does."""

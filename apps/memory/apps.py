@@ -9,13 +9,12 @@ class MemoryConfig(AppConfig):
         from apps.agent.tools.registry import register_tools
         from apps.core.health import register_check
         from apps.core.purging.places import purge_parts
-        from apps.core.registries import account_deleters, badges, stats_providers
+        from apps.core.registries import account_deleters, stats_providers
 
         from . import selectors
         from .capture.selectors import capture_figures, check_capture
         from .files.services import user_files_forget
         from .notes.changes import user_forget
-        from .notes.review import waiting_count
         from .pages.quality import memory_quality
         from .purge.services import PURGING
         from .sweeps import register_sweeps
@@ -26,7 +25,6 @@ class MemoryConfig(AppConfig):
         stats_providers.register("memory", selectors.memory_stats)
         stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)
-        badges.register("memory", waiting_count)
         register_check("capture", check_capture)
         register_sweeps()
         purge_parts.register("memory", PURGING)

@@ -3,7 +3,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.accounts.selectors import preferences_for
-from apps.accounts.setup import setup_note, setup_token_renew
+from apps.accounts.services import setup_note, setup_token_renew
 from apps.core.models import InstanceState
 from tests.conftest import PASSWORD
 

@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from apps.accounts.backends import PER_NAME_AND_ADDRESS, attempt_begin, attempts_prune, known_browser
 from apps.accounts.models import SignInAttempt, User
-from apps.accounts.throttle import PER_NAME_AND_ADDRESS, attempt_begin, attempts_prune, known_browser
 from apps.core.errors import Throttled
 from tests.conftest import PASSWORD
 

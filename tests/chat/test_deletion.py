@@ -31,7 +31,7 @@ from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.turns.queue import conversation_take, work_next
 from apps.chat.turns.scheduler import conversations_left
 from apps.chat.turns.services import UserMessage, message_send
-from apps.core.db import writing as slices
+from apps.core.db import writing
 from apps.core.errors import Conflict, Forbidden, NotFound
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureWindow
@@ -77,7 +77,7 @@ def in_between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> list[
         finally:
             connections.close_all()
 
-    monkeypatch.setattr(slices, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(writing, "time", SimpleNamespace(sleep=pause))
     return done
 
 
@@ -86,7 +86,7 @@ def killed_in_between(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) 
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(slices, "time", SimpleNamespace(sleep=kill))
+        patch.setattr(writing, "time", SimpleNamespace(sleep=kill))
         with pytest.raises(Killed):
             work()
 
@@ -104,7 +104,7 @@ def test_others_write_while_a_long_conversation_goes_and_nobody_sees_half_of_it(
 
     done = in_between(monkeypatch, meanwhile)
     conversation_delete(user_id=alice.pk, conversation_id=place)
-    assert len(done) >= MANY // slices.SLICE
+    assert len(done) >= MANY // writing.SLICE
     assert left() == {"Conversation": len(done)}
     assert not Conversation.objects.for_user(alice).exists()
 
@@ -175,7 +175,7 @@ def test_others_write_while_an_account_goes_whose_user_can_no_longer_get_in(
 
     done = in_between(monkeypatch, meanwhile)
     user_delete(user=alice)
-    assert len(done) >= 2 * (MANY // slices.SLICE)
+    assert len(done) >= 2 * (MANY // writing.SLICE)
     assert left() == {"Conversation": 1 + len(done), "Message": 3, "Passage": 3}
     assert not User.objects.filter(username="alice").exists()
     assert not Tombstone.objects.exists()

@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 from pytest_django import Settings
 
-from apps.core.management.commands.doctor import check_address
+from izzysite.management.commands.doctor import check_address
 
 
 def test_on_an_empty_database_it_says_what_to_do(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from pytest_django import Settings
 from apps.core import health
 from apps.core.db.troubles import explain, stale_message, stale_tables
 from apps.core.health import check_database, unknown_settings
-from apps.core.management.commands import serve
-from apps.core.management.commands.serve import update_database
+from izzysite.management.commands import serve
+from izzysite.management.commands.serve import update_database
 from tests.site.test_documented import settings_read
 from tests.waiting import PATIENCE
 

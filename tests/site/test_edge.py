@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from izzysite.asgi import application
-from izzysite.static_files import StaticFiles
+from izzysite.asgi_parts import StaticFiles
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,7 @@ import re
 from django.contrib.staticfiles import finders
 from django.test import RequestFactory
 
-from izzysite.error_views import server_error
+from izzysite.errors import server_error
 
 
 def test_the_page_says_what_happened_and_leads_back() -> None:

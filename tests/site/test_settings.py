@@ -12,8 +12,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
 
-from izzysite import env, hosts
-from izzysite.hosts import allowed_hosts, public_host
+from izzysite import env
+from izzysite.env import allowed_hosts, public_host
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_in_a_network_the_machines_name_and_address_are_answered_and_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        hosts, "_own_address", lambda family: "192.168.1.5" if family == socket.AF_INET else "fd00::5"
+        env, "_own_address", lambda family: "192.168.1.5" if family == socket.AF_INET else "fd00::5"
     )
     allowed = allowed_hosts("0.0.0.0", "https://izzy.example.org", ["izzy.lan"])
     name = socket.gethostname()
@@ -157,8 +157,8 @@ def test_in_a_network_the_machines_name_and_address_are_answered_and_no_other(
 
 
 def test_finding_the_own_address_fails_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "OUTSIDE", {socket.AF_INET: "not an address"})
-    assert hosts.own_names() == [socket.gethostname(), f"{socket.gethostname()}.local"]
+    monkeypatch.setattr(env, "OUTSIDE", {socket.AF_INET: "not an address"})
+    assert env.own_names() == [socket.gethostname(), f"{socket.gethostname()}.local"]
 
 
 @pytest.mark.parametrize(

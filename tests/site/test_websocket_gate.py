@@ -11,9 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from apps.accounts.authentication import is_own_origin
 from apps.accounts.models import User
 from apps.accounts.services import token_create
-from apps.accounts.websocket import is_own_origin
 from apps.chat.models import Conversation
 from apps.core.db.pool import in_db
 from apps.core.jobs.leases import LEASE

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from apps.accounts.forms.plain import PlainForm
+from apps.accounts.forms import PlainForm
 from apps.capabilities.catalog.drafts import (
     MAIN,
     MAX_MAIN_CHARS,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import FrameType
+from typing import Protocol
 
 from django.core.management import call_command
 from django.db import close_old_connections, connections
@@ -21,7 +22,6 @@ from django.utils import timezone
 from apps.core.health import CheckResult
 from apps.core.jobs.parent_watch import beat_for_ever
 from apps.core.models import InstanceState
-from apps.core.registries import BackgroundService, background_services
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,14 @@ def register_sweep(name: str, function: Callable[[], None], every: timedelta) ->
 
 def sweeps() -> list[Sweep]:
     return sorted(_sweeps.values(), key=lambda sweep: sweep.name)
+
+
+class BackgroundService(Protocol):
+    """Begins with `start`, which returns at once, and has ended when `stop` returns."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class SweepThread(threading.Thread):
@@ -91,9 +99,9 @@ def stand_back() -> None:
     os.nice(max(0, NICENESS - os.nice(0)))
 
 
-def run_worker() -> None:
-    """Work until SIGTERM or SIGINT, then end in order; a second one ends the process at once."""
-    beside: list[BackgroundService] = [SweepThread(), *(make() for _, make in background_services)]
+def run_worker(*services: BackgroundService) -> None:
+    """Runs sweeps and these services until SIGTERM or SIGINT, then ends them in order; a second one ends the process at once."""
+    beside: list[BackgroundService] = [SweepThread(), *services]
     for service in beside:
         service.start()
     try:

@@ -17,8 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from apps.core.health import Check, CheckResult, State, checks, run_check
-from apps.core.management.commands.serve import shown_host
 from apps.core.registries import connection_tests
+from izzysite.management.commands.serve import shown_host
 
 ANSWER_SECONDS = 3.0
 STYLES = {State.WORKS: "green", State.NOT_SET_UP: "dim", State.BROKEN: "yellow"}

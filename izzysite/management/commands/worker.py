@@ -16,4 +16,7 @@ class Command(BaseCommand):
         watch_parent()
         wait_at_gate()
         stand_back()
-        run_worker()
+        # Here and not above: whoever asks for help need not load what builds need.
+        from apps.builder.runner.pool import BuildThread
+
+        run_worker(BuildThread())

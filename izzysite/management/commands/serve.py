@@ -16,11 +16,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
+from apps.accounts.services import setup_note
 from apps.core.db.pool import database_file
 from apps.core.db.troubles import stale_message
 from apps.core.health import IZZY, check_data_directory, check_disk, process_ended
 from apps.core.jobs.supervisor import HeartbeatProbe, Supervisor, WebProbe
-from apps.core.registries import console_notes
 
 PORT_SECONDS = 6.0
 """How long to wait for the port: a server that was killed a moment ago needs this long to let go of it."""
@@ -69,9 +69,8 @@ class Command(BaseCommand):
     def _greet(self, host: str, port: int) -> None:
         address = settings.IZZY_PUBLIC_URL or f"http://{shown_host(host)}:{port}"
         self._say(f"\n  Izzy is running at {address}   (Ctrl+C stops it)")
-        for _, note in console_notes:
-            if text := note(address):
-                self._say(f"  {text}")
+        if text := setup_note(address):
+            self._say(f"  {text}")
         self._say("")
 
     def _note(self, name: str, reason: str) -> None:

@@ -1,0 +1,304 @@
+"""Forms of the accounts' pages, and the base of all forms. Services decide what is accepted; here is how it is asked for."""
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib.auth import authenticate
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.validators import RegexValidator, URLValidator
+from django.http import HttpRequest
+from django.utils import timezone
+
+from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
+from apps.accounts.models import BuildNetwork, Preferences, Review, Scope, User
+from apps.core.errors import IzzyError, Throttled
+
+PASSWORD_LENGTH = 128
+
+
+class PlainForm(forms.Form):
+    """A form whose inputs carry the design system's classes. `field_of` names the field for a refusal's, where they differ."""
+
+    field_of: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            if not isinstance(field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
+                field.widget.attrs.setdefault("class", "input")
+
+    def add_failure(self, error: IzzyError) -> None:
+        """Show a service's refusal at the field it names, else above the form."""
+        named = str(error.extra.get("field", ""))
+        field = self.field_of.get(named, named)
+        self.add_error(field if field in self.fields else None, error.message)
+
+
+def password_field(label: str, *, new: bool = False, help_text: str = "") -> forms.CharField:
+    widget = forms.PasswordInput(attrs={"autocomplete": "new-password" if new else "current-password"})
+    return forms.CharField(
+        label=label, max_length=PASSWORD_LENGTH, strip=False, widget=widget, help_text=help_text
+    )
+
+
+def username_field() -> forms.CharField:
+    attrs = {"autocomplete": "username", "autocapitalize": "none", "autofocus": True, "spellcheck": "false"}
+    return forms.CharField(label="User name", max_length=150, widget=forms.TextInput(attrs=attrs))
+
+
+class CurrentPasswordForm(PlainForm):
+    """Form that asks for the current password."""
+
+    current = password_field("Your password, to confirm")
+
+    def __init__(self, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
+
+    def clean_current(self) -> str:
+        """Looked at as on the sign-in page, throttle included: whoever finds a browser open guesses no faster here."""
+        current = str(self.cleaned_data["current"])
+        name = self.request.user.get_username()
+        try:
+            known = authenticate(self.request, username=name, password=current)
+        except Throttled as error:
+            raise forms.ValidationError(error.message, code=error.code) from error
+        if known is None:
+            raise forms.ValidationError("That is not your current password.")
+        return current
+
+
+class PasswordForm(CurrentPasswordForm):
+    """A new password. Where there are API tokens it also asks what becomes of them."""
+
+    current = password_field("Current password")
+    password = password_field(
+        "New password", new=True, help_text="At least eight characters, not a common word."
+    )
+    revoke_tokens = forms.BooleanField(
+        label="Revoke my API tokens too",
+        required=False,
+        initial=True,
+        help_text="Programs that use them lose access at once. Keep them only if nobody else can have seen them.",
+    )
+
+    def __init__(self, *args: Any, tokens: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not tokens:
+            del self.fields["revoke_tokens"]
+
+
+class TokenForm(PlainForm):
+    LIFETIMES = [("", "Never"), ("7", "In a week"), ("30", "In 30 days"), ("365", "In a year")]
+
+    name = forms.CharField(label="Name", max_length=80, help_text="What it is for, for example “laptop”.")
+    scope = forms.ChoiceField(label="Access", choices=[])
+    lifetime = forms.ChoiceField(label="Expires", choices=LIFETIMES, required=False)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        scopes = [(str(Scope.READ), "Read"), (str(Scope.WRITE), "Read and write")]
+        if user.is_superuser:
+            scopes.append((str(Scope.ADMIN), "Everything, the instance included"))
+        field = self.fields["scope"]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101  for the type checker
+        field.choices = scopes
+        field.initial = str(Scope.WRITE)
+
+    def values(self) -> dict[str, Any]:
+        """Arguments of `token_create` but the user."""
+        days = self.cleaned_data["lifetime"]
+        expires_at = timezone.now() + timedelta(days=int(days)) if days else None
+        return {
+            "name": self.cleaned_data["name"],
+            "scopes": [self.cleaned_data["scope"]],
+            "expires_at": expires_at,
+        }
+
+
+class SignInForm(AuthenticationForm):
+    """Django's form; too many attempts are told as what they are."""
+
+    username = username_field()
+    password = password_field("Password")
+    error_messages = {
+        "invalid_login": "User name or password is wrong. Mind capital and small letters.",
+        "inactive": "This account is blocked.",
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "input"
+        if self.data.get("username"):
+            self._expect_password()
+
+    def _expect_password(self) -> None:
+        """Puts the cursor and the error on the password, which most likely was refused."""
+        self.fields["username"].widget.attrs.pop("autofocus", None)
+        self.fields["password"].widget.attrs |= {"autofocus": True, "aria-describedby": "form-errors"}
+
+    def clean(self) -> dict[str, Any]:
+        try:
+            return super().clean()
+        except Throttled as error:
+            raise forms.ValidationError(error.message, code=error.code) from error
+
+
+class SetupForm(PlainForm):
+    token = forms.CharField(
+        label="Set-up code",
+        max_length=200,
+        help_text="The part after # of the link that Izzy printed when it started.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "data-setup-token": ""}),
+    )
+    username = username_field()
+    password = password_field("Password", new=True, help_text="At least eight characters, not a common word.")
+    time_zone = forms.CharField(
+        max_length=64, required=False, widget=forms.HiddenInput(attrs={"data-time-zone": ""})
+    )
+
+
+class NewUserForm(PlainForm):
+    username = username_field()
+    superuser = forms.BooleanField(
+        label="Superuser", required=False, help_text="May manage users, the instance and the admin."
+    )
+
+
+class InstanceForm(PlainForm):
+    anthropic_api_key = forms.CharField(
+        label="Anthropic API key",
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        validators=[RegexValidator(r"\A[!-~]+\Z", "A key has letters, digits and signs only, no spaces.")],
+        help_text="Empty: leave what is stored as it is.",
+    )
+    forget_key = forms.BooleanField(label="Remove the stored key", required=False)
+    anthropic_base_url = forms.CharField(
+        label="Base URL",
+        required=False,
+        max_length=500,
+        validators=[URLValidator(schemes=["http", "https"])],
+        help_text="Any server that speaks the Messages API. Empty: Anthropic's own.",
+    )
+
+
+SECTIONS = (
+    ("You", "How Izzy treats you.", ("display_name", "instructions", "time_zone", "language", "model")),
+    ("Memory", "What Izzy remembers, and what it asks you about first.", ("use_memory", "capture", "review")),
+    (
+        "Capabilities and tools",
+        "What Izzy may use and build for you.",
+        ("toolsets", "build_network", "build_continue"),
+    ),
+)
+"""The preferences as the page groups them: title, what it is about, names of the fields."""
+
+
+class PreferencesForm(PlainForm):
+    display_name = forms.CharField(
+        label="What should Izzy call you?",
+        max_length=80,
+        required=False,
+        help_text="Your user name if empty.",
+    )
+    instructions = forms.CharField(
+        label="Instructions",
+        max_length=4000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="How Izzy should answer you: tone, length, what to keep in mind.",
+    )
+    time_zone = forms.ChoiceField(label="Time zone", choices=time_zones)
+    language = forms.ChoiceField(
+        label="Language of your memories",
+        choices=LANGUAGES,
+        required=False,
+        help_text="Used to find words in all their forms.",
+    )
+    model = forms.CharField(
+        label="Model", max_length=120, required=False, help_text="Empty: what the instance uses."
+    )
+    use_memory = forms.BooleanField(
+        label="Use memory in new conversations",
+        required=False,
+        help_text="Without it Izzy neither recalls nor saves anything in them.",
+    )
+    capture = forms.BooleanField(
+        label="Remember by itself",
+        required=False,
+        help_text="Izzy reads what was said for what is worth remembering. Without it only what you or Izzy save "
+        "during the conversation is kept, and what still waits to be read is dropped.",
+    )
+    build_network = forms.ChoiceField(
+        label="Network while a capability is built",
+        choices=BuildNetwork.choices,
+        help_text="Which hosts Izzy may reach while building, and the finished capability with it. Packages can be installed in any case.",
+    )
+    build_continue = forms.BooleanField(
+        label="Go on by itself after building",
+        required=False,
+        help_text="When a capability that you needed is ready, Izzy uses it for what you had asked, without another word from you.",
+    )
+    review = forms.ChoiceField(
+        label="What waits for your review",
+        choices=Review.choices,
+        required=False,
+        help_text="Before Izzy remembers it. What comes from pages, files or other people always waits.",
+    )
+    toolsets = forms.MultipleChoiceField(
+        label="Tools at hand", required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, *args: Any, preferences: Preferences, **kwargs: Any) -> None:
+        kwargs["initial"] = {name: getattr(preferences, name) for name in self.base_fields}
+        super().__init__(*args, **kwargs)
+        self.tools = offered("tools")
+        self._kept = {
+            name: value for name, value in preferences.tool_approval.items() if name not in dict(self.tools)
+        }
+        # A list of models is a help, not a limit: servers of one's own have models of their own.
+        self.model_names, self.toolset_names = offered("models"), offered("toolsets")
+        self.fields["model"].widget.attrs["list"] = "models"
+        toolsets = self.fields["toolsets"]
+        assert isinstance(toolsets, forms.MultipleChoiceField)  # noqa: S101  for the type checker
+        toolsets.choices = self.toolset_names
+        for name, label in self.tools:
+            self.fields[f"approval_{name}"] = forms.ChoiceField(
+                label=label,
+                choices=[("", "Default"), *APPROVALS],
+                required=False,
+                initial=preferences.tool_approval.get(name, ""),
+                widget=forms.Select(attrs={"class": "input"}),
+            )
+
+    def changes(self) -> dict[str, Any]:
+        """Input of `preferences_update`."""
+        values = {field.name: self.cleaned_data[field.name] for field in self.general_fields()}
+        values["review"] = values["review"] or str(Review.SENSITIVE)
+        chosen = {name: self.cleaned_data[f"approval_{name}"] for name, _ in self.tools}
+        values["tool_approval"] = self._kept | {name: value for name, value in chosen.items() if value}
+        return values
+
+    def general_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.base_fields if name != "toolsets" or self.toolset_names]
+
+    def sections(self) -> list[tuple[str, str, list[forms.BoundField]]]:
+        """The fields as the page groups them: title, what it is about, fields."""
+        shown = {field.name: field for field in self.general_fields()}
+        return [
+            (title, about, [shown[name] for name in names if name in shown])
+            for title, about, names in SECTIONS
+        ]
+
+    def approval_fields(self) -> list[forms.BoundField]:
+        return [self[f"approval_{name}"] for name, _ in self.tools]
+
+    def has_approvals(self) -> bool:
+        """Whether anything differs from the default, or was refused: then the list is shown open."""
+        return any(field.value() or field.errors for field in self.approval_fields())
