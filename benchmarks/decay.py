@@ -18,9 +18,9 @@ from apps.memory.notes.changes import cycle_advance
 from apps.memory.notes.creation import memory_bulk_create
 from apps.memory.notes.fields import MemoryDraft
 from apps.memory.recall.angles import rule_angles
-from apps.memory.recall.deep import angle_search, gathered
 from apps.memory.recall.injection import surface
 from apps.memory.recall.keywords import memory_recall, memory_relevant
+from apps.memory.tools.deep import angle_search, gathered
 from apps.search.index import cache
 from apps.search.selectors import search
 from benchmarks._scratch import BATCH, Corpus, database_at, make_user, scratch_database

@@ -16,11 +16,10 @@ from apps.memory.notes.changes import memory_archive, memory_delete
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
 from apps.memory.notes.revisions import Provenance
-from apps.memory.recall import deep
-from apps.memory.recall.deep import Asked, deep_memory
 from apps.memory.recall.keywords import memory_recall
 from apps.memory.similarity import NOTES
-from apps.memory.tools.answers import UNTRUSTED_HINT
+from apps.memory.tools import deep
+from apps.memory.tools.search import UNTRUSTED_HINT
 from apps.search.selectors import search
 from tests.memory.conftest import MakeNote
 from tests.tools import Tools
@@ -53,13 +52,11 @@ def kitchen(alice: User, note: MakeNote) -> dict[str, Memory]:
 
 
 async def ask(user: User, query: str, events: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    async def progress(data: dict[str, Any]) -> None:
-        if events is not None:
-            events.append(data)
-
-    result = await deep_memory(Asked(user_id=user.pk, query=query), progress)
-    assert isinstance(result.data, dict)
-    return result.data
+    tools = Tools(user_id=user.pk)
+    result: dict[str, Any] = await tools.call("deep_memory", query=query)
+    if events is not None:
+        events += tools.progress
+    return result
 
 
 def certain(user: User, query: str) -> list[str]:

@@ -13,9 +13,9 @@ from apps.core.ids import uuid7
 from apps.memory.models import Origin, Trust
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.revisions import Provenance
-from apps.memory.recall import deep
-from apps.memory.recall.deep import Asked, deep_memory
+from apps.memory.tools import deep
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
+from tests.tools import Tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,13 +46,8 @@ def sets(searches: Any) -> Reply:
 
 
 async def ask(user: User, **options: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    events: list[dict[str, Any]] = []
-
-    async def progress(data: dict[str, Any]) -> None:
-        events.append(data)
-
-    result: Any = await deep_memory(Asked(user_id=user.pk, query=EAT, **options), progress)
-    return result.data, events
+    tools = Tools(user_id=user.pk, **options)
+    return await tools.call("deep_memory", query=EAT), tools.progress
 
 
 async def calls(user: User) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ def test_no_tool_decides_on_what_waits() -> None:
     """Nothing that a tool's module imports, however far away, is the module that decides."""
     known = {tool.handler.__module__ for tool in registry.all_tools()} | {"apps.chat.turns.running"}
     reached = reachable(known)
-    assert {"apps.memory.tools.search", "apps.memory.notes.creation"} <= reached
+    assert {"apps.memory.tools.saving", "apps.memory.notes.creation"} <= reached
     assert "apps.memory.notes.review" not in reached
     assert "apps.memory.notes.review" in reachable({"apps.memory.api.review"})
 

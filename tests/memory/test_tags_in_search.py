@@ -12,7 +12,6 @@ from apps.memory.models import Memory
 from apps.memory.notes.changes import memories_erase, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_merge
 from apps.memory.notes.undoing import memories_tag, memory_restore, memory_undo
-from apps.memory.recall.deep import Asked, deep_memory
 from apps.memory.similarity import NOTES
 from apps.search.backends import Stem, backend
 from apps.search.documents import Document, Label, Scope, Source
@@ -54,12 +53,8 @@ async def test_the_assistant_finds_a_note_by_its_tag(alice: User, tagged: Memory
 
 @pytest.mark.django_db(transaction=True)
 async def test_deep_memory_finds_a_note_by_its_category(alice: User, tagged: Memory) -> None:
-    async def progress(data: object) -> None:
-        pass
-
-    result = await deep_memory(Asked(user_id=alice.pk, query="animals"), progress)
-    assert isinstance(result.data, dict)
-    assert result.data["memories"][0]["text"] == TEXT
+    result = await Tools(user_id=alice.pk).call("deep_memory", query="animals")
+    assert result["memories"][0]["text"] == TEXT
 
 
 def test_programs_find_a_note_by_its_tag_and_hear_which(

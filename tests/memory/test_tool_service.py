@@ -15,7 +15,8 @@ from apps.memory.notes.changes import cycle_advance, memory_archive, memory_upda
 from apps.memory.notes.revisions import Provenance
 from apps.memory.notes.undoing import memory_restore
 from apps.memory.selectors import note_history, open_contradictions
-from apps.memory.tools.search import UNCHANGED, UNKNOWN_NOTE
+from apps.memory.tools.saving import UNCHANGED
+from apps.memory.tools.search import UNKNOWN_NOTE
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote

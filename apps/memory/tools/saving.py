@@ -1,22 +1,34 @@
-"""Saving what the assistant wants to remember. What the notes say already need not be noted twice, and what a new note
-corrects has to be told to whoever saves it."""
+"""The tools that write notes. What the notes say already need not be noted twice, and what a new note corrects has to be told
+to whoever saves it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Annotated, Any
 from uuid import UUID
 
-from apps.agent.tools.base import ToolContext
-from apps.memory.models import Memory, Origin, Relation, Status, Tier, Trust
-from apps.memory.notes.changes import access_record, memory_update
+from apps.agent.tools.base import Tier, ToolContext, may_be_behind
+from apps.core.ids import note_id
+from apps.memory.models import Memory, Origin, Relation, ReviewReason, Status, Trust
+from apps.memory.models import Tier as NoteTier
+from apps.memory.notes import changes
 from apps.memory.notes.creation import memory_submit
-from apps.memory.notes.fields import clean_changes
-from apps.memory.notes.joining import edge_create, joined_tags
-from apps.memory.notes.revisions import Change, Provenance
-from apps.memory.selectors import memories_by_id
-from apps.memory.similarity import adds_to, denies_other, near_notes, same_words
-from apps.memory.trust import least_trust, needs_a_look, note_judged
+from apps.memory.notes.fields import (
+    MAX_CONTENT_CHARS,
+    MAX_TAG_CHARS,
+    MAX_TAGS,
+    STANDING,
+    TIER_DEFAULTS,
+    clean_changes,
+    clean_content,
+)
+from apps.memory.notes.joining import MAX_RELATION_CHARS, edge_create, joined_tags
+from apps.memory.notes.revisions import BY_ASSISTANT, Change, Provenance
+from apps.memory.selectors import memories_by_id, memory_get
+from apps.memory.similarity import adds_nothing, denies_other, near_notes
+from apps.memory.trust import least_trust, needs_a_look, note_judged, texts_judged
 
-from .answers import known, left_out, waits
+from .search import CLASSIC, Category, NoteId, Tags, TierName, known_notes, note_tool, shown_text
 
 LEAST = 0.25
 """Calibrated similarity from which on a note may be what the new one corrects: of everyday corrections ("works as a nurse",
@@ -25,10 +37,102 @@ MOST = 3
 
 SAVED = "Saved."
 KNOWN = "Known already: you had this note, so no second one was made."
+UNCHANGED = "Known already: the note says just that, so nothing was changed."
 CLOSE = (
     "Saved. Look at the similar notes: what the new one makes untrue, delete with memory_delete, so that only what holds "
     "now remains."
 )
+WAITING = {
+    ReviewReason.UNTRUSTED: "it may repeat what a page, a file or somebody else said",
+    ReviewReason.SENSITIVE: "it is sensitive and they did not ask you to save it",
+    ReviewReason.EVERYTHING: "they review everything you remember",
+}
+TO_REVIEW = (
+    "{what} waits for the user's review, because {why}. Until they accept it on the review page it is not remembered, "
+    "and you cannot accept it: tell them that it waits there."
+)
+LEFT_OUT = (
+    "These labels were left out: others' words were read in this conversation, and the user did not say them. They can "
+    "set them on the memories page."
+)
+TIER_WORDS = " or ".join(
+    f"{tier} (priority {priority}, falling by {rate} with every chat turn)"
+    for tier, (priority, rate) in reversed(TIER_DEFAULTS.items())
+)
+
+Content = Annotated[str, {"maxLength": MAX_CONTENT_CHARS}]
+
+saving_tool = partial(note_tool, tier=Tier.SIDE_EFFECTING, timeout=10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    content: Annotated[Content, "The note, in natural language."]
+    tags: Annotated[
+        list[Annotated[str, {"maxLength": MAX_TAG_CHARS}]] | None,
+        {"maxItems": MAX_TAGS},
+        "A few single words to find it by, such as health or work.",
+    ] = None
+    tier: Annotated[
+        str | None,
+        {"enum": list(NoteTier.values)},
+        "long_term (default), or short_term for what matters only for days.",
+    ] = None
+    importance: Annotated[
+        int | None,
+        {"minimum": 1, "maximum": 5},
+        "1 trivial, 3 normal (default), 5 vital, such as an allergy.",
+    ] = None
+    category: Annotated[
+        Category,
+        f"An optional group, such as travel. The group {STANDING} is shown to you at the beginning of every "
+        "conversation: only for how the user wants you to behave from now on, and for what must never be "
+        "overlooked, such as an allergy.",
+    ] = None
+
+
+@saving_tool(
+    title="Save a memory",
+    doing="Saving a memory",
+    done="Saved a memory",
+    shows=("content",),
+    notes="written",
+)
+def memory_save(context: ToolContext, arguments: Save) -> dict[str, Any]:
+    """Save one thing worth knowing about the user as a note that lasts across all conversations. Do it
+    without being asked, as soon as they share a preference, a fact about themselves or people close to
+    them, a decision, a plan or a correction that will matter again. Write one self-contained sentence in
+    the third person that makes sense months later ("The user is allergic to shellfish."), with names
+    and full dates rather than 'she' or 'tomorrow'. One fact per note. If it replaces something you have
+    saved, use memory_update on that note instead. Do not save small talk, or what pages and files merely
+    claim; passwords, accounts and cards only if the user asks you to, in their words. Returns the note_id;
+    with status pending the note waits for the user's review and is not remembered yet."""
+    return note_save(context, asdict(arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    content: Annotated[Content, "What to remember."]
+    tags: Annotated[Tags, "Single words such as health, allergy, food."] = None
+    tier: TierName = None
+
+
+@saving_tool(
+    description=(
+        "Store one fact about the user as a memory: one self-contained sentence in the third person, with a few "
+        "single-word tags, which are what recall_memory finds it by most surely. "
+        f"tier is {TIER_WORDS}; long_term unless given. Returns the note_id."
+    ),
+    toolset=CLASSIC,
+    title="Store a memory",
+    doing="Saving a memory",
+    done="Saved a memory",
+    shows=("content",),
+    notes="written",
+)
+def store_memory(context: ToolContext, arguments: Store) -> dict[str, Any]:
+    """A new note begins with its tier's priority and decay."""
+    return note_save(context, asdict(arguments))
 
 
 def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,6 +142,7 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     `text` where one says the same, `status: pending` where it waits for the user's review; else with `similar`, the notes
     that are about the same, `{note_id, text}` each, where there are any.
     """
+    user_id = context.user_id
     fields = clean_changes({name: value for name, value in given.items() if value is not None})
     content = fields.pop("content")
     judged = note_judged(context.taint, content, fields)
@@ -47,63 +152,54 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
         conversation_id=context.conversation_id,
         message_id=context.message_id,
     )
-    near = notes_near(context.user_id, content)
-    same = says_already(near, content, provenance.trust)
-    if same is not None:
-        return said_again(same, judged.fields, provenance.change(reason="said again"))
+    near = _notes_near(user_id, content)
+    for note, _ in near:
+        if least_trust(note.trust, judged.trust) == judged.trust and adds_nothing(content, note.content):
+            return _said_again(note, judged.fields, provenance.change(reason="said again"))
     words = [content, *fields.get("tags", []), fields.get("category", "")]
     note = memory_submit(
-        user_id=context.user_id,
+        user_id=user_id,
         content=content,
         provenance=provenance,
         sensitive=needs_a_look(context.taint, words),
         **judged.fields,
     )
     if note.status == Status.PENDING:
-        return waits(note, "The note")
-    return saved(note, near) | left_out(judged.left_out)
+        return _waits(note, "The note")
+    left_out = {"left_out": list(judged.left_out), "note": LEFT_OUT} if judged.left_out else {}
+    return _saved(note, near) | left_out
 
 
-def notes_near(user_id: UUID, content: str) -> list[tuple[Memory, float]]:
+def _notes_near(user_id: UUID, content: str) -> list[tuple[Memory, float]]:
     """The active notes nearest to a text, none that repeats what others said."""
     near = near_notes(user_id, content)
     notes = memories_by_id(user_id, [key for key, _ in near])
-    found = [(notes[key], value) for key, value in near if key in notes]
     return [
         (note, value)
-        for note, value in found
-        if note.status == Status.ACTIVE and note.trust != Trust.UNTRUSTED
+        for key, value in near
+        if (note := notes.get(key)) and note.status == Status.ACTIVE and note.trust != Trust.UNTRUSTED
     ]
 
 
-def says_already(near: Sequence[tuple[Memory, float]], content: str, trust: Trust) -> Memory | None:
-    """The one of them that says a text in the same words, and is trusted no less than it would be."""
-    for note, _ in near:
-        trusted = least_trust(note.trust, trust) == trust
-        if trusted and same_words(content, note.content) and not adds_to(content, note.content):
-            return note
-    return None
-
-
-def said_again(note: Memory, fields: Mapping[str, Any], change: Change) -> dict[str, Any]:
+def _said_again(note: Memory, fields: Mapping[str, Any], change: Change) -> dict[str, Any]:
     """Let the note take over what is said of it beyond its text (cleaned `fields`), unless others may have said that;
     the answer to the assistant."""
     wanted = {
         "tags": joined_tags([note.tags, fields.get("tags", [])]),
         "importance": max(note.importance, fields.get("importance", 1)),
         "category": fields.get("category") or note.category,
-        "tier": Tier.LONG_TERM if fields.get("tier") == Tier.LONG_TERM else note.tier,
+        "tier": NoteTier.LONG_TERM if fields.get("tier") == NoteTier.LONG_TERM else note.tier,
     }
     more: Any = {name: value for name, value in wanted.items() if value != getattr(note, name)}
     message = KNOWN
     if more and change.words != Trust.UNTRUSTED:
-        memory_update(user_id=note.user_id, memory_id=note.pk, change=change, **more)
+        changes.memory_update(user_id=note.user_id, memory_id=note.pk, change=change, **more)
         message = f"{KNOWN} Brought up to date: {', '.join(more)}."
-    access_record(user_id=note.user_id, memory_ids=[note.pk])
-    return known(note, message)
+    changes.access_record(user_id=note.user_id, memory_ids=[note.pk])
+    return _known(note, message)
 
 
-def saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]:
+def _saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]:
     """The answer to the assistant, with the notes that are about the same as the new one.
 
     What says the opposite is noted as a contradiction, which the user settles if the assistant does not.
@@ -117,3 +213,119 @@ def saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]:
     if not similar:
         return {"note_id": note.note_id, "message": SAVED}
     return {"note_id": note.note_id, "message": CLOSE, "similar": similar}
+
+
+def _waits(note: Memory, what: str) -> dict[str, Any]:
+    """The answer for a note that the user has to see first."""
+    why = WAITING[ReviewReason(note.review_reason)]
+    return {"note_id": note.note_id, "status": note.status, "message": TO_REVIEW.format(what=what, why=why)}
+
+
+def _known(note: Memory, message: str) -> dict[str, Any]:
+    """The answer to the model where the note says already what it was to say, with the note's own words."""
+    return {"note_id": note.note_id, "status": "known", "message": message, "text": shown_text(note)}
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    note_id: NoteId
+    content: Annotated[Content, "The whole new text of the note."]
+
+
+@saving_tool(
+    title="Correct a memory",
+    doing="Correcting a memory",
+    done="Corrected a memory",
+    shows=("content",),
+    notes="changed",
+)
+def memory_update(context: ToolContext, arguments: Update) -> dict[str, Any]:
+    """Replace the text of a note that is no longer right or complete, when the user corrects or changes
+    something you have saved. Find it with memory_search first and pass its note_id with the whole new
+    text. The id stays; the old text leaves search and is kept in the note's history."""
+    content, taint = arguments.content, context.taint
+    with known_notes(arguments.note_id) as (memory_id,):
+        present = memory_get(context.user_id, memory_id)
+        if clean_content(content) == present.content:
+            return _known(present, UNCHANGED)
+        trust = texts_judged(taint, [content])
+        if present.category == STANDING and taint.is_tainted:
+            trust = Trust.UNTRUSTED  # it stands in every conversation: the user has to see what it will say
+        change = Change(
+            actor=Origin.ASSISTANT,
+            trust=trust,
+            sensitive=needs_a_look(taint, [content], known=present.content),
+            conversation_id=context.conversation_id,
+            message_id=context.message_id,
+        )
+        note = changes.memory_update(
+            user_id=context.user_id, memory_id=memory_id, change=change, content=content
+        )
+    if note.pk != memory_id:
+        return _waits(note, "The change") | {"note_id": present.note_id}
+    return {"note_id": note.note_id, "message": "Updated; the old text is kept in the note's history."}
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    note_id: NoteId
+
+
+@saving_tool(
+    takes=may_be_behind,
+    title="Delete a memory",
+    doing="Forgetting a memory",
+    done="Forgot a memory",
+    shows=("note_id",),
+    notes="deleted",
+)
+def memory_delete(context: ToolContext, arguments: Delete) -> dict[str, Any]:
+    """Delete a note when the user asks you to forget something. Find it with memory_search first and pass
+    its note_id; delete only what they meant, and ask if several notes could be meant. To correct
+    something use memory_update. The user can restore a deleted note for 30 days."""
+    with known_notes(arguments.note_id) as (memory_id,):
+        note = changes.memory_delete(user_id=context.user_id, memory_id=memory_id, change=BY_ASSISTANT)
+    return {"note_id": note.note_id, "message": "Deleted; the user can restore it for 30 days."}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    source_id: Annotated[NoteId, "The note the link starts at."]
+    target_id: Annotated[NoteId, "The note it leads to."]
+    relation: Annotated[
+        str,
+        {"minLength": 1, "maxLength": MAX_RELATION_CHARS},
+        f"{', '.join(Relation.values)} or a few words of your own; related unless given.",
+    ] = str(Relation.RELATED)
+    weight: Annotated[
+        float, {"minimum": 0, "maximum": 1}, "How closely they belong together, 1 unless given."
+    ] = 1.0
+
+
+@saving_tool(
+    takes=may_be_behind,
+    title="Link two memories",
+    doing="Linking memories",
+    done="Linked memories",
+    shows=("relation",),
+    notes="linked",
+)
+def link_memories(context: ToolContext, arguments: Link) -> dict[str, Any]:
+    """Link two notes that belong together, so that whoever finds one finds the other: a person and their
+    birthday, a decision and its reason, a project and its people. Linking them again with the same relation
+    sets the weight. Needs the note_ids that memory_search or memory_save gave."""
+    with known_notes(arguments.source_id, arguments.target_id) as (source, target):
+        edge = edge_create(
+            user_id=context.user_id,
+            source_id=source,
+            target_id=target,
+            relation=arguments.relation,
+            weight=arguments.weight,
+        )
+    return {
+        "source_id": note_id(edge.source_id),
+        "target_id": note_id(edge.target_id),
+        "relation": edge.relation,
+        "weight": edge.weight,
+        "message": "Linked.",
+    }
