@@ -11,6 +11,7 @@ django_application = get_asgi_application()
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import WebsocketDenier  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
@@ -19,9 +20,9 @@ from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
 from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
-from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, RefuseSocket, StaticFiles  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, StaticFiles  # noqa: E402
 
-websocket_router = URLRouter([*websocket_urlpatterns, re_path("", cast("Any", RefuseSocket()))])
+websocket_router = URLRouter([*websocket_urlpatterns, re_path("", cast("Any", WebsocketDenier.as_asgi()))])
 websocket_application = SocketsAtOnce(
     OriginOrToken(AuthMiddlewareStack(websocket_router), websocket_router), peer_ip, SOCKETS_PER_ADDRESS
 )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from wsgiref.headers import Headers
 
-from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from servestatic.asgi import ServeStaticASGI
@@ -88,13 +87,6 @@ def _replay(messages: list[Message], receive: Any) -> Any:
         return await receive()
 
     return next_message
-
-
-class RefuseSocket:
-    """Websockets at addresses where there is none: refused in the handshake."""
-
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        await WebsocketDenier()(scope, receive, send)
 
 
 class Lifespan:

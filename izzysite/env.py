@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
@@ -89,35 +89,34 @@ def env_list(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in env_str(name, default).split(",") if part.strip()]
 
 
-def env_url(name: str, default: str = "") -> str:
-    """An http or https address without a slash at its end. What is refused is not repeated: it may hold a password."""
-    text = env_str(name, default).rstrip("/")
+def _address(name: str, text: str, example: str, fits: Callable[[SplitResult], object]) -> str:
+    """Raises ImproperlyConfigured where it does not fit. What is refused is not repeated: it may hold a password."""
     try:
         parts = urlsplit(text)
-        good = not text or (
-            parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-        )
+        good = not text or (fits(parts) and (parts.port or 1) > 0)
     except ValueError:
         good = False
     if not good:
-        raise ImproperlyConfigured(f"{name} must look like https://api.example.org or http://127.0.0.1:11434")
+        raise ImproperlyConfigured(f"{name} must look like {example}")
     return text
+
+
+def env_url(name: str, default: str = "") -> str:
+    """An http or https address without a slash at its end."""
+    text, example = env_str(name, default).rstrip("/"), "https://api.example.org or http://127.0.0.1:11434"
+    return _address(name, text, example, lambda parts: parts.scheme in {"http", "https"} and parts.hostname)
 
 
 def env_redis_url(name: str) -> str:
-    """The address of a Redis. What is refused is not repeated: it may hold a password."""
-    text = env_str(name)
-    try:
-        parts = urlsplit(text)
-        named = (
-            parts.hostname if parts.scheme in {"redis", "rediss"} else parts.scheme == "unix" and parts.path
-        )
-        good = not text or (bool(named) and (parts.port or 1) > 0)
-    except ValueError:
-        good = False
-    if not good:
-        raise ImproperlyConfigured(f"{name} must look like redis://127.0.0.1:6379/0")
-    return text
+    """The address of a Redis."""
+    return _address(
+        name,
+        env_str(name),
+        "redis://127.0.0.1:6379/0",
+        lambda parts: (
+            parts.path if parts.scheme == "unix" else parts.scheme in {"redis", "rediss"} and parts.hostname
+        ),
+    )
 
 
 def env_prices(name: str, default: Mapping[str, Prices]) -> dict[str, Prices]:

@@ -195,18 +195,13 @@ def _from_rest_framework(exception: exceptions.APIException) -> IzzyError:
         case exceptions.Throttled():
             wait = max(1, round(getattr(exception, "wait", None) or 1))
             return Throttled(f"Too many requests. Try again in {wait} seconds.", retry_after=wait)
+        case exceptions.PermissionDenied() if str(exception.detail).startswith("CSRF"):
+            return Forbidden("The request carries no valid CSRF token.", code="csrf_failed")
         case exceptions.PermissionDenied():
-            return _denied(exception)
+            return Forbidden(str(exception.detail), code="forbidden")
     error = IzzyError(str(exception.detail), code=str(exception.get_codes()))
     error.status = exception.status_code
     return error
-
-
-def _denied(exception: exceptions.PermissionDenied) -> IzzyError:
-    text = str(exception.detail)
-    if text.startswith("CSRF"):
-        return Forbidden("The request carries no valid CSRF token.", code="csrf_failed")
-    return Forbidden(text, code="forbidden")
 
 
 def _first_message(detail: Any, field: str = "") -> str:

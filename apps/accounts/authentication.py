@@ -7,17 +7,16 @@ from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.http.request import split_domain_port, validate_host
+from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from apps.accounts.models import APIToken, Scope, User
-from apps.accounts.selectors import token_for_secret
+from apps.accounts.selectors import token_digest
 from apps.accounts.services import TOKEN_PREFIX, token_touch
 from apps.core.db.pool import in_db
 from apps.core.errors import Forbidden, NotAuthenticated
-
-_SCHEME = "bearer "
 
 
 def authenticate_bearer(header: str) -> APIToken:
@@ -29,8 +28,8 @@ def authenticate_bearer(header: str) -> APIToken:
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret.startswith(TOKEN_PREFIX) or len(secret) > 200:
         raise NotAuthenticated
-    token = token_for_secret(secret)
-    if token is None:
+    token = APIToken.objects.unscoped().select_related("user").filter(digest=token_digest(secret)).first()
+    if token is None or not token.user.is_active or not token.is_valid(timezone.now()):
         raise NotAuthenticated("This API token is unknown, expired or revoked.")
     token_touch(token=token)
     return token
@@ -47,7 +46,7 @@ class TokenAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, APIToken] | None:
         header = request.headers.get("Authorization", "")
-        if not header.lower().startswith(_SCHEME):
+        if not header.lower().startswith("bearer "):
             return None
         token = authenticate_bearer(header)
         return token.user, token
@@ -112,13 +111,15 @@ def is_own_origin(origin: str, host: str) -> bool:
         if settings.TLS and parts.scheme != "https":
             return False  # a page that came in the clear may be anybody's
         asked = urlsplit(f"//{host}")
+        domain, _ = split_domain_port(host)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
         same_port = port == (asked.port or _DEFAULT_PORTS.get(parts.scheme))
     except ValueError:
         return False
-    return bool(parts.hostname) and parts.hostname == asked.hostname and same_port and is_allowed_host(host)
-
-
-def is_allowed_host(host: str) -> bool:
-    domain, _ = split_domain_port(host)
-    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+    return (
+        bool(parts.hostname)
+        and parts.hostname == asked.hostname
+        and same_port
+        and bool(domain)
+        and validate_host(domain, settings.ALLOWED_HOSTS)
+    )

@@ -134,12 +134,9 @@ class SignInForm(AuthenticationForm):
         for field in self.fields.values():
             field.widget.attrs["class"] = "input"
         if self.data.get("username"):
-            self._expect_password()
-
-    def _expect_password(self) -> None:
-        """Puts the cursor and the error on the password, which most likely was refused."""
-        self.fields["username"].widget.attrs.pop("autofocus", None)
-        self.fields["password"].widget.attrs |= {"autofocus": True, "aria-describedby": "form-errors"}
+            # The cursor and the error on the password, which most likely was refused.
+            self.fields["username"].widget.attrs.pop("autofocus", None)
+            self.fields["password"].widget.attrs |= {"autofocus": True, "aria-describedby": "form-errors"}
 
     def clean(self) -> dict[str, Any]:
         try:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -32,7 +31,7 @@ def secret_set(*, name: str, value: str, user_id: UUID | None = None) -> None:
     if not value:
         _rows(name, user_id).delete()
         return
-    ciphertext = _fernet().encrypt(value.encode()).decode()
+    ciphertext = Fernet(settings.IZZY_SECRETS_KEY).encrypt(value.encode()).decode()
     new = {"user_id": user_id, "name": name, "ciphertext": ciphertext}
     _rows(name, user_id).update_or_create(defaults={"ciphertext": ciphertext}, create_defaults=new)
 
@@ -69,7 +68,7 @@ def secret_values(user_id: UUID) -> list[str]:
 def malformed_key(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Reports a malformed key before a secret is stored or read."""
     try:
-        _fernet()
+        Fernet(settings.IZZY_SECRETS_KEY)
     except ValueError:
         message = f"{KEY_PLACE} holds no key: it must be 32 bytes in URL-safe base64."
         return [Error(message, hint=KEY_HINT, id="izzy.E002")]
@@ -93,16 +92,7 @@ def _rows(name: str, user_id: UUID | None) -> QuerySet[Secret]:
 
 def _decrypt(row: Secret) -> str:
     try:
-        return _fernet().decrypt(row.ciphertext.encode()).decode()
+        return Fernet(settings.IZZY_SECRETS_KEY).decrypt(row.ciphertext.encode()).decode()
     except (InvalidToken, ValueError):  # ValueError: the key is none, which `malformed_key` tells
         logger.warning("secret %s was encrypted with another key", row.name)
         return ""
-
-
-def _fernet() -> Fernet:
-    return _fernet_for(settings.IZZY_SECRETS_KEY)
-
-
-@cache
-def _fernet_for(key: str) -> Fernet:
-    return Fernet(key)

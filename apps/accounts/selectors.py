@@ -5,7 +5,6 @@ from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from apps.accounts.models import APIToken, Preferences, User
 
@@ -41,11 +40,3 @@ def tokens_kept(user_id: UUID) -> QuerySet[APIToken]:
 def token_digest(secret: str) -> str:
     """The stored hash of a token: it is so random that a plain hash cannot be reversed."""
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def token_for_secret(secret: str) -> APIToken | None:
-    """The valid token with this secret, of an active user; else None."""
-    token = APIToken.objects.unscoped().select_related("user").filter(digest=token_digest(secret)).first()
-    if token is None or not token.user.is_active or not token.is_valid(timezone.now()):
-        return None
-    return token

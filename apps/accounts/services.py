@@ -81,27 +81,19 @@ def user_delete(*, user: User) -> None:
     The user is out at once. What they have most of is removed slice by slice, so that others can write meanwhile, then
     the rest in one transaction. What a crash leaves in between a sweep finishes.
     """
-    _shut_out(user)
-    for _, thin in batch_deleters:
-        in_slices(partial(thin, user.pk))
-    _remove(user)
-
-
-@transaction.atomic
-def _shut_out(user: User) -> None:
-    if user.leaving_at is None:
-        if User.objects.exclude(pk=user.pk).exists():
-            _keep_one_superuser(user)
-        user.is_active, user.leaving_at = False, timezone.now()
-        user.save(update_fields=["is_active", "leaving_at"])
-        access_changed()
-
-
-@transaction.atomic
-def _remove(user: User) -> None:
-    for _, purge in account_deleters:
-        purge(user.pk)
-    user.delete()
+    with transaction.atomic():
+        if user.leaving_at is None:
+            if User.objects.exclude(pk=user.pk).exists():
+                _keep_one_superuser(user)
+            user.is_active, user.leaving_at = False, timezone.now()
+            user.save(update_fields=["is_active", "leaving_at"])
+            access_changed()
+    for _, delete_batch in batch_deleters:
+        in_slices(partial(delete_batch, user.pk))
+    with transaction.atomic():
+        for _, delete in account_deleters:
+            delete(user.pk)
+        user.delete()
 
 
 def users_delete_pending() -> None:

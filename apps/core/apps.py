@@ -8,6 +8,8 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
+        from django.contrib.sessions.backends.db import SessionStore
+
         from apps.core import health
         from apps.core.health import register_check
         from apps.core.jobs import worker
@@ -28,4 +30,4 @@ class CoreConfig(AppConfig):
         batch_deleters.register("admin's log", django_tables.admin_log_forget)
         account_deleters.register("admin's log and sessions", django_tables.account_forget)
         purge_parts.register("core", django_tables.PURGING)
-        register_sweep("sessions", worker.prune_sessions, timedelta(hours=24))
+        register_sweep("sessions", SessionStore.clear_expired, timedelta(hours=24))

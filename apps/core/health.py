@@ -166,16 +166,13 @@ _sound: tuple[Any, ...] | None = None
 """The state of the database that was found to be sound."""
 
 
-def unwritable_place() -> Path | None:
-    """The data directory or the database file, where this user may not write it."""
-    folder, file = Path(settings.IZZY_DATA_DIR), database_file()
-    places = [folder, file] if file.exists() else [folder]
-    return next((place for place in places if not os.access(place, os.W_OK)), None)
-
-
 def check_data_directory() -> CheckResult:
-    if place := unwritable_place():
-        return CheckResult(False, f"{place} cannot be written.", "Give it to this user or set IZZY_DATA_DIR.")
+    """This user may write the data directory and the database file."""
+    folder, file = Path(settings.IZZY_DATA_DIR), database_file()
+    for place in [folder, file] if file.exists() else [folder]:
+        if not os.access(place, os.W_OK):
+            hint = "Give it to this user or set IZZY_DATA_DIR."
+            return CheckResult(False, f"{place} cannot be written.", hint)
     return CheckResult(True, f"{settings.IZZY_DATA_DIR} can be written.")
 
 
@@ -241,26 +238,42 @@ def check_processes() -> CheckResult:
 @register(IZZY)
 def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Warnings about what is fine on one's own machine and is not on a network."""
-    found: list[CheckMessage] = []
     exposed = settings.IZZY_HOST not in LOCAL_HOSTS
-    if exposed and settings.DEBUG:
-        message = "IZZY_DEBUG is on while Izzy listens beyond this machine."
-        found.append(Warning(message, hint="Turn IZZY_DEBUG off: error pages show settings.", id="izzy.W001"))
-    if exposed and not settings.IZZY_PUBLIC_URL.startswith("https://"):
-        message = "Izzy listens beyond this machine without TLS: passwords travel in the clear."
-        hint = "Put a TLS proxy in front and set IZZY_PUBLIC_URL=https://…, see docs/security.md."
-        found.append(Warning(message, hint=hint, id="izzy.W002"))
-    if exposed and not settings.IZZY_THROTTLE:
-        message = "IZZY_THROTTLE is off while Izzy listens beyond this machine."
-        found.append(Warning(message, hint="Passwords can be guessed without limit.", id="izzy.W003"))
-    if settings.IZZY_LOG_LIBRARIES == "DEBUG":
-        message = "IZZY_LOG_LIBRARIES=DEBUG writes what users said, their notes and keys into the log."
-        found.append(Warning(message, hint="Take it away, and delete that log.", id="izzy.W007"))
-    if settings.IZZY_BEHIND_PROXY and not settings.IZZY_PUBLIC_URL:
-        message = "IZZY_BEHIND_PROXY is on without IZZY_PUBLIC_URL."
-        hint = "Set the address under which the proxy is reached."
-        found.append(Warning(message, hint=hint, id="izzy.W004"))
-    return found
+    findings = [
+        (
+            exposed and settings.DEBUG,
+            "W001",
+            "IZZY_DEBUG is on while Izzy listens beyond this machine.",
+            "Turn IZZY_DEBUG off: error pages show settings.",
+        ),
+        (
+            exposed and not settings.IZZY_PUBLIC_URL.startswith("https://"),
+            "W002",
+            "Izzy listens beyond this machine without TLS: passwords travel in the clear.",
+            "Put a TLS proxy in front and set IZZY_PUBLIC_URL=https://…, see docs/security.md.",
+        ),
+        (
+            exposed and not settings.IZZY_THROTTLE,
+            "W003",
+            "IZZY_THROTTLE is off while Izzy listens beyond this machine.",
+            "Passwords can be guessed without limit.",
+        ),
+        (
+            settings.IZZY_LOG_LIBRARIES == "DEBUG",
+            "W007",
+            "IZZY_LOG_LIBRARIES=DEBUG writes what users said, their notes and keys into the log.",
+            "Take it away, and delete that log.",
+        ),
+        (
+            settings.IZZY_BEHIND_PROXY and not settings.IZZY_PUBLIC_URL,
+            "W004",
+            "IZZY_BEHIND_PROXY is on without IZZY_PUBLIC_URL.",
+            "Set the address under which the proxy is reached.",
+        ),
+    ]
+    return [
+        Warning(message, hint=hint, id=f"izzy.{code}") for is_so, code, message, hint in findings if is_so
+    ]
 
 
 @register(IZZY)

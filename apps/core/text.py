@@ -63,16 +63,10 @@ def _piece_tokens(piece: str) -> int:
         return len(piece.encode()) if ord(first) > 0x2FFF else 1
     if piece.isascii():
         return -(-len(piece) // LETTERS_PER_TOKEN)
-    return _foreign_tokens(piece)
-
-
-def _foreign_tokens(word: str) -> int:
-    name = unicodedata.name(word[-1], "")
-    if name.startswith("LATIN"):
-        return -(-len(word) // 3)
+    name = unicodedata.name(piece[-1], "")
     if name.startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL")):
-        return len(word)
-    return -(-len(word) // 2)
+        return len(piece)
+    return -(-len(piece) // (3 if name.startswith("LATIN") else 2))
 
 
 def split_sentences(text: str) -> list[str]:
@@ -92,7 +86,13 @@ def chunk_text(text: str, size: int = 500, overlap: int = 100) -> list[str]:
     chunks: list[str] = []
     window: list[tuple[str, int]] = []
     total, last = 0, ""
-    for piece in _pieces_within(text, max(1, size - overlap)):
+    limit = max(1, size - overlap)
+    pieces = (
+        piece
+        for sentence in split_sentences(text)
+        for piece in ([sentence] if estimate_tokens(sentence) <= limit else _cut_sentence(sentence, limit))
+    )
+    for piece in pieces:
         tokens, run = _added(last, piece)
         if window and total + tokens > size:
             chunks.append("".join(part for part, _ in window).strip())
@@ -129,17 +129,6 @@ def _tail(window: list[tuple[str, int]], limit: int) -> list[tuple[str, int]]:
         if kept > limit:
             return window[position + 1 :]
     return window
-
-
-def _pieces_within(text: str, limit: int) -> list[str]:
-    """Sentences of `text`, those of more than `limit` tokens cut further."""
-    pieces: list[str] = []
-    for sentence in split_sentences(text):
-        if estimate_tokens(sentence) <= limit:
-            pieces.append(sentence)
-        else:
-            pieces.extend(_cut_sentence(sentence, limit))
-    return pieces
 
 
 def _cut_sentence(sentence: str, limit: int) -> list[str]:

@@ -57,7 +57,12 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _with_connection(function: Callable[[], T]) -> T:
-    _recycle()
+    now = time.monotonic()
+    opened, generation = getattr(_local, "opened", (0.0, -1))
+    if generation != _generation or now - opened > CONNECTION_SECONDS:
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+        _local.opened = (now, _generation)
     try:
         return function()
     finally:
@@ -70,12 +75,3 @@ def connections_renew() -> None:
     """Have every thread of the pool open its connection anew at its next use: the database is another one now."""
     global _generation
     _generation += 1
-
-
-def _recycle() -> None:
-    now = time.monotonic()
-    opened, generation = getattr(_local, "opened", (0.0, -1))
-    if generation != _generation or now - opened > CONNECTION_SECONDS:
-        for connection in connections.all(initialized_only=True):
-            connection.close()
-        _local.opened = (now, _generation)

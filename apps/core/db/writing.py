@@ -55,7 +55,12 @@ def insert_all(rows: Sequence[models.Model]) -> None:
     if not rows:
         return
     sql, values = _statement(type(rows[0]))
-    writers = _writers()
+    # How the database at hand takes values that it does not take as they are, by their type.
+    json = partial(connection.ops.adapt_json_value, encoder=None)
+    moment = cache(connection.ops.adapt_datetimefield_value)  # rows written together share their times
+    writers: dict[type, Callable[[Any], Any]] = {datetime: moment, list: json, dict: json}
+    if not connection.features.has_native_uuid_field:
+        writers[UUID] = attrgetter("hex")
     with connection.cursor() as cursor:
         cursor.executemany(
             sql,
@@ -80,18 +85,6 @@ def _statement(model: type[models.Model]) -> tuple[str, Callable[[models.Model],
     table = connection.ops.quote_name(model._meta.db_table)
     sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608  own names
     return sql, attrgetter(*(field.attname for field in fields))
-
-
-def _writers() -> dict[type, Callable[[Any], Any]]:
-    """How the database at hand takes values that it does not take as they are, by their type."""
-    json = partial(connection.ops.adapt_json_value, encoder=None)
-    moment = cache(
-        connection.ops.adapt_datetimefield_value
-    )  # rows that are written together share their times
-    writers: dict[type, Callable[[Any], Any]] = {datetime: moment, list: json, dict: json}
-    if not connection.features.has_native_uuid_field:
-        writers[UUID] = attrgetter("hex")
-    return writers
 
 
 SLICE = 200

@@ -113,7 +113,14 @@ async def resolve_public(host: str, port: int, *, also: Iterable[PrivateHost] = 
     literal = ip_literal(name)
     found = [str(literal)] if literal else await _look_up(name, port)
     if not private:
-        _require_public(host, name, literal, found)
+        if not literal and "." not in name:
+            message = f"{host} is a name of a local network; only public hosts can be reached."
+            raise AddressRefused(message, host=host)
+        if not all(is_public(ipaddress.ip_address(address)) for address in found):
+            is_what = "is" if literal else "leads to"
+            raise AddressRefused(
+                f"{host} {is_what} an address that is not on the public internet.", host=host
+            )
     return [ResolvedAddress(name, address, port) for address in found[:MAX_ADDRESSES]]
 
 
@@ -178,16 +185,6 @@ def _private(name: str, port: int, also: Iterable[PrivateHost]) -> PrivateHost |
         if entry.host == name and entry.port in {None, port}:
             return entry
     return None
-
-
-def _require_public(host: str, name: str, literal: IPAddress | None, found: list[str]) -> None:
-    if not literal and "." not in name:
-        raise AddressRefused(
-            f"{host} is a name of a local network; only public hosts can be reached.", host=host
-        )
-    if not all(is_public(ipaddress.ip_address(address)) for address in found):
-        is_what = "is" if literal else "leads to"
-        raise AddressRefused(f"{host} {is_what} an address that is not on the public internet.", host=host)
 
 
 def _ascii(host: str) -> str:

@@ -31,24 +31,18 @@ def parse_json(body: bytes) -> Any:
         raise InvalidInput("The JSON is nested too deeply.", code="malformed_json") from error
     except ValueError as error:
         raise InvalidInput(f"The body is not valid JSON: {error}", code="malformed_json") from error
-    if _SUSPICIOUS.search(body):
-        _refuse_unstorable(data)
-    return data
-
-
-def _refuse_unstorable(data: Any) -> None:
-    """Looks at every text, keys too; not recursively, since the nesting may be as deep as the parser allows."""
-    pending = [data]
+    # Every text, keys too; not recursively, since the nesting may be as deep as the parser allows.
+    pending = [data] if _SUSPICIOUS.search(body) else []
     while pending:
         value = pending.pop()
         if isinstance(value, dict):
-            pending.extend(value)
-            pending.extend(value.values())
+            pending += [*value, *value.values()]
         elif isinstance(value, list):
-            pending.extend(value)
+            pending += value
         elif isinstance(value, str) and (found := _UNSTORABLE.search(value)):
             what = "NUL characters" if found[0] == "\x00" else "lone surrogates"
             raise InvalidInput(f"The body contains {what}.", code="invalid_text")
+    return data
 
 
 class StrictJSONParser(JSONParser):

@@ -1,7 +1,5 @@
 """TLS where IZZY_PUBLIC_URL has it, and the Content-Security-Policy of every answer."""
 
-from collections.abc import Mapping, Sequence
-
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.request import split_domain_port
@@ -45,15 +43,12 @@ def came_plain(request: HttpRequest) -> bool:
     return host not in LOCAL_HOSTS and "Sec-Fetch-Site" not in request.headers
 
 
-def policy_text(policy: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{directive} {' '.join(sources)}" for directive, sources in policy.items())
-
-
 class ContentSecurityPolicyMiddleware(MiddlewareMixin):
     """IZZY_CSP everywhere; under /admin/ IZZY_CSP_ADMIN, since unfold evaluates strings and styles inline."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         admin = request.path.startswith("/admin/")
         policy = settings.IZZY_CSP_ADMIN if admin else settings.IZZY_CSP
-        response.headers.setdefault("Content-Security-Policy", policy_text(policy))
+        text = "; ".join(f"{directive} {' '.join(sources)}" for directive, sources in policy.items())
+        response.headers.setdefault("Content-Security-Policy", text)
         return response

@@ -175,21 +175,16 @@ def text(max_chars: int, *, allow_empty: bool = False) -> Checked:
 def clean_time(value: object, *, field: str) -> datetime:
     """An aware time in UTC from a datetime or an ISO 8601 text; a time or date without zone is UTC."""
     try:
-        moment = _parse_time(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        if not isinstance(value, datetime):
+            if not isinstance(value, str) or len(value) > 64:
+                raise ValueError
+            value = parse_datetime(value.strip()) or datetime.fromisoformat(value.strip())
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
     except ValueError:
         message = f"{field} must be a time in ISO 8601, such as 2026-05-01T12:00:00Z."
         raise InvalidInput(message, field=field) from None
     except OverflowError:
         raise InvalidInput(f"{field} is out of range.", field=field) from None
-
-
-def _parse_time(value: object) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    if not isinstance(value, str) or len(value) > 64:
-        raise ValueError
-    return parse_datetime(value.strip()) or datetime.fromisoformat(value.strip())
 
 
 def _time_in_address(value: str, *, field: str) -> datetime:

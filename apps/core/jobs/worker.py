@@ -11,11 +11,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import FrameType
 from typing import Protocol
 
-from django.core.management import call_command
 from django.db import close_old_connections, connections
 from django.utils import timezone
 
@@ -124,13 +123,9 @@ def beat() -> None:
     InstanceState.objects.update_or_create(key=HEARTBEAT, defaults={"value": {"pid": os.getpid()}})
 
 
-def last_beat() -> datetime | None:
-    return InstanceState.objects.filter(key=HEARTBEAT).values_list("updated_at", flat=True).first()
-
-
 def check_worker() -> CheckResult:
     """Health check: the worker has beaten within the last minute."""
-    beaten = last_beat()
+    beaten = InstanceState.objects.filter(key=HEARTBEAT).values_list("updated_at", flat=True).first()
     hint = "Start Izzy with `manage.py serve`, or a worker alone with `manage.py worker`."
     if beaten is None:
         return CheckResult(False, "The background worker has never run.", hint)
@@ -139,11 +134,6 @@ def check_worker() -> CheckResult:
             False, f"The background worker was last seen at {beaten:%Y-%m-%d %H:%M} UTC.", hint
         )
     return CheckResult(True, "The background worker is running.")
-
-
-def prune_sessions() -> None:
-    """Sweep: forget sessions that have expired."""
-    call_command("clearsessions", verbosity=0)
 
 
 REST_AFTER_FAILURE = timedelta(minutes=1)
