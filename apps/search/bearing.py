@@ -5,7 +5,7 @@ documents is a bell of chance likeness, and what bears on it stands out. So rele
 of as many that one would expect by chance, in standard deviations, sqrt(2 ln n) for n of them, less what a message with
 little to say lacks, and more where the one who speaks speaks of their own affairs. That holds for any embedder and any
 number of documents; of few, the embedder's calibration says what chance is. Some words in common add nothing to it that
-the vectors do not know (measured); but a document that has nearly all the telling words of the message bears on it anyway,
+the vectors do not know (measured); but a document that has nearly all the content words of the message bears on it anyway,
 and in scripts that the bundled vectors cannot read words are all there is.
 """
 
@@ -108,22 +108,26 @@ def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, lea
     gist = gist_of(talk, languages)
     if not gist.words:
         return []
-    vector = _vector(known, gist)  # not while the index is locked: it may take long
-    if vector is None:
-        hits = _by_words(search(user_id, talk[-1], top_k=top_k, scope=scope), gist)
-    else:
-        question = _Question(gist, vector, known)
-        chance, found = _found(user_id, question, scope, languages)
-        hits = hits_for(user_id, [one for one in found if one.score >= least][:top_k])
-        hits = _without_accidents(hits, question, chance)
-    return sorted((hit for hit in hits if hit.score >= least), key=lambda hit: -hit.score)
-
-
-def _vector(head: Head, gist: Gist) -> Vector | None:
-    try:
-        return query_vector(head, gist.text, QueryWeights(gist.words, 1.0))
+    try:  # not while the index is locked: it may take long
+        vector = query_vector(known, gist.text, QueryWeights(gist.words, 1.0))
     except EmbedderDown:
-        return None
+        vector = None
+    if vector is None:
+        share = min(gist.substance, 1.0)
+        said = search(user_id, talk[-1], top_k=top_k, scope=scope)
+        hits = [_weighed(hit, 0.0, hit.score * share) for hit in said]
+    else:
+        chance, found = _found(user_id, _Question(gist, vector, known), scope, languages)
+        hits = hits_for(user_id, [one for one in found if one.score >= least][:top_k])
+        vectors = vectors_without_accidents(known.space_name, [hit.text for hit in hits], gist.words)
+        if vectors is not None:
+            # None is nearer in meaning than it is without the pieces of words that it shares by accident.
+            sober = chance.relevance(vectors @ vector, gist).tolist()
+            hits = [
+                _weighed(hit, min(hit.parts["meaning"], meaning), hit.parts["words"])
+                for hit, meaning in zip(hits, sober, strict=True)
+            ]
+    return sorted((hit for hit in hits if hit.score >= least), key=lambda hit: -hit.score)
 
 
 def _found(
@@ -168,34 +172,12 @@ def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Float
     """For each row the share, 0..1, of what the message tells that it says in the same words."""
     shared = np.zeros(rows.size, dtype=np.float32)
     total = gist.substance
-    for word, telling in gist.told.items():
-        if not telling:
+    for word, says in gist.told.items():
+        if not says:
             continue
         forms = dict.fromkeys(stem for language in languages for stem in stems([word], language))
-        shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(
-            telling / total
-        )
+        shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(says / total)
     return shared
-
-
-def _without_accidents(hits: list[Hit], question: _Question, chance: Chance) -> list[Hit]:
-    """The hits, none nearer in meaning than it is without the pieces of words that it shares by accident."""
-    vectors = vectors_without_accidents(
-        question.head.space_name, [hit.text for hit in hits], question.gist.words
-    )
-    if vectors is None:
-        return hits
-    sober = chance.relevance(vectors @ question.vector, question.gist).tolist()
-    return [
-        _weighed(hit, min(hit.parts["meaning"], meaning), hit.parts["words"])
-        for hit, meaning in zip(hits, sober, strict=True)
-    ]
-
-
-def _by_words(hits: Sequence[Hit], gist: Gist) -> list[Hit]:
-    """Hits by keywords alone, while no embedder answers."""
-    share = min(gist.substance, 1.0)
-    return [_weighed(hit, 0.0, hit.score * share) for hit in hits]
 
 
 def _weighed(hit: Hit, meaning: float, words: float) -> Hit:

@@ -1,6 +1,6 @@
-"""The gist of a message in its talk: its telling words, how much they say, and what it takes from the talk before.
+"""The gist of a message in its talk: its content words, how much they say, and what it takes from the talk before.
 
-How telling a word is everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
+How much a word says everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
 of common words short and those of words that tell of a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
 """
 
@@ -22,17 +22,17 @@ from apps.search.text.words import OTHER_WORDS, TIME_WORDS
 
 MAX_CHARS = 2000
 """So much of a message counts: its beginning."""
-EMPTY_LENGTH, TELLING_LENGTH = 6.0, 18.0
+EMPTY_LENGTH, FULL_LENGTH = 6.0, 18.0
 """The lengths of word vectors that say nothing and that say all they can."""
 UNKNOWN = 0.6
-"""How telling a word is taken to be where the bundled vectors are missing."""
+"""What a word is taken to say where the bundled vectors are missing."""
 TIME_SHARE = 0.2
 """A word for a time ("on Friday", "this morning") says so much of what it would otherwise: all kinds of things happen
 then."""
 REPLY_SHARE = 0.5
 """Maximum weight of what came right before, mostly the assistant's, as a share of what the user said earlier."""
 VAGUE = 0.5
-"""A question whose telling words come to less than this leans on the talk, unless it names numbers or asks the
+"""A question whose content words come to less than this leans on the talk, unless it names numbers or asks the
 assistant about itself."""
 STATED = 0.3
 """A statement needs so much of its own to lean on the talk: "thank them" asks for nothing."""
@@ -42,7 +42,7 @@ STATED = 0.3
 class Gist:
     """Text searched for in the talk's stead.
 
-    `words` says how much each word of `text` counts each time it stands there, 0..1, and `told` how telling it is beside; `substance` is the sum
+    `words` says how much each word of `text` counts each time it stands there, 0..1, and `told` how much it says beside; `substance` is the sum
     of that (1: one word that tells of a subject); `own`: the one who speaks speaks of their own affairs.
     """
 
@@ -73,15 +73,17 @@ def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
     lean = _leaning(newest, before)
     parts = [(newest, 1.0)]
     if lean:
-        said = before[0] if len(before) > 1 else None
-        parts += [(said, lean)] if said else []
-        parts.append((before[-1], lean * _share_of_reply(before[-1], said)))
+        reply, share = before[-1], REPLY_SHARE
+        if len(before) > 1:  # a long answer counts no more than what it answers
+            parts.append((before[0], lean))
+            share *= min(1.0, before[0].substance / max(reply.substance, 1e-6))
+        parts.append((reply, lean * share))
     words: dict[str, float] = {}
     told: dict[str, float] = {}
     for message, share in parts:
-        for word, telling in message.told.items():
+        for word, says in message.told.items():
             words[word] = max(words.get(word, 0.0), share * (TIME_SHARE if word in TIME_WORDS else 1.0))
-            told[word] = max(told.get(word, 0.0), share * telling)
+            told[word] = max(told.get(word, 0.0), share * says)
     times = Counter(word for message, _ in parts for word in message.words)
     words = {word: weight / times[word] for word, weight in words.items()}
     own = any(not OWN_WORDS.isdisjoint(message.words) for message, share in parts if share >= 1)
@@ -92,19 +94,16 @@ def _message(text: str, languages: Collection[str]) -> _Message:
     text = text[:MAX_CHARS]
     words = split_words(text)[:MAX_TERMS]
     silent = CHATTER.union(*map(stop_words, languages))
-    telling = [word for word in dict.fromkeys(words) if word not in silent and not word.isdigit()]
-    return _Message(text, words, _told(telling))
-
-
-def _told(words: Sequence[str]) -> dict[str, float]:
-    """How telling each word is, 0..1."""
-    lengths = word_lengths(words)
+    content = [word for word in dict.fromkeys(words) if word not in silent and not word.isdigit()]
+    lengths = word_lengths(content)
     if lengths is None:
-        told = dict.fromkeys(words, UNKNOWN)
+        weights = dict.fromkeys(content, UNKNOWN)
     else:
-        shares = ((length - EMPTY_LENGTH) / (TELLING_LENGTH - EMPTY_LENGTH) for length in lengths.tolist())
-        told = {word: min(max(share, 0.0), 1.0) for word, share in zip(words, shares, strict=True)}
-    return {word: share * (TIME_SHARE if word in TIME_WORDS else 1.0) for word, share in told.items()}
+        shares = ((length - EMPTY_LENGTH) / (FULL_LENGTH - EMPTY_LENGTH) for length in lengths.tolist())
+        weights = {word: min(max(share, 0.0), 1.0) for word, share in zip(content, shares, strict=True)}
+    for word in TIME_WORDS & weights.keys():
+        weights[word] *= TIME_SHARE
+    return _Message(text, words, weights)
 
 
 def _leaning(newest: _Message, before: Sequence[_Message]) -> float:
@@ -119,10 +118,3 @@ def _leaning(newest: _Message, before: Sequence[_Message]) -> float:
         whole = any(word.isdigit() for word in words) or not OTHER_WORDS.isdisjoint(words)
         return 1.0 if refers or (newest.substance < VAGUE and not whole) else 0.0
     return 0.5 if names_somebody and newest.substance >= STATED else 0.0
-
-
-def _share_of_reply(reply: _Message, said: _Message | None) -> float:
-    """A long answer counts no more than what it answers."""
-    if said is None:
-        return REPLY_SHARE
-    return REPLY_SHARE * min(1.0, said.substance / max(reply.substance, 1e-6))

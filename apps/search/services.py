@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
@@ -17,7 +16,7 @@ from apps.core.purging.places import PurgePart
 from apps.core.purging.trace import Trace
 from apps.search.backends import Head, Stem, backend
 from apps.search.backends.sqlite import segments_merge
-from apps.search.documents import Document, Facet, Source
+from apps.search.documents import Document, Source
 from apps.search.features import pack_features
 from apps.search.index import cache
 from apps.search.models import IndexOwner, Passage, Tombstone
@@ -43,7 +42,11 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bo
     if not documents:
         return
     head = _head(user_id)
-    latest = {_name(document): document for document in documents}
+    # Facets of a document differ, and its former texts by when they began to hold.
+    latest = {
+        (each.source, each.source_id, each.valid_from if each.past else None, each.facet): each
+        for each in documents
+    }
     held: dict[str, bytes] = {}
     for keys in _batches([] if are_new else list({name[:2]: None for name in latest})):
         source_ids = [source_id for _, source_id in keys]
@@ -75,12 +78,6 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
     chunks = [chunk for parts in analysed for chunk, _, _ in parts if chunk]
     for batch in _batches(chunks):
         once(_vectors, space_ensure().name, tuple(batch))
-
-
-def _name(document: Document) -> tuple[Source, UUID, datetime | None, Facet]:
-    """Key of a document: facets of one differ, and its former texts by when they began to hold."""
-    began = document.valid_from if document.past else None
-    return document.source, document.source_id, began, document.facet
 
 
 @transaction.atomic(savepoint=False)

@@ -83,21 +83,17 @@ class StaticEmbedder:
         return tokenizer
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        if len(texts) == 1:
-            return self._embed_one(texts[0])
-        batch = self._tokenizer.encode_batch_fast([text.lower() for text in texts], add_special_tokens=False)
         result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for row, item in enumerate(
-            batch
-        ):  # A sum for each text: `np.add.reduceat` over them all takes five times as long.
+        if len(texts) == 1:
+            tokens = self._tokenizer.encode(texts[0].lower(), add_special_tokens=False).ids
+            if tokens:
+                result[0] = _unit(self._ranks[tokens] @ self._vectors[tokens].astype(np.float32))
+            return result
+        batch = self._tokenizer.encode_batch_fast([text.lower() for text in texts], add_special_tokens=False)
+        # A sum for each text: `np.add.reduceat` over them all takes five times as long.
+        for row, item in enumerate(batch):
             np.add.reduce(self._weighted.take(item.ids, axis=0), axis=0, out=result[row])
         return unit_rows(result)
-
-    def _embed_one(self, text: str) -> Matrix:
-        tokens = self._tokenizer.encode(text.lower(), add_special_tokens=False).ids
-        if not tokens:
-            return np.zeros((1, DIMENSION), dtype=np.float32)
-        return _unit(self._ranks[tokens] @ self._vectors[tokens].astype(np.float32))[None]
 
     def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
         lowered = text.lower()
@@ -107,7 +103,11 @@ class StaticEmbedder:
         tokens = np.asarray(encoded.ids)
         weigh = self._ranks[tokens]
         if weights is not None:
-            own = _token_weights(lowered, encoded.offsets, weights)
+            words = _words_of(lowered, encoded.offsets)
+            found = (
+                SIGN_WEIGHT if word is None else weights.words.get(word[2], SIGN_WEIGHT) for word in words
+            )
+            own = np.fromiter(found, dtype=np.float32, count=len(words))
             weigh = weights.trust * own + (1 - weights.trust) * weigh
         return _unit(weigh @ self._vectors[tokens].astype(np.float32))
 
@@ -133,13 +133,12 @@ class StaticEmbedder:
         lowered = text.lower()
         encoded = self._tokenizer.encode(lowered, add_special_tokens=False)
         tokens = np.asarray(encoded.ids, dtype=np.int64)
-        places = _word_places(lowered, encoded.offsets)
-        spans = word_spans(lowered)
-        numbers = Counter(places)
+        words = _words_of(lowered, encoded.offsets)
+        numbers = Counter(words)
         kept = np.array(
             [
-                place is None or not leave_out(token, spans[place][2], numbers[place])
-                for token, place in zip(encoded.ids, places, strict=True)
+                word is None or not leave_out(token, word[2], numbers[word])
+                for token, word in zip(encoded.ids, words, strict=True)
             ],
             dtype=bool,
         )
@@ -160,23 +159,13 @@ def _unit(total: Vector) -> Vector:
     return np.asarray(total / max(math.sqrt(float(total @ total)), 1e-9), dtype=np.float32)
 
 
-def _token_weights(text: str, offsets: list[tuple[int, int]], weights: QueryWeights) -> Vector:
-    """The weight of the word that each token is a piece of."""
+def _words_of(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int, str] | None]:
+    """For each token the word (see `word_spans`) that it is a piece of; None for signs between words."""
     spans = word_spans(text)
-    places = _word_places(text, offsets)
-    found = (
-        SIGN_WEIGHT if place is None else weights.words.get(spans[place][2], SIGN_WEIGHT) for place in places
-    )
-    return np.fromiter(found, dtype=np.float32, count=len(places))
-
-
-def _word_places(text: str, offsets: list[tuple[int, int]]) -> list[int | None]:
-    """For each token which of the text's words (`word_spans`) it is a piece of; None for signs between words."""
-    spans = word_spans(text)
-    result: list[int | None] = []
+    result: list[tuple[int, int, str] | None] = []
     place = 0
     for start, end in offsets:
         while place < len(spans) and spans[place][1] <= start:
             place += 1
-        result.append(place if place < len(spans) and spans[place][0] < end else None)
+        result.append(spans[place] if place < len(spans) and spans[place][0] < end else None)
     return result

@@ -58,14 +58,11 @@ class Neighbours:
         return sum(array.nbytes for array in arrays)
 
     def grow(self, capacity: int) -> None:
-        old = len(self.sitting)
-        wide = np.full((len(OFFSETS), capacity), -1, dtype=np.int64)
-        wide[:, :old] = self.table
-        self.table = wide
-        self.sitting = np.concatenate([self.sitting, np.full(capacity - old, -1, dtype=np.int64)])
-        self.spread_length = np.concatenate([self.spread_length, np.zeros(capacity - old, dtype=np.float32)])
-        mass = np.full(capacity - old, MEANING_SELF, dtype=np.float32)
-        self.meaning_mass = np.concatenate([self.meaning_mass, mass])
+        more = (0, capacity - len(self.sitting))
+        self.table = np.pad(self.table, ((0, 0), more), constant_values=-1)
+        self.sitting = np.pad(self.sitting, more, constant_values=-1)
+        self.spread_length = np.pad(self.spread_length, more)
+        self.meaning_mass = np.pad(self.meaning_mass, more, constant_values=MEANING_SELF)
 
     def link(self, rows: NDArray[np.void], touched: NDArray[np.int64], alive: NDArray[np.bool_]) -> None:
         """Set anew the neighbours in all sittings that `touched` rows belong to; `rows` are all features."""
@@ -82,8 +79,19 @@ class Neighbours:
             same = np.flatnonzero(groups[distance:] == groups[:-distance])
             self.table[OFFSETS.index(distance), members[same]] = members[same + distance]
             self.table[OFFSETS.index(-distance), members[same + distance]] = members[same]
-        self._weigh(members, rows["length"])
-        self._collect(rows)
+        table = self.table[:, members]
+        present = table >= 0
+        around = np.where(present, rows["length"][table], 0).astype(np.float32)
+        self.spread_length[members] = TERM_SELF * rows["length"][members] + _TERM @ around
+        self.meaning_mass[members] = MEANING_SELF + _MEANING @ present.astype(np.float32)
+        # Spares queries a look-up row by row. A row with neighbours has one right before or after.
+        before, after = self.table[BEFORE, : len(rows)], self.table[BEFORE + 1, : len(rows)]
+        self.linked = np.flatnonzero((before >= 0) | (after >= 0))
+        self.linked_sittings = self.sitting[self.linked]
+        follows = np.flatnonzero(before >= 0)
+        asks = (rows["flags"][before[follows]] & Flag.QUESTION) > 0
+        self.replies = follows[asks]
+        self.asked = before[self.replies]
 
     def _number(self, members: NDArray[np.int64], rows: NDArray[np.void]) -> NDArray[np.int64]:
         """Number the sittings of ordered members; returns, per member, which group of this call it belongs to."""
@@ -103,23 +111,6 @@ class Neighbours:
         lengths = np.bincount(groups, weights=rows["length"][members], minlength=len(first))
         self.sitting_lengths[numbers] = np.where(sizes > 1, lengths, 0)
         return np.asarray(groups)
-
-    def _collect(self, rows: NDArray[np.void]) -> None:
-        """Spares queries a look-up row by row. A row with neighbours has one right before or after."""
-        before, after = self.table[BEFORE, : len(rows)], self.table[BEFORE + 1, : len(rows)]
-        self.linked = np.flatnonzero((before >= 0) | (after >= 0))
-        self.linked_sittings = self.sitting[self.linked]
-        follows = np.flatnonzero(before >= 0)
-        asks = (rows["flags"][before[follows]] & Flag.QUESTION) > 0
-        self.replies = follows[asks]
-        self.asked = before[self.replies]
-
-    def _weigh(self, members: NDArray[np.int64], lengths: NDArray[np.uint16]) -> None:
-        table = self.table[:, members]
-        present = table >= 0
-        around = np.where(present, lengths[table], 0).astype(np.float32)
-        self.spread_length[members] = TERM_SELF * lengths[members] + _TERM @ around
-        self.meaning_mass[members] = MEANING_SELF + _MEANING @ present.astype(np.float32)
 
     def spread_meaning(self, similarity: Floats) -> Floats:
         """The similarity of each row blended with its neighbours'; (n,) in and out."""

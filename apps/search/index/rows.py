@@ -92,7 +92,11 @@ class UserRows:
         self.embedded[places[held]] = batch.embedded[held]
         if held.any():
             self.coarse = None
-        self._append(_select(batch, ~held & ~np.isin(batch.ids, removed)))
+        new = ~held & ~np.isin(batch.ids, removed)
+        if not new.all():
+            terms = batch.terms and [term for term, keep in zip(batch.terms, new, strict=True) if keep]
+            batch = Batch(batch.ids[new], batch.features[new], batch.vectors[new], batch.embedded[new], terms)
+        self._append(batch)
         self.change = change
 
     def _append(self, batch: Batch) -> None:
@@ -108,12 +112,22 @@ class UserRows:
         self.vectors[start:end] = batch.vectors
         self.alive[start:end] = True
         self.embedded[start:end] = batch.embedded
-        self.prior[start:end] = _prior(batch.features)
+        # What speaks for a passage whatever the question: saying much, not asking. The same for all notes.
+        spoken = batch.features["source"] == features.SOURCE_CODES[Source.CONVERSATION]
+        terms = np.where(spoken, batch.features["length"], NOTE_TERMS)
+        asks = spoken & ((batch.features["flags"] & Flag.QUESTION) > 0)
+        self.prior[start:end] = LENGTH_PRIOR * np.log1p(terms) + QUESTION_PRIOR * asks
         self.size = end
         self._order = None
         self.neighbours.link(self.features[:end], np.arange(start, end), self.alive[:end])
         self._note(batch.features)
-        self._post(start, batch.terms or [])
+        added: dict[str, list[int]] = {}  # to those postings that are held
+        for row, text in enumerate(batch.terms or [], start):
+            for term in text.split():
+                if term in self.postings:
+                    added.setdefault(term, []).append(row)
+        for term, places in added.items():
+            self._hold(term, np.concatenate([self.postings[term], np.array(places, dtype=np.int64)]))
 
     def _note(self, rows: NDArray[np.void]) -> None:
         """Remember which names and languages there are, and whether anything is valid for a time only."""
@@ -125,16 +139,6 @@ class UserRows:
             self.languages[code] = self.languages.get(code, 0) + number
         limits = np.isfinite(rows["valid_from"]) | np.isfinite(rows["valid_to"])
         self.bounded = self.bounded or bool(limits.any())
-
-    def _post(self, start: int, terms: list[str]) -> None:
-        """Add new rows to those postings that are held."""
-        added: dict[str, list[int]] = {}
-        for row, text in enumerate(terms, start):
-            for term in text.split():
-                if term in self.postings:
-                    added.setdefault(term, []).append(row)
-        for term, rows in added.items():
-            self._hold(term, np.concatenate([self.postings[term], np.array(rows, dtype=np.int64)]))
 
     def _hold(self, term: str, rows: Rows) -> None:
         """Keep the rows of a stem as the one asked for last."""
@@ -203,23 +207,6 @@ class UserRows:
             if len(rows) and not prefix:
                 self._hold(term, rows)
         return rows[self.alive[rows]] if self.dead else rows
-
-
-def _prior(rows: NDArray[np.void]) -> Floats:
-    """Scores passages whatever the question: for saying much, not asking. The same for all notes."""
-    spoken = rows["source"] == features.SOURCE_CODES[Source.CONVERSATION]
-    terms = np.where(spoken, rows["length"], NOTE_TERMS)
-    asks = spoken & ((rows["flags"] & Flag.QUESTION) > 0)
-    return np.asarray(LENGTH_PRIOR * np.log1p(terms) + QUESTION_PRIOR * asks, dtype=np.float32)
-
-
-def _select(batch: Batch, mask: NDArray[np.bool_]) -> Batch:
-    if mask.all():
-        return batch
-    terms = (
-        None if batch.terms is None else [term for term, keep in zip(batch.terms, mask, strict=True) if keep]
-    )
-    return Batch(batch.ids[mask], batch.features[mask], batch.vectors[mask], batch.embedded[mask], terms)
 
 
 COARSE_FROM = 20_000

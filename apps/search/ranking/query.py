@@ -82,7 +82,14 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
     words = split_words(query.text)[:MAX_TERMS]
     weights = _add_terms(query, words, rows)
     query.asks_when = not WHEN_WORDS.isdisjoint(words[:3])
-    query.spans = _dates(query.text, words, rows, head.language, now)
+    if not DATE_WORDS.isdisjoint(words) or any(sign.isdigit() for sign in query.text):
+        happened = rows.features["happened"][: rows.size]
+        first, last = (
+            datetime.fromtimestamp(float(moment), UTC) for moment in (happened.min(), happened.max())
+        )
+        # Of those on offer English alone begins with the month.
+        day_first = head.language != "en" if head.language else None
+        query.spans = named_dates(query.text, now=now, first=first, last=last, day_first=day_first)
     trust = rows.living / (rows.living + FEW_NOTES)
     try:
         query.vector = query_vector(head, query.text, QueryWeights(weights, trust)) if words else None
@@ -152,13 +159,3 @@ def _union(forms: tuple[str, ...], rows: UserRows) -> Rows:
 def _idf(frequency: int, living: int) -> float:
     """Inverse document frequency as BM25 has it: log(1 + (N - n + 1/2) / (n + 1/2))."""
     return math.log(1 + (max(living, frequency) - frequency + 0.5) / (frequency + 0.5))
-
-
-def _dates(text: str, words: list[str], rows: UserRows, language: str, now: datetime) -> list[Span]:
-    if DATE_WORDS.isdisjoint(words) and not any(sign.isdigit() for sign in text):
-        return []
-    happened = rows.features["happened"][: rows.size]
-    first, last = (datetime.fromtimestamp(float(moment), UTC) for moment in (happened.min(), happened.max()))
-    # Of those on offer English alone begins with the month.
-    day_first = language != "en" if language else None
-    return named_dates(text, now=now, first=first, last=last, day_first=day_first)

@@ -150,17 +150,6 @@ def _add_sitting(
         whole += gain * frequency / (frequency + base + slope * neighbours.sitting_lengths)
 
 
-def _in_company(rows: UserRows, named: Mask) -> Floats:
-    """1 for each row of a sitting in which someone whom the question names speaks, and for what names them itself."""
-    neighbours = rows.neighbours
-    speakers = neighbours.sitting[: rows.size][named]
-    attended = np.zeros(len(neighbours.sitting_lengths), dtype=bool)
-    attended[speakers[speakers >= 0]] = True
-    result = named.astype(np.float32)
-    result[neighbours.linked] = attended[neighbours.linked_sittings]
-    return result
-
-
 def _fact_signals(rows: UserRows, query: Query) -> dict[str, Floats]:
     facts = rows.features[: rows.size]
     signals: dict[str, Floats] = {}
@@ -171,7 +160,13 @@ def _fact_signals(rows: UserRows, query: Query) -> dict[str, Floats]:
         for found in query.named_rows:
             named[found[facts["first_name"][found] == 0]] = True
         signals["name"] = named.astype(np.float32)
-        signals["company"] = _in_company(rows, named)
+        # What names them itself, and each row of a session in which one of them speaks.
+        neighbours, company = rows.neighbours, named.astype(np.float32)
+        speakers = neighbours.sitting[: rows.size][named]
+        attended = np.zeros(len(neighbours.sitting_lengths), dtype=bool)
+        attended[speakers[speakers >= 0]] = True
+        company[neighbours.linked] = attended[neighbours.linked_sittings]
+        signals["company"] = company
     if query.asks_when:
         signals["time"] = (facts["flags"] & Flag.TIME > 0).astype(np.float32)
     if query.spans:
