@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check, server_sent
 from apps.builder.builds.messages import build_signal
-from apps.builder.builds.requesting import build_change, build_request, build_retry
+from apps.builder.builds.requesting import Requested, build_change, build_request, build_retry
 from apps.builder.builds.running import build_answer, build_cancel
 from apps.builder.builds.selectors import build_get, builds_for, messages_after
 from apps.builder.models import Build, BuilderMessage
@@ -34,6 +34,10 @@ from apps.core.http.shapes import Beside, page_of
 
 POLL_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0
+NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
+MAX_NUMBER = 2**31 - 1
+SEEN = OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen.")
+EVENTS = OpenApiResponse(Described(BuilderMessageOutput), "Server-sent events, one message each.")
 
 
 async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None]:
@@ -74,12 +78,6 @@ def _news(build_id: UUID, after: int) -> tuple[list[BuilderMessage], bool] | Non
     return messages_after(build, after), not build.is_open
 
 
-NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
-MAX_NUMBER = 2**31 - 1
-SEEN = OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen.")
-EVENTS = OpenApiResponse(Described(BuilderMessageOutput), "Server-sent events, one message each.")
-
-
 class BuildsView(UserView):
     """`GET POST /builds/`."""
 
@@ -100,14 +98,14 @@ class BuildsView(UserView):
                 feedback=body.feedback or "",
                 execution_id=body.execution,
             )
-            return _answer("building", build.capability_id, build)
+            return _answer(Requested(build.capability, build))
         requested = build_request(
             user_id=self.user_id,
             name=body.name,
             description=body.description,
             input_schema=NO_INPUT if body.input_schema is None else body.input_schema,
         )
-        return _answer(requested.status, requested.capability.pk, requested.build)
+        return _answer(requested)
 
 
 class BuildView(UserView):
@@ -131,7 +129,10 @@ class BuildEventsView(UserView):
         """Follow a build as server-sent events. `Last-Event-ID` goes on where a connection broke off."""
         build = build_get(self.user_id, build_id)
         follow_check(self.user_id)
-        after = _number(request.headers.get("Last-Event-ID", ""))
+        seen = request.headers.get(
+            "Last-Event-ID", ""
+        )  # as a browser sends it; else it begins from the start
+        after = min(int(seen), MAX_NUMBER) if seen.isascii() and seen.isdigit() and len(seen) < 20 else 0
         return event_stream(request, build_stream(build.pk, after))
 
 
@@ -167,19 +168,14 @@ class BuildRetryView(UserView):
     @operation("build_retry", answer=BuildRequestedOutput, status=(200, 202))
     def post(self, request: Request, build_id: str) -> Answer:
         """Start a failed or cancelled build once more."""
-        requested = build_retry(user_id=self.user_id, build_id=build_id)
-        return _answer(requested.status, requested.capability.pk, requested.build)
+        return _answer(build_retry(user_id=self.user_id, build_id=build_id))
 
 
-def _answer(status: str, capability_id: UUID, build: Build | None) -> Answer:
+def _answer(requested: Requested) -> Answer:
     """202 where something is built, else 200."""
-    value = {"status": status, "capability_id": capability_id, "build_id": build and build.pk}
+    status, capability, build = requested.status, requested.capability, requested.build
+    value = {"status": status, "capability_id": capability.pk, "build_id": build and build.pk}
     return Answer(value, 202 if build else 200)
-
-
-def _number(text: str) -> int:
-    """Reads the last event's id as a browser sends it; anything else begins from the start."""
-    return min(int(text), MAX_NUMBER) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
 urlpatterns = [

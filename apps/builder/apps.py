@@ -9,7 +9,7 @@ class BuilderConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
-        from apps.builder.builds.ending import build_settled, transcripts_prune
+        from apps.builder.builds.ending import transcripts_prune, version_follow
         from apps.builder.builds.selectors import builder_stats
         from apps.builder.shapes import builds_export
         from apps.capabilities.catalog import lifecycle
@@ -17,7 +17,8 @@ class BuilderConfig(AppConfig):
         from apps.core.registries import exporters, stats_providers
 
         register_tools("apps.builder.tools")
-        lifecycle.version_resolved.register("builds", build_settled)
+        lifecycle.version_resolved.register("builds", version_follow)
+        background_services.register("builds", lambda: import_string(BUILD_THREAD)())
         exporters.register("builds", builds_export)
         stats_providers.register("builder", builder_stats)
         register_sweep("builder: transcripts", transcripts_prune, every=timedelta(hours=1))

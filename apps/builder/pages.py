@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.core.paginator import Paginator
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -26,10 +26,25 @@ from apps.builder.models import Build, State
 from apps.capabilities.catalog.names import NAME
 from apps.capabilities.catalog.selectors import capability_get, execution_get, executions_of, version_waiting
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, Capability, Execution, Trigger
+from apps.capabilities.pages.opened import own
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.selection import current_backend
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
+
+PAGE_SIZE = 30
+LAST = "last"
+CALLS = {
+    "write_file": "Wrote a file",
+    "run_code": "Tried code",
+    "run_command": "Ran a command",
+    "ask_user": "Asked you",
+    "report_progress": "Told you how far it is",
+    "request_network": "Asked for network",
+    "register_capability": "Handed it in",
+}
+CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "command"}
+"""The input of these tools is shown as what it is; the others' as JSON."""
 
 
 class NewBuildForm(PlainForm):
@@ -78,21 +93,6 @@ class RepairForm(PlainForm):
     )
 
 
-PAGE_SIZE = 30
-LAST = "last"
-CALLS = {
-    "write_file": "Wrote a file",
-    "run_code": "Tried code",
-    "run_command": "Ran a command",
-    "ask_user": "Asked you",
-    "report_progress": "Told you how far it is",
-    "request_network": "Asked for network",
-    "register_capability": "Handed it in",
-}
-CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "command"}
-"""The input of these tools is shown as what it is; the others' as JSON."""
-
-
 @require_GET
 def builds(request: SignedInRequest) -> HttpResponse:
     """The user's builds, newest first."""
@@ -101,10 +101,11 @@ def builds(request: SignedInRequest) -> HttpResponse:
     name = name if NAME.fullmatch(name) else ""
     rows = builds_for(request.user.pk, state=state if state in State.values else "", name=name)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    waiting = waiting_for_user(request.user.pk, list(page))
     context = {
         "nav": "capabilities",
         "page": page,
-        "rows": _lines(request, list(page)),
+        "rows": [{"build": row, "seconds": build_seconds(row), "waits": row.pk in waiting} for row in page],
         "state": state,
         "name": name,
         "states": State.choices,
@@ -114,34 +115,31 @@ def builds(request: SignedInRequest) -> HttpResponse:
 
 
 @require_GET
+@own
 def build(request: SignedInRequest, build_id: str) -> HttpResponse:
     """One build: its card, what was asked for, and its transcript."""
-    found = _own(request, build_id)
-    context = {
-        "nav": "capabilities",
-        "build": found,
-        "schema": json.dumps(found.input_schema, indent=2, ensure_ascii=False),
-        **_figures(found),
-        **_transcript(found),
-    }
+    found = build_get(request.user.pk, build_id)
+    schema = json.dumps(found.input_schema, indent=2, ensure_ascii=False)
+    context = {"nav": "capabilities", "schema": schema, **_transcript(found)}
     return render(request, "builder/build.html", context)
 
 
 @require_GET
+@own
 def steps(request: SignedInRequest, build_id: str) -> HttpResponse:
     """The transcript and the figures as they are now, for a page that watches."""
-    found = _own(request, build_id)
-    return render(
-        request, "builder/_transcript.html", {"build": found, **_figures(found), **_transcript(found)}
-    )
+    found = build_get(request.user.pk, build_id)
+    return render(request, "builder/_transcript.html", _transcript(found))
 
 
 @require_http_methods(["GET", "POST"])
+@own
 def new(request: SignedInRequest) -> HttpResponse:
     """Asks for a new tool, or with `?capability=` for a change to one, or for a repair with `&execution=` (a run's id, or
     `last`) or `&call=` (the tool call of a conversation in which it failed)."""
     capability, execution = _subject(request)
-    form = _form(request, capability, execution)
+    kind = NewBuildForm if capability is None else RepairForm if execution is not None else ChangeForm
+    form = kind(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
             found = _request(request, form, capability, execution)
@@ -150,21 +148,19 @@ def new(request: SignedInRequest) -> HttpResponse:
             form.add_error(field if isinstance(field, str) and field in form.fields else None, error.message)
         else:
             return redirect("builder:build", build_id=found.pk) if found else redirect("builder:list")
+    problem = ""
+    try:
+        current_backend()
+    except SandboxUnavailable as error:
+        problem = error.message
     context = {
         "nav": "capabilities",
         "form": form,
         "capability": capability,
         "execution": execution,
-        "problem": _problem(),
+        "problem": problem,
     }
     return render(request, "builder/new.html", context, status=422 if form.is_bound else 200)
-
-
-def _own(request: SignedInRequest, build_id: str) -> Build:
-    try:
-        return build_get(request.user.pk, build_id)
-    except NotFound as error:
-        raise Http404 from error
 
 
 def _subject(request: SignedInRequest) -> tuple[Capability | None, Execution | None]:
@@ -172,20 +168,16 @@ def _subject(request: SignedInRequest) -> tuple[Capability | None, Execution | N
     name, run, call = (given.get(field, "") for field in ("capability", "execution", "call"))
     if not name:
         return None, None
-    try:
-        capability = capability_get(request.user.pk, name)
-        execution = _run(capability, run) if run else _run_of(capability, call) if call else None
-    except NotFound as error:
-        raise Http404 from error
+    capability = capability_get(request.user.pk, name)
+    execution = None
+    if run:
+        execution = _run(capability, run)
+    elif call:  # its row may have been removed since
+        failed = executions_of(capability).filter(state=Execution.State.FAILED)
+        execution = failed.filter(tool_call_id=parse_id(call)).first()
     if execution is not None and execution.capability_id != capability.pk:
-        raise Http404
+        raise NotFound
     return capability, execution
-
-
-def _run_of(capability: Capability, call: str) -> Execution | None:
-    """The failed run of that tool call; None where its row has been removed since."""
-    runs = executions_of(capability).filter(state=Execution.State.FAILED)
-    return runs.filter(tool_call_id=parse_id(call)).first()
 
 
 def _run(capability: Capability, run: str) -> Execution | None:
@@ -201,13 +193,6 @@ def _run(capability: Capability, run: str) -> Execution | None:
         row.number for row in (version_waiting(capability), capability.current) if row and row.test_failures
     ]
     return ended.filter(state=Execution.State.FAILED, trigger=Trigger.RETEST, version__in=failing).first()
-
-
-def _form(request: SignedInRequest, capability: Capability | None, execution: Execution | None) -> forms.Form:
-    data = request.POST if request.method == "POST" else None
-    if capability is None:
-        return NewBuildForm(data)
-    return RepairForm(data) if execution is not None else ChangeForm(data)
 
 
 def _request(
@@ -236,33 +221,21 @@ def _request(
     return requested.build
 
 
-def _problem() -> str:
-    """Why nothing can be built right now; "" where it can."""
-    try:
-        current_backend()
-    except SandboxUnavailable as error:
-        return error.message
-    return ""
-
-
-def _lines(request: SignedInRequest, found: list[Build]) -> list[dict[str, Any]]:
-    waiting = waiting_for_user(request.user.pk, found)
-    return [{"build": row, "seconds": build_seconds(row), "waits": row.pk in waiting} for row in found]
-
-
-def _figures(build: Build) -> dict[str, Any]:
-    usage = build_usage(build)
-    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    days = settings.IZZY_BUILD_TRANSCRIPT_DAYS
-    return {"usage": usage, "tokens": tokens, "seconds": build_seconds(build), "days": days}
-
-
 def _transcript(build: Build) -> dict[str, Any]:
+    usage = build_usage(build)
     return {
+        "build": build,
+        "usage": usage,
+        "tokens": usage.input_tokens
+        + usage.output_tokens
+        + usage.cache_read_tokens
+        + usage.cache_write_tokens,
+        "seconds": build_seconds(build),
+        "days": settings.IZZY_BUILD_TRANSCRIPT_DAYS,
         "rounds": [
             {"round": step.round, "text": step.text, "calls": [_call(call) for call in step.calls]}
             for step in transcript(build)
-        ]
+        ],
     }
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
 from apps.builder.builds.messages import origin_of
-from apps.builder.builds.requesting import build_change, build_request
+from apps.builder.builds.requesting import Requested, build_change, build_request
 
 UNDER_WAY = (
     "The builder works on it now, and the user sees its progress. Tell the user so in one sentence and end your turn: the tool "
@@ -50,18 +50,19 @@ def request_capability(context: ToolContext, arguments: Wanted) -> ToolOutput:
     origin = origin_of(context.user_id, context.conversation_id, context.turn_id)
     if feedback := arguments.feedback.strip():
         build = build_change(user_id=context.user_id, name=arguments.name, feedback=feedback, origin=origin)
-        data = {"status": "building", "capability_id": str(build.capability_id), "build_id": str(build.pk)}
-        return ToolOutput(data | {"next": UNDER_WAY}, build_id=str(build.pk))
-    requested = build_request(
-        user_id=context.user_id,
-        name=arguments.name,
-        description=arguments.description,
-        input_schema=arguments.input_schema,
-        origin=origin,
-    )
-    data = {"status": requested.status, "capability_id": str(requested.capability.pk)}
+        requested = Requested(build.capability, build)
+    else:
+        requested = build_request(
+            user_id=context.user_id,
+            name=arguments.name,
+            description=arguments.description,
+            input_schema=arguments.input_schema,
+            origin=origin,
+        )
+    made = requested.capability
+    data = {"status": requested.status, "capability_id": str(made.pk)}
     if requested.build is None:
-        there = {"input_schema": requested.capability.input_schema}
-        return ToolOutput(data | there | {"next": THERE.format(name=requested.capability.name)})
+        there = {"input_schema": made.input_schema, "next": THERE.format(name=made.name)}
+        return ToolOutput(data | there)
     build_id = str(requested.build.pk)
     return ToolOutput(data | {"build_id": build_id, "next": UNDER_WAY}, build_id=build_id)

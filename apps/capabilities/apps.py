@@ -20,7 +20,7 @@ class CapabilitiesConfig(AppConfig):
         from apps.capabilities.sandbox.selection import check_sandbox
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
-        from apps.core.purging.places import purge_parts
+        from apps.core.purging.places import PurgePart, purge_parts
         from apps.core.registries import account_deleters, exporters, stats_providers
 
         register_tools("apps.capabilities.runs.tools")
@@ -28,11 +28,11 @@ class CapabilitiesConfig(AppConfig):
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", execution.executions_prune, every=timedelta(minutes=15))
         register_sweep("capabilities: lost runs", execution.executions_interrupt, every=timedelta(seconds=10))
-        register_sweep("capabilities: proving", examples.sweep, every=examples.SWEEP_EVERY)
+        register_sweep("capabilities: acceptance tests", examples.sweep, every=examples.SWEEP_EVERY)
         register_sweep("capabilities: sandboxes", sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
         account_deleters.register("capabilities: requirements", user_forget)
         account_deleters.register("capabilities", lambda user_id: lifecycle.user_forget(user_id=user_id))
         exporters.register("capabilities", capabilities_export)
         stats_providers.register("capabilities", capability_stats)
-        purge_parts.register("capabilities", files.PURGING)
+        purge_parts.register("capabilities", PurgePart(counts={"capabilities.files": files.files_left}))

@@ -16,7 +16,7 @@ from apps.agent.models import ToolCall
 from apps.builder.builds.ending import build_end, transcripts_prune
 from apps.builder.builds.messages import message_add
 from apps.builder.builds.selectors import build_usage, builder_stats
-from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType, State
+from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType
 from apps.builder.runner.pool import BuildPool
 from apps.builder.shapes import builds_export
 from apps.capabilities.catalog.lifecycle import capability_delete
@@ -119,7 +119,7 @@ async def test_a_build_whose_capability_is_deleted_stops(
 
 def test_an_export_and_the_statistics_know_of_builds(alice: User, bob: User) -> None:
     build = wish(alice)
-    build_end(build=build, state=State.FAILED, code="gave_up", reason="It needs a paid service.")
+    build_end(build=build, code="gave_up", reason="It needs a paid service.")
     rows = list(builds_export(alice.pk))
     assert [(row["type"], row["name"], row["state"]) for row in rows] == [("build", "dice_roller", "failed")]
     assert rows[0]["messages"][-1]["payload"]["text"] == "It needs a paid service."

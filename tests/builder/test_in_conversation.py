@@ -18,7 +18,7 @@ from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.lifecycle import capability_approve
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.models import Capability
-from apps.capabilities.runs.examples import prove_all
+from apps.capabilities.runs.examples import versions_test
 from apps.chat.models import Message
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
@@ -264,7 +264,7 @@ async def test_what_had_to_wait_is_told_when_it_has_passed_its_test(
         await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=tool))
         await build_message(socket, lambda message: message["payload"].get("stage") == "secrets")
         await in_db(lambda: user_secret_set(user_id=alice.pk, name="DICE_KEY", value="a-key-of-dice"))
-        await prove_all()
+        await versions_test()
         await build_message(socket, lambda message: message["payload"].get("stage") == "ready")
         told = await socket.ended()
 

@@ -151,7 +151,7 @@ def a_build(user: User, name: str, *, state: State) -> Build:
 def test_the_reason_of_a_failure_stands_on_the_card_alone(alice: User, sign_in: SignIn) -> None:
     """The card reads it from the build's messages; without scripts the page says it instead."""
     build = wish(alice)
-    build_end(build=build, state=State.FAILED, code="gave_up", reason="It needs a paid service.\nMore.")
+    build_end(build=build, code="gave_up", reason="It needs a paid service.\nMore.")
     page = sign_in(alice).get(f"/builds/{build.pk}/").content.decode()
     assert page.count("It needs a paid service.") == 1
     assert page.index("<noscript>") < page.index("It needs a paid service.") < page.index("</noscript>")

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.builder.builds.messages import Origin
+from apps.builder.builds.messages import BuildOrigin
 from apps.builder.builds.requesting import build_change, build_request, build_retry, held_up
 from apps.builder.builds.running import build_answer, build_cancel, builds_claim, dialogue_add
 from apps.builder.builds.selectors import builds_in
@@ -40,7 +40,7 @@ async def test_one_under_way_is_joined_and_an_active_one_returned(
 ) -> None:
     build = await in_db(wish, alice)
     again = await in_db(lambda: build_request(user_id=alice.pk, **ASK))
-    assert (again.joined, again.build) == (True, build)
+    assert again.build == build
     model.add(write(), register())
     await pool.idle()
 
@@ -364,7 +364,7 @@ def test_an_attempt_takes_the_place_of_the_failed_one_before_and_of_no_other(ali
     here, turn, other = uuid7(), uuid7(), uuid7()
     made = []
     for asked in (turn, other):
-        origin = Origin(conversation_id=here, turn_id=asked)
+        origin = BuildOrigin(conversation_id=here, turn_id=asked)
         made.append(build_request(user_id=alice.pk, **ASK, origin=origin).build)
     first = made[0]
     assert first is not None

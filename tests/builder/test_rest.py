@@ -5,7 +5,7 @@ from typing import Any
 
 from apps.accounts.models import User
 from apps.builder.builds.ending import build_end
-from apps.builder.models import Build, State
+from apps.builder.models import Build
 from apps.builder.runner.pool import BuildPool
 from apps.core.db.pool import in_db
 from tests.builder.scripts import SCHEMA, last_result, register, write
@@ -121,6 +121,6 @@ async def test_what_does_not_fit_is_refused_in_words(alice: User, bob: User) -> 
         assert (await stranger.post(f"builds/{build}/{path}", {"text": "x"})).status_code == 404
     assert (await program.post(f"builds/{build}/answer/", {"text": "x"})).status_code == 409
     found = await in_db(lambda: Build.objects.unscoped().get())
-    await in_db(lambda: build_end(build=found, state=State.FAILED, code="x", reason="why"))
+    await in_db(lambda: build_end(build=found, code="x", reason="why"))
     assert (await program.get("builds/nonsense/")).status_code == 404
     assert (await program.get("builds/?state=odd")).status_code == 400

@@ -23,7 +23,7 @@ from apps.capabilities.catalog.lifecycle import capability_approve
 from apps.capabilities.catalog.secrets import user_secret_delete, user_secret_set
 from apps.capabilities.catalog.selectors import version_waiting
 from apps.capabilities.models import Capability, Execution
-from apps.capabilities.runs.examples import prove_all
+from apps.capabilities.runs.examples import versions_test
 from apps.capabilities.runs.execution import capability_execute
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.core.db.pool import in_db
@@ -124,14 +124,14 @@ async def test_without_the_secret_it_waits_and_is_tried_by_itself_once_all_is_th
     )
     version = await version_of(alice)
     assert version.is_unproven
-    await prove_all()
+    await versions_test()
     assert (await version_of(alice)).is_unproven, "nothing runs before the user's yes"
 
     await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=version.capability_id))
     assert await said_of(build) | {"stage": "secrets"} == await said_of(build)
     assert await in_db(secrets_wanted, await built(build)) == [NAME]
     await store(alice)
-    await prove_all()
+    await versions_test()
 
     assert (await said_of(build))["stage"] == "ready"
     assert not (await version_of(alice)).is_unproven
@@ -246,7 +246,7 @@ async def test_a_change_that_asks_for_more_leaves_the_old_version_in_use_until_i
     await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=2))
     assert (await version_of(alice)).number == 1, "it is not in use before its examples have passed"
     await store(alice)
-    await prove_all()
+    await versions_test()
 
     assert (await version_of(alice)).number == 2
     run = await capability_execute(user_id=alice.pk, name="dice_roller", args=ROLL)
@@ -266,7 +266,7 @@ async def test_one_that_fails_its_test_stays_aside_and_can_be_repaired(
     first = await version_of(alice)
     await store(alice)
     await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=2))
-    await prove_all()
+    await versions_test()
 
     told = await said_of(change)
     assert told["stage"] == "failing"
@@ -308,7 +308,7 @@ async def test_a_change_goes_on_from_the_version_that_waits(
     number = (await version_of(alice)).number
     await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=first_id(alice)))
     await store(alice)
-    await prove_all()
+    await versions_test()
     assert (number, (await version_of(alice)).number) == (1, 3)
 
 
@@ -326,12 +326,12 @@ async def test_those_of_several_users_are_tested_and_none_disturbs_another(
     await store(alice)
     for user in (alice, bob):
         await in_db(lambda: capability_approve(user_id=user.pk, capability_id=first_id(user)))  # noqa: B023
-    await prove_all()
+    await versions_test()
     assert [(await said_of(build))["stage"] for build in builds] == ["ready", "secrets"]
     settings.IZZY_SANDBOX = "none"
     await store(bob)
     with pytest.raises(SandboxUnavailable):
-        await prove_all()
+        await versions_test()
     assert (await said_of(builds[1]))["stage"] == "secrets", "nothing is noted where nothing could be run"
 
 
@@ -349,7 +349,7 @@ async def test_a_secret_that_was_deleted_between_yes_and_test_is_waited_for(
     await answered(build, pool, allow_and_forget)
     assert (await said_of(build))["stage"] == "secrets"
     await store(alice)
-    await prove_all()
+    await versions_test()
     assert (await said_of(build))["stage"] == "ready"
 
 

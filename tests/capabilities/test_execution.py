@@ -13,7 +13,7 @@ from apps.agent.tools.scrub import Scrubber
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.selectors import capability_get, retire_reason
 from apps.capabilities.models import Capability, Execution, Trigger
-from apps.capabilities.runs.execution import Place, capability_execute, executions_prune
+from apps.capabilities.runs.execution import RunOrigin, capability_execute, executions_prune
 from apps.core.db.pool import in_db
 from tests.capabilities.making import make
 from tests.waiting import PATIENCE
@@ -257,5 +257,5 @@ def test_on_the_page_a_run_shows_its_result_and_its_logs(
 
 async def test_a_place_is_noted(alice: User) -> None:
     await made(alice, "def run(args):\n    return ''\n")
-    await run(alice, place=Place(trigger=Trigger.PAGE))
+    await run(alice, origin=RunOrigin(trigger=Trigger.PAGE))
     assert (await in_db(lambda: Execution.objects.for_user(alice).get())).trigger == "page"

@@ -10,9 +10,13 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.tools.scrub import Scrubber
 from apps.capabilities.models import Capability, Execution, Trigger
-from apps.capabilities.runs.execution import Place, capability_execute, execution_begin, executions_interrupt
+from apps.capabilities.runs.execution import (
+    RunOrigin,
+    capability_execute,
+    execution_begin,
+    executions_interrupt,
+)
 from apps.capabilities.sandbox.base import ErrorCode, RunError, SandboxGone
 from apps.core.db.pool import in_db
 from apps.core.jobs import leases
@@ -32,8 +36,8 @@ def begun(owner: User, *, held_ago: timedelta = timedelta()) -> Execution:
         capability=capability,
         version=version,
         args={},
-        place=Place(trigger=Trigger.PAGE),
-        scrubber=Scrubber([]),
+        origin=RunOrigin(trigger=Trigger.PAGE),
+        secrets=[],
     )
     rows = Execution.objects.for_user(owner.pk).filter(pk=execution.pk)
     rows.update(lease_until=timezone.now() + leases.LEASE - held_ago)

@@ -40,11 +40,11 @@ async def test_two_workers_test_a_version_once(alice: User, monkeypatch: pytest.
 
     monkeypatch.setattr(examples, "failures_of", test)
     await in_db(CapabilityVersion.lease_take, version.pk, "another")
-    await examples._prove(version)
+    await examples.version_test(version)
     assert tested == []
     await in_db(CapabilityVersion.lease_release, version.pk, "another")
-    await examples._prove(version)
-    await examples._prove(version)
+    await examples.version_test(version)
+    await examples.version_test(version)
     assert tested == ["greet"]
 
 
@@ -56,5 +56,5 @@ async def test_without_a_sandbox_it_is_given_back(alice: User, monkeypatch: pyte
 
     monkeypatch.setattr(examples, "failures_of", test)
     with pytest.raises(Unavailable):
-        await examples.prove_all()
+        await examples.versions_test()
     assert await in_db(versions_unproven) == [version]

@@ -62,6 +62,30 @@ def test_examples_that_pass_and_fail(alice: User, bob: User) -> None:
     assert capability_get(alice.pk, "good").runs == 0
 
 
+SILENT = "def run(args):\n    return ''\n"
+
+
+@needs_sandbox
+def test_an_empty_result_passes_where_the_example_says_so(alice: User) -> None:
+    make(alice, "silent", main=SILENT, examples=[{"input": {"name": "Ada"}}])
+    make(alice, "told", main=SILENT, examples=[{"input": {"name": "Ada"}, "expect": ""}])
+    make(alice, "loud", examples=[{"input": {"name": "Ada"}, "expect": ""}])
+    said, _ = retest()
+    assert "silent v1: FAILED" in said
+    assert "its result is empty" in said
+    assert "told v1: ok" in said
+    assert "loud v1: FAILED" in said
+    assert "Example 1: expected '', got 'Hello, Ada!'" in said
+
+
+@needs_sandbox
+def test_what_has_passed_before_may_still_give_an_empty_result(alice: User) -> None:
+    made = make(alice, "silent", main=SILENT, examples=[{"input": {"name": "Ada"}}])
+    CapabilityVersion.objects.for_user(alice).filter(capability=made).update(tested_at=timezone.now())
+    for _ in range(2):
+        assert "silent v1: ok" in retest()[0]
+
+
 @needs_sandbox
 def test_only_one_or_only_a_users(alice: User, bob: User) -> None:
     make(alice, "good", examples=EXAMPLES)

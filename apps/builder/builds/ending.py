@@ -16,7 +16,7 @@ from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.lifecycle import capability_enable, capability_fail
 from apps.capabilities.catalog.selectors import secrets_missing
 from apps.capabilities.catalog.versions import version_add
-from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
+from apps.capabilities.models import CapabilityVersion, Origin, Status
 from apps.core.jobs.leases import RELEASED
 from apps.core.registries import Registry
 from apps.memory.capture.windows import conversation_tainted
@@ -67,26 +67,23 @@ def completion(build: Build, version: CapabilityVersion) -> dict[str, Any]:
 
 
 MAX_REASON_CHARS = 2_000
+CANCELLED, YOU_CANCELLED = "cancelled", "You cancelled it."
 UNTESTED = (
     " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
 )
 
 
 @transaction.atomic
-def build_end(*, build: Build, state: State, code: str = "", reason: str = "") -> bool:
-    """Ends a build without a version: failed or cancelled. False where it had ended before.
+def build_end(*, build: Build, code: str, reason: str) -> None:
+    """Ends a build without a version: cancelled where the code says so, else failed. Nothing where it had ended before.
 
     A capability that has a version keeps it and its status; one that has none is failed, with the reason.
     """
+    state = State.CANCELLED if code == CANCELLED else State.FAILED
     if not _close(build, state, code=code, reason=reason):
-        return False
-    _close_calls(build)
-    capability = Capability.objects.for_user(build.user_id).filter(pk=build.capability_id).first()
-    if capability is not None and capability.current_id is None:
-        capability_fail(user_id=build.user_id, capability_id=capability.pk, reason=build.reason)
-    message_add(build=build, type=MessageType.ERROR, payload={"code": code or state, "text": build.reason})
-    _tell(build)
-    return True
+        return
+    capability_fail(user_id=build.user_id, capability_id=build.capability_id, reason=build.reason)
+    _announce(build, MessageType.ERROR, {"code": code, "text": build.reason})
 
 
 @transaction.atomic
@@ -113,12 +110,10 @@ def build_succeed(*, build: Build, draft: Draft, tested: bool = True) -> Capabil
     )
     build.version = version.number
     build.save(update_fields=["version"])
-    _close_calls(build, "register_capability", registered(version, tested=tested))
-    _close_calls(build)
     if build.kind == Kind.NEW and version.capability.status == Status.DISABLED:
         capability_enable(user_id=build.user_id, capability_id=build.capability_id)
-    message_add(build=build, type=MessageType.COMPLETE, payload=completion(build, version))
-    _tell(build)
+    result = registered(version, tested=tested)
+    _announce(build, MessageType.COMPLETE, completion(build, version), result)
     return version
 
 
@@ -132,18 +127,16 @@ def secrets_allowed(build: Build, draft: Draft) -> bool:
 def others_spoke(build: Build) -> bool:
     """Whether what was asked for may come from words that neither the user nor Izzy wrote: such were read or quoted in its
     conversation."""
-    place = build.conversation_id
-    if place is None:
-        return False
-    read = conversation_untrusted(user_id=build.user_id, conversation_id=place)
-    return read or conversation_tainted(build.user_id, place)
+    user_id, conversation_id = build.user_id, build.conversation_id
+    return conversation_id is not None and (
+        conversation_untrusted(user_id=user_id, conversation_id=conversation_id)
+        or conversation_tainted(user_id, conversation_id)
+    )
 
 
 def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> bool:
     """Of all that may try, one ends a build."""
-    open_row = Build.objects.for_user(build.user_id).filter(
-        pk=build.pk, state__in=[State.QUEUED, State.RUNNING]
-    )
+    open_row = Build.objects.for_user(build.user_id).filter(pk=build.pk, state__in=OPEN_STATES)
     values = {
         "state": state,
         "error_code": code[:48],
@@ -158,34 +151,32 @@ def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> b
     return True
 
 
-def _close_calls(build: Build, name: str = "", result: str = "") -> None:
-    """Ends the running call of this name with its result; without a name all that are open, as failed. The process that made
-    them may be stopped before it could: the build is not its own any more."""
-    calls = ToolCall.objects.for_user(build.user_id).filter(turn_id=build.pk)
-    if name:
-        calls = calls.filter(name=name, state=ToolCall.State.RUNNING)
-    for call in calls.exclude(state=ToolCall.State.DONE):
-        took = build.ended_at - call.started_at if build.ended_at and call.started_at else timedelta()
-        call.state, call.finished_at = ToolCall.State.DONE, build.ended_at
-        call.duration_ms = max(0, round(took.total_seconds() * 1000))
-        call.result = result or "The build ended before this was done."
-        call.is_error, call.error_code = not name, "" if name else build.state
-        call.save()
-
-
 def registered(version: CapabilityVersion, *, tested: bool) -> str:
     """The result of the call that handed it in."""
     waits = "" if tested else UNTESTED
     return f"Registered {version.capability.name} in version {version.number}.{waits} The build is done."
 
 
-def _tell(build: Build) -> None:
+def _announce(build: Build, type: MessageType, payload: dict[str, Any], result: str = "") -> None:
+    """Says how it ended. The running call that handed it in ends with this result, all others that are open as failed: their
+    process may be stopped before it could do so, since the build is not its own any more."""
+    calls = ToolCall.objects.for_user(build.user_id).filter(turn_id=build.pk)
+    for call in calls.exclude(state=ToolCall.State.DONE):
+        handed_in = call.name == "register_capability" and call.state == ToolCall.State.RUNNING
+        call.is_error = not (result and handed_in)
+        call.error_code = build.state if call.is_error else ""
+        call.result = "The build ended before this was done." if call.is_error else result
+        took = build.ended_at - call.started_at if build.ended_at and call.started_at else timedelta()
+        call.state, call.finished_at = ToolCall.State.DONE, build.ended_at
+        call.duration_ms = max(0, round(took.total_seconds() * 1000))
+        call.save()
+    message_add(build=build, type=type, payload=payload)
     for _, listener in finished:
         listener(build)
 
 
 @transaction.atomic
-def build_settled(version: CapabilityVersion) -> None:
+def version_follow(version: CapabilityVersion) -> None:
     """Adds to the messages of the build that made the version how it stands now: approved, tested, failing. Nothing where
     it came from no build."""
     builds = Build.objects.for_user(version.user_id).filter(

@@ -16,11 +16,11 @@ from apps.core.jobs.bus import Signal, bus
 from apps.core.registries import words
 
 BUILDS = "builds"
-"""The topic; an item is `[build, conversation]`, ids as text, the second "" where no conversation is to be told."""
+"""The topic; an item is `[build, conversation]`, ids as text, the second "" where no conversation follows it."""
 
 
 def build_notify(*, build_id: UUID, conversation_id: UUID | None = None) -> None:
-    """Tells all processes once the transaction is committed."""
+    """Notifies all processes once the transaction is committed."""
     item = [str(build_id), str(conversation_id or "")]
     transaction.on_commit(partial(bus().publish, BUILDS, item))
 
@@ -31,7 +31,7 @@ def build_signal(build_id: UUID) -> Signal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class BuildOrigin:
     """Where a build was asked for: ids of the chat, and the user's words there."""
 
     conversation_id: UUID | None = None
@@ -39,15 +39,15 @@ class Origin:
     request: str = ""
 
 
-def origin_of(user_id: UUID, conversation_id: UUID | None, turn_id: UUID | None) -> Origin:
+def origin_of(user_id: UUID, conversation_id: UUID | None, turn_id: UUID | None) -> BuildOrigin:
     """That turn, with the user's words which it answers."""
-    said = words["turn"](user_id, turn_id) if turn_id is not None and "turn" in words else ""
-    return Origin(conversation_id=conversation_id, turn_id=turn_id, request=said)
+    request = words["turn"](user_id, turn_id) if turn_id is not None and "turn" in words else ""
+    return BuildOrigin(conversation_id=conversation_id, turn_id=turn_id, request=request)
 
 
-def build_follow(*, build: Build, origin: Origin) -> None:
-    """Has the conversation told of the build from its first message on; nothing where it was not asked for in one. Call it
-    inside a transaction that holds the build's row: what ends the build tells those who follow it by then."""
+def build_follow(*, build: Build, origin: BuildOrigin) -> None:
+    """Has the conversation follow the build from its first message on; nothing where it was not asked for in one. Call it
+    inside a transaction that holds the build's row: what ends the build reaches those who follow it by then."""
     if origin.conversation_id is None or origin.turn_id is None:
         return
     values = {
@@ -57,12 +57,6 @@ def build_follow(*, build: Build, origin: Origin) -> None:
     }
     Follower.objects.unscoped().get_or_create(build=build, turn_id=origin.turn_id, defaults=values)
     build_notify(build_id=build.pk, conversation_id=origin.conversation_id)
-
-
-def followers_move(*, before: Build, to: Build) -> None:
-    """Has one attempt's followers follow the next. Call it as `build_follow`."""
-    for row in Follower.objects.owned_by(before.user_id).filter(build=before).order_by("pk"):
-        build_follow(build=to, origin=Origin(conversation_id=row.conversation_id, turn_id=row.turn_id))
 
 
 def message_add(
@@ -78,8 +72,8 @@ def message_add(
     number = row.values_list("messages_count", flat=True).get()
     build.messages_count = number
     Follower.objects.owned_by(build.user_id).filter(build_id=build.pk).update(has_news=True)
-    told: Sequence[UUID | None] = conversations_of(build) or [None]
-    for conversation_id in told:
+    conversations: Sequence[UUID | None] = conversations_of(build) or [None]
+    for conversation_id in conversations:
         build_notify(build_id=build.pk, conversation_id=conversation_id)
     return BuilderMessage.objects.create(
         user_id=build.user_id,
@@ -91,34 +85,22 @@ def message_add(
     )
 
 
-def messages_take(*, build_ids: list[UUID]) -> list[BuilderMessage]:
-    """The unread messages to these builders, oldest first; they are read then. Call it inside a transaction."""
-    rows = BuilderMessage.objects.unscoped().filter(
-        build_id__in=build_ids, direction=Direction.TO_BUILDER, read=False
-    )
-    found = list(rows.order_by("number"))
-    BuilderMessage.objects.unscoped().filter(pk__in=[row.pk for row in found]).update(read=True)
-    return found
-
-
 @transaction.atomic
-def messages_untold(*, conversation_id: UUID) -> list[tuple[Follower, list[BuilderMessage]]]:
-    """The messages that the conversation's log lacks, by the turn that follows their build; they count as told then. Call
+def messages_to_log(*, conversation_id: UUID) -> list[tuple[Follower, list[BuilderMessage]]]:
+    """The messages that the conversation's log lacks, by the turn that follows their build; they count as logged then. Call
     it inside the transaction that writes the log.
 
     The followers' rows are held before the messages are read, so that what comes meanwhile is news again. One that a
     build is writing to just now is left for the next look: that build may wait for the conversation which the caller holds.
     """
     held = Follower.objects.unscoped().select_for_update(skip_locked=True)
-    rows = held.filter(conversation_id=conversation_id)
-    return [(follower, _told(follower)) for follower in rows.filter(has_news=True).order_by("pk")]
-
-
-def _told(follower: Follower) -> list[BuilderMessage]:
-    rows = BuilderMessage.objects.for_user(follower.user_id).filter(build_id=follower.build_id)
-    messages = list(rows.filter(number__gt=follower.told).order_by("number"))
-    if messages:
-        follower.told = messages[-1].number
-    follower.has_news = False
-    follower.save(update_fields=["told", "has_news"])
-    return messages
+    found = []
+    for follower in held.filter(conversation_id=conversation_id, has_news=True).order_by("pk"):
+        rows = BuilderMessage.objects.for_user(follower.user_id).filter(build_id=follower.build_id)
+        messages = list(rows.filter(number__gt=follower.told).order_by("number"))
+        if messages:
+            follower.told = messages[-1].number
+        follower.has_news = False
+        follower.save(update_fields=["told", "has_news"])
+        found.append((follower, messages))
+    return found

@@ -1,9 +1,8 @@
 """Asking for a build: of a new capability, of a change to one, or of a repair; and how much building one user may ask for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -11,47 +10,47 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from apps.accounts.services import users_lock
-from apps.builder.builds.messages import Origin, build_follow, followers_move, message_add, origin_of
+from apps.builder.builds.messages import BuildOrigin, build_follow, message_add, origin_of
 from apps.builder.builds.selectors import build_get
-from apps.builder.models import OPEN_STATES, Build, Kind, MessageType, State
+from apps.builder.models import OPEN_STATES, Build, Follower, Kind, MessageType, State
 from apps.capabilities.catalog.drafts import clean_description
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.catalog.selectors import capability_get, execution_get
 from apps.capabilities.catalog.versions import capability_begin, capability_locked, capability_rebuild
-from apps.capabilities.models import Capability, Status
+from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.sandbox.selection import current_backend
 from apps.core.errors import Conflict, NotFound, Throttled
 from apps.core.jobs.worker import check_worker
 from apps.core.text import clean_text
 
+MAX_FEEDBACK_CHARS = 4_000
+MAX_REQUEST_CHARS = 4_000
+MOMENTS = 3  # another process may come in between so often before an asker is sent away
 DAY = timedelta(hours=24)
-MAX_OPEN = 20
-"""Builds of one user that may wait or run; how many of them run at once is IZZY_BUILDS_PER_USER."""
+MAX_OPEN = 20  # of one user that may wait or run; how many of them run at once is IZZY_BUILDS_PER_USER
 
 
-def check_limits(user_id: UUID) -> None:
-    """Raises Throttled (`too_many_builds`) where the user has asked for enough within a day, or too much waits.
+def _check(user_id: UUID) -> None:
+    """Raises Throttled (`too_many_builds`) where the user has asked for enough within a day, or too much waits, and
+    SandboxUnavailable.
 
     Call it in the transaction that adds the build: nobody else adds one of the same user until that ends.
     """
     users_lock([user_id])
     rows = Build.objects.for_user(user_id)
-    since = timezone.now() - DAY
-    today = rows.filter(created_at__gte=since)
-    if today.count() >= settings.IZZY_BUILDS_PER_DAY:
-        oldest = today.order_by("-created_at")[
-            settings.IZZY_BUILDS_PER_DAY - 1 : settings.IZZY_BUILDS_PER_DAY
-        ]
+    today = rows.filter(created_at__gte=timezone.now() - DAY).order_by("-created_at")
+    most = settings.IZZY_BUILDS_PER_DAY
+    if oldest := today[most - 1 : most]:
         wait = int((oldest[0].created_at + DAY - timezone.now()).total_seconds()) + 1
-        message = (
-            f"{settings.IZZY_BUILDS_PER_DAY} builds within a day are the limit (IZZY_BUILDS_PER_DAY). "
-            f"The next one may begin in {_duration(wait)}."
-        )
-        raise Throttled(message, code="too_many_builds", limit=settings.IZZY_BUILDS_PER_DAY, retry_after=wait)
+        minutes, hours = -(-wait // 60), -(-wait // 3600)
+        begins = f"{hours} hours" if minutes >= 120 else "a minute" if minutes <= 1 else f"{minutes} minutes"
+        message = f"{most} builds within a day are the limit (IZZY_BUILDS_PER_DAY). The next one may begin in {begins}."
+        raise Throttled(message, code="too_many_builds", limit=most, retry_after=wait)
     if rows.filter(state__in=OPEN_STATES).count() >= MAX_OPEN:
         message = f"{MAX_OPEN} builds wait or run already. Wait until one of them has ended, or cancel one."
         raise Throttled(message, code="too_many_builds", limit=MAX_OPEN, retry_after=60)
+    current_backend()
 
 
 def held_up(build: Build) -> str:
@@ -72,28 +71,15 @@ def held_up(build: Build) -> str:
     return ""
 
 
-def _duration(seconds: int) -> str:
-    minutes = -(-seconds // 60)
-    if minutes < 120:
-        return "a minute" if minutes <= 1 else f"{minutes} minutes"
-    return f"{-(-minutes // 60)} hours"
+class Requested(NamedTuple):
+    """What came of a request: there is no build where the capability is there already."""
 
-
-MAX_FEEDBACK_CHARS = 4_000
-MAX_REQUEST_CHARS = 4_000
-MOMENTS = 3
-"""How often another process may come in between before an asker is sent away."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requested:
-    """`status` is `active` where the capability is there already (then `build` is None), else `building`; `joined` says
-    that the build was under way before."""
-
-    status: str
     capability: Capability
     build: Build | None = None
-    joined: bool = False
+
+    @property
+    def status(self) -> str:
+        return "active" if self.build is None else "building"
 
 
 def build_request(
@@ -102,7 +88,7 @@ def build_request(
     name: object,
     description: object,
     input_schema: Mapping[str, Any],
-    origin: Origin | None = None,
+    origin: BuildOrigin | None = None,
 ) -> Requested:
     """Has a capability built, once: one that is active is returned, a build under way is joined, a failed or
     disabled one is built again.
@@ -111,13 +97,13 @@ def build_request(
     `build_under_way`) and SandboxUnavailable, each with what to do.
     """
     clean = clean_name(name)
-    wish = clean_description(description), clean_schema(dict(input_schema))
-    place = origin or Origin()
+    wanted = clean_description(description), clean_schema(dict(input_schema))
+    origin = origin or BuildOrigin()
     for _ in range(MOMENTS):
-        if (joined := _joined(user_id, clean, place)) is not None:
-            return joined
+        if (joined := _joined(user_id, clean, origin)) is not None:
+            return Requested(joined.capability, joined)
         try:
-            return _begun(user_id, clean, *wish, place)
+            return _begun(user_id, clean, *wanted, origin)
         except IntegrityError:
             # Another process has asked for the same name in this moment: join its build.
             continue
@@ -125,21 +111,23 @@ def build_request(
 
 
 @transaction.atomic
-def _joined(user_id: UUID, name: str, origin: Origin) -> Requested | None:
+def _joined(user_id: UUID, name: str, origin: BuildOrigin) -> Build | None:
     """The build of that name that is under way, which has one more to be told. Its row is held: it does not end meanwhile."""
     rows = Build.objects.for_user(user_id).select_for_update().filter(name=name, state__in=OPEN_STATES)
-    if (build := rows.first()) is None:
-        return None
-    build_follow(build=build, origin=origin)
-    return Requested(status="building", capability=build.capability, build=build, joined=True)
+    build = rows.first()
+    if build is not None:
+        build_follow(build=build, origin=origin)
+    return build
 
 
 @transaction.atomic
-def _begun(user_id: UUID, clean: str, description: str, schema: dict[str, Any], origin: Origin) -> Requested:
+def _begun(
+    user_id: UUID, clean: str, description: str, schema: dict[str, Any], origin: BuildOrigin
+) -> Requested:
     """Raises IntegrityError where another process has begun one of the same name since it was looked for."""
     found = Capability.objects.for_user(user_id).select_for_update().filter(name=clean).first()
     if found is not None and found.status == Status.ACTIVE:
-        return Requested(status="active", capability=found)
+        return Requested(found)
     _check(user_id)
     if found is None:
         found = capability_begin(user_id=user_id, name=clean, description=description, input_schema=schema)
@@ -147,8 +135,7 @@ def _begun(user_id: UUID, clean: str, description: str, schema: dict[str, Any], 
         found = capability_rebuild(
             user_id=user_id, capability_id=found.pk, description=description, input_schema=schema
         )
-    build = _build(found, Kind.NEW, description, schema, origin)
-    return Requested(status="building", capability=found, build=build)
+    return Requested(found, _build(found, origin, Kind.NEW, description=description, input_schema=schema))
 
 
 @transaction.atomic
@@ -158,12 +145,12 @@ def build_change(
     name: object,
     feedback: object = "",
     execution_id: object = None,
-    origin: Origin | None = None,
+    origin: BuildOrigin | None = None,
 ) -> Build:
     """Has a new version built of a capability that has one, which stays in use until then.
 
     `feedback` says what to do differently; with `execution_id`, a failed run of it, it is a repair: feedback may be empty,
-    and the turn that the run was for is told of the build where no other origin is given. Raises NotFound, InvalidInput,
+    and the turn that the run was for follows the build where no other origin is given. Raises NotFound, InvalidInput,
     Conflict (`build_under_way`, `no_version`, `not_failed`), Throttled, SandboxUnavailable.
     """
     execution = None if execution_id is None else execution_get(user_id, execution_id)
@@ -171,26 +158,33 @@ def build_change(
         feedback, field="feedback", max_chars=MAX_FEEDBACK_CHARS, allow_empty=execution is not None
     )
     capability = capability_locked(user_id, capability_get(user_id, name).pk)
-    if execution is not None and execution.capability_id != capability.pk:
-        raise NotFound("There is no run of this capability with this id.")
-    if execution is not None and execution.state != execution.State.FAILED:
-        raise Conflict("That run did not fail, so there is nothing to repair.", code="not_failed")
+    if execution is not None:
+        _check_repair(capability, execution)
+        origin = origin or origin_of(user_id, execution.conversation_id, execution.turn_id)
     if capability.current is None:
         message = f"{capability.name} has no version that could be changed. Have it built first."
         raise Conflict(message, code="no_version")
-    if (under_way := open_build(capability)) is not None:
+    builds = Build.objects.for_user(user_id).filter(capability=capability, state__in=OPEN_STATES)
+    if (under_way := builds.first()) is not None:
         message = f"{capability.name} is being built right now. Wait until that has ended."
         raise Conflict(message, code="build_under_way", build=str(under_way.pk))
     _check(user_id)
-    if execution is not None and origin is None:
-        origin = origin_of(user_id, execution.conversation_id, execution.turn_id)
-    kind = Kind.CHANGE if execution is None else Kind.REPAIR
-    wish = capability.description, capability.input_schema
-    build = _build(capability, kind, *wish, origin or Origin(), feedback=words)
-    if execution is not None:
-        build.execution_id = execution.pk
-        build.save(update_fields=["execution_id"])
-    return build
+    return _build(
+        capability,
+        origin or BuildOrigin(),
+        Kind.REPAIR if execution else Kind.CHANGE,
+        description=capability.description,
+        input_schema=capability.input_schema,
+        feedback=words,
+        execution_id=execution.pk if execution else None,
+    )
+
+
+def _check_repair(capability: Capability, execution: Execution) -> None:
+    if execution.capability_id != capability.pk:
+        raise NotFound("There is no run of this capability with this id.")
+    if execution.state != Execution.State.FAILED:
+        raise Conflict("That run did not fail, so there is nothing to repair.", code="not_failed")
 
 
 @transaction.atomic
@@ -200,7 +194,7 @@ def build_retry(*, user_id: UUID, build_id: object) -> Requested:
     build = build_get(user_id, build_id)
     if build.is_open or build.state == State.DONE:
         raise Conflict("This build did not fail.", code="not_failed")
-    origin = Origin(conversation_id=build.conversation_id, turn_id=build.turn_id, request=build.request)
+    origin = BuildOrigin(conversation_id=build.conversation_id, turn_id=build.turn_id, request=build.request)
     if build.kind == Kind.NEW:
         requested = build_request(
             user_id=user_id,
@@ -217,43 +211,36 @@ def build_retry(*, user_id: UUID, build_id: object) -> Requested:
             execution_id=build.execution_id,
             origin=origin,
         )
-        requested = Requested(status="building", capability=build.capability, build=again)
+        requested = Requested(build.capability, again)
     if requested.build is not None:
-        followers_move(before=build, to=requested.build)
+        for row in Follower.objects.owned_by(user_id).filter(build=build).order_by("pk"):
+            follows = BuildOrigin(conversation_id=row.conversation_id, turn_id=row.turn_id)
+            build_follow(build=requested.build, origin=follows)
     return requested
-
-
-def open_build(capability: Capability) -> Build | None:
-    """The build of it that waits or runs."""
-    rows = Build.objects.for_user(capability.user_id).filter(capability=capability, state__in=OPEN_STATES)
-    return rows.first()
-
-
-def _check(user_id: UUID) -> None:
-    check_limits(user_id)
-    current_backend()
 
 
 def _build(
     capability: Capability,
+    origin: BuildOrigin,
     kind: Kind,
-    description: str,
-    schema: Mapping[str, Any],
-    origin: Origin,
     *,
+    description: str,
+    input_schema: Mapping[str, Any],
     feedback: str = "",
+    execution_id: UUID | None = None,
 ) -> Build:
     build = Build.objects.create(
         user_id=capability.user_id,
         capability=capability,
         name=capability.name,
         kind=kind,
-        description=description,
-        input_schema=dict(schema),
         request=origin.request[:MAX_REQUEST_CHARS],
-        feedback=feedback,
         conversation_id=origin.conversation_id,
         turn_id=origin.turn_id,
+        description=description,
+        input_schema=dict(input_schema),
+        feedback=feedback,
+        execution_id=execution_id,
     )
     build_follow(build=build, origin=origin)
     message_add(build=build, type=MessageType.PROGRESS, payload={"stage": "queued", "text": "Asked for"})

@@ -6,14 +6,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from apps.accounts.services import users_lock
 from apps.agent.model.messages import canonical_json
-from apps.builder.builds.ending import build_end
-from apps.builder.builds.messages import build_notify, message_add, messages_take
+from apps.builder.builds.ending import CANCELLED, YOU_CANCELLED, build_end
+from apps.builder.builds.messages import build_notify, message_add
 from apps.builder.builds.selectors import build_get
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, Direction, MessageType, State
 from apps.capabilities.catalog.selectors import secrets_missing
@@ -36,7 +36,7 @@ def build_answer(
     text: object = None,
     decision: object = None,
 ) -> BuilderMessage:
-    """Answers a question (`text`) or decides on a wish for hosts or secrets (`decision`, allow or deny).
+    """Answers a question (`text`) or decides on a request for hosts or secrets (`decision`, allow or deny).
 
     Without `question_id` the newest open one is meant. An answer that comes after the builder has gone on still reaches
     it. Raises NotFound, InvalidInput, Conflict (`not_waiting`: nothing is asked, it was answered, or the build has ended;
@@ -54,15 +54,21 @@ def build_answer(
     return message_add(build=build, type=MessageType.ANSWER, direction=Direction.TO_BUILDER, payload=payload)
 
 
-def _decided(build: Build, wish: dict[str, Any], decision: object) -> dict[str, Any]:
-    """The answer to a wish for hosts or secrets, which are granted where it is yes."""
-    chosen = "allow" if is_yes(decision) else "deny"
-    kind, what = wish["kind"], GRANTS[wish["kind"]]
-    if chosen == "allow" and kind == "network":
-        hosts_grant(build=build, hosts=wish.get("hosts", []))
-    elif chosen == "allow":
-        secrets_grant(build=build, names=wish.get("secrets", []), hosts=wish.get("hosts", []))
-    return {"kind": kind, "decision": chosen, what: wish.get(what, [])}
+def _decided(build: Build, asked: dict[str, Any], decision: object) -> dict[str, Any]:
+    """The answer to a request for hosts or secrets, which are granted where it is yes: secrets to a tool that reaches the
+    hosts named with them."""
+    kind, what = asked["kind"], GRANTS[asked["kind"]]
+    hosts, names = asked.get("hosts", []), asked.get("secrets", [])
+    allowed = is_yes(decision)
+    if allowed and kind == "network":
+        hosts_grant(build=build, hosts=hosts)
+    elif allowed:
+        if missing := secrets_missing(build.user_id, names):
+            message = f"{missing[0]} is not stored yet. Add it in the settings, under Secrets, then allow it."
+            raise Conflict(message, code="missing_secret", missing=missing)
+        build.secrets = build.secrets | dict.fromkeys(names, sorted(hosts))
+        build.save(update_fields=["secrets"])
+    return {"kind": kind, "decision": "allow" if allowed else "deny", what: asked.get(what, [])}
 
 
 @transaction.atomic
@@ -72,7 +78,7 @@ def build_cancel(*, user_id: UUID, build_id: object) -> Build:
     if not build.is_open:
         raise Conflict("This build has ended.", code="ended")
     if Build.objects.unscoped().filter(Build.lease_free(), pk=build.pk).exists():
-        build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
+        build_end(build=build, code=CANCELLED, reason=YOU_CANCELLED)
     elif not build.cancel_requested:
         build.cancel_requested = True
         build.save(update_fields=["cancel_requested"])
@@ -84,16 +90,6 @@ def hosts_grant(*, build: Build, hosts: list[str]) -> None:
     """Notes that the user allows these hosts. Call it inside a transaction that holds the build's row."""
     build.hosts = sorted({*build.hosts, *hosts})
     build.save(update_fields=["hosts"])
-
-
-def secrets_grant(*, build: Build, names: list[str], hosts: list[str]) -> None:
-    """Notes that a tool which reaches these hosts may use these secrets of the user. Conflict (`missing_secret`) where one
-    is not stored. Call it inside a transaction that holds the build's row."""
-    if missing := secrets_missing(build.user_id, names):
-        message = f"{missing[0]} is not stored yet. Add it in the settings, under Secrets, then allow it."
-        raise Conflict(message, code="missing_secret", missing=missing)
-    build.secrets = build.secrets | dict.fromkeys(names, sorted(hosts))
-    build.save(update_fields=["secrets"])
 
 
 def _own_locked(user_id: UUID, build_id: object) -> Build:
@@ -115,6 +111,7 @@ def _question(build: Build, question_id: object) -> BuilderMessage:
 
 
 MAX_ATTEMPTS = 3
+LIMITS = frozenset({"max_rounds", "timed_out", "too_many_tokens"})
 GAVE_UP = "Izzy was interrupted {attempts} times while building this. Try again."
 
 
@@ -133,10 +130,9 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
         if len(claimed) >= limit:
             break
         if build.cancel_requested:
-            build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
+            build_end(build=build, code=CANCELLED, reason=YOU_CANCELLED)
         elif build.attempt >= MAX_ATTEMPTS:
-            reason = GAVE_UP.format(attempts=build.attempt)
-            build_end(build=build, state=State.FAILED, code="interrupted", reason=reason)
+            build_end(build=build, code="interrupted", reason=GAVE_UP.format(attempts=build.attempt))
         elif busy.get(build.user_id, 0) < settings.IZZY_BUILDS_PER_USER and _take(build, runner):
             busy[build.user_id] = busy.get(build.user_id, 0) + 1
             claimed.append(build.pk)
@@ -144,6 +140,8 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
 
 
 def _take(build: Build, runner: str) -> bool:
+    """Takes a build. What its user said since the last stored results is unread again: a process before may have fetched it,
+    but told nobody."""
     taken = Build.lease_take(
         build.pk,
         runner,
@@ -151,20 +149,11 @@ def _take(build: Build, runner: str) -> bool:
         attempt=F("attempt") + 1,
         started_at=Coalesce(F("started_at"), timezone.now()),
     )
-    if taken and build.state == State.RUNNING:
-        _answers_again(build)
-    return taken
-
-
-def _answers_again(build: Build) -> None:
-    """Unreads what the user said since the last stored results: a process before may have fetched it, but told nobody."""
     stored = DialogueMessage.objects.owned_by(build.user_id).filter(build_id=build.pk, role="user")
-    newest = stored.order_by("position").last()
-    said = BuilderMessage.objects.owned_by(build.user_id).filter(
-        build_id=build.pk, direction=Direction.TO_BUILDER, read=True
-    )
-    if newest is not None:
-        said.filter(created_at__gt=newest.created_at).update(read=False)
+    if taken and build.state == State.RUNNING and (newest := stored.order_by("position").last()):
+        answers = BuilderMessage.objects.owned_by(build.user_id).filter(direction=Direction.TO_BUILDER)
+        answers.filter(build_id=build.pk, created_at__gt=newest.created_at).update(read=False)
+    return taken
 
 
 @transaction.atomic
@@ -174,22 +163,35 @@ def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID],
     mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
     mine.update(lease_until=lease_end())
     go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
-    return set(build_ids) - go_on, messages_take(build_ids=list(go_on))
+    unread = _answers_to(go_on)
+    found = list(unread.order_by("number"))
+    unread.filter(pk__in=[row.pk for row in found]).update(read=True)
+    return set(build_ids) - go_on, found
 
 
 def builds_news(*, runner: str, build_ids: Collection[UUID]) -> bool:
     """Whether users have said something to these builds, or want one to stop: a read, to be asked often."""
-    unread = BuilderMessage.objects.unscoped().filter(
-        build_id__in=build_ids, direction="to_builder", read=False
-    )
-    stopped = (
-        Build.objects.unscoped().filter(pk__in=build_ids).filter(~Q(runner=runner) | Q(cancel_requested=True))
-    )
-    return (
-        unread.exists()
-        or stopped.exists()
-        or (Build.objects.unscoped().filter(pk__in=build_ids).count() < len(build_ids))
-    )
+    rows = Build.objects.unscoped().filter(pk__in=build_ids)
+    go_on = rows.filter(runner=runner, cancel_requested=False)
+    return _answers_to(build_ids).exists() or go_on.count() < len(build_ids)
+
+
+def _answers_to(build_ids: Collection[UUID]) -> QuerySet[BuilderMessage]:
+    """What nobody of these builders has read."""
+    rows = BuilderMessage.objects.unscoped().filter(build_id__in=build_ids)
+    return rows.filter(direction=Direction.TO_BUILDER, read=False)
+
+
+@transaction.atomic
+def taken_end(build_id: UUID, runner: str, code: str, reason: str) -> None:
+    """Ends a build that this process has taken up; nothing where another has it meanwhile, or nobody has cancelled it. What
+    stopped at a limit names the last error as well."""
+    build = Build.objects.unscoped().filter(pk=build_id, runner=runner).first()
+    if build is None or (code == CANCELLED and not build.cancel_requested):
+        return
+    if build.last_error and code in LIMITS:
+        reason = f"{reason}\nThe last error: {build.last_error}"
+    build_end(build=build, code=code, reason=reason)
 
 
 @transaction.atomic
@@ -215,36 +217,9 @@ def dialogue_add(
 
 
 @transaction.atomic
-def progress_add(*, build_id: UUID, text: str, stage: str) -> None:
-    """Tells the user how far the build is; nothing where it has ended."""
-    build = _locked(build_id)
-    if build is not None and build.is_open:
-        message_add(build=build, type=MessageType.PROGRESS, payload={"stage": stage, "text": text})
-
-
-@transaction.atomic
-def question_add(*, build_id: UUID, payload: dict[str, Any]) -> UUID | None:
-    """Asks the user; returns the question's id, None where the build has ended."""
-    build = _locked(build_id)
+def message_to_user(build_id: UUID, type: MessageType, payload: dict[str, Any]) -> UUID | None:
+    """Says how far the build is, or asks something; returns the message's id, None where the build has ended."""
+    build = Build.objects.unscoped().select_for_update().filter(pk=build_id).first()
     if build is None or not build.is_open:
         return None
-    return message_add(build=build, type=MessageType.QUESTION, payload=payload).pk
-
-
-@transaction.atomic
-def hosts_allow(*, build_id: UUID, hosts: list[str]) -> list[str]:
-    """Allows hosts by the user's preference; returns all that are allowed now."""
-    build = _locked(build_id)
-    if build is None:
-        return []
-    hosts_grant(build=build, hosts=hosts)
-    return list(build.hosts)
-
-
-def error_note(*, build_id: UUID, text: str) -> None:
-    """Keeps the newest failure that the builder saw: a build that gives up names it."""
-    Build.objects.unscoped().filter(pk=build_id).update(last_error=text[:4000])
-
-
-def _locked(build_id: UUID) -> Build | None:
-    return Build.objects.unscoped().select_for_update().filter(pk=build_id).first()
+    return message_add(build=build, type=type, payload=payload).pk

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from apps.agent.model.client import Usage
@@ -81,14 +81,10 @@ def waiting_for_user(user_id: UUID, builds: Iterable[Build]) -> set[UUID]:
     return set(asking.values_list("build_id", flat=True)) | {
         made[version.capability_id, version.number]
         for version in versions.filter(capability__in=[capability for capability, _ in made])
-        if (version.capability_id, version.number) in made and _is_to_be_approved(version)
+        if (version.capability_id, version.number) in made
+        and not version.is_approved
+        and not ((current := version.capability.current) and version.number < current.number)
     }
-
-
-def _is_to_be_approved(version: CapabilityVersion) -> bool:
-    """Whether it is the current version or a newer one, and asks for something that is not allowed yet."""
-    current = version.capability.current
-    return not version.is_approved and (current is None or version.number >= current.number)
 
 
 def secrets_wanted(build: Build) -> list[str]:
@@ -191,8 +187,6 @@ def builder_stats(user_id: UUID) -> dict[str, Any]:
     counts = dict(rows.values_list("state").annotate(number=Count("pk")))
     return {
         "total": sum(counts.values()),
-        "done": counts.get(State.DONE, 0),
-        "failed": counts.get(State.FAILED, 0),
-        "cancelled": counts.get(State.CANCELLED, 0),
-        "open": rows.filter(Q(state=State.QUEUED) | Q(state=State.RUNNING)).count(),
+        **{state.value: counts.get(state, 0) for state in (State.DONE, State.FAILED, State.CANCELLED)},
+        "open": sum(counts.get(state, 0) for state in OPEN_STATES),
     }

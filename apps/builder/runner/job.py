@@ -1,10 +1,8 @@
 """One build from its rows to its end."""
 
 import asyncio
-import logging
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,27 +10,27 @@ from django.conf import settings
 
 from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
-from apps.agent.model.client import ModelClient, Usage
+from apps.agent.model.client import ModelClient
 from apps.agent.model.endpoint import model_for
 from apps.agent.model.sdk import default_client
 from apps.agent.selectors import ConversationTaint, turn_usage
 from apps.agent.tools.base import Approval, Tool
 from apps.agent.turn.events import TurnFailed
 from apps.agent.turn.executor import ToolExecutor
-from apps.agent.turn.loop import TurnState, TurnTaken, run_turn
-from apps.builder.builds.ending import build_end
+from apps.agent.turn.loop import TurnState, run_turn
+from apps.agent.turn.rounds import TurnTaken
+from apps.builder.builds.running import dialogue_add, taken_end
 from apps.builder.models import Build, State
 from apps.builder.runner.dialogue import (
-    Brief,
-    Dialogue,
+    SMALLER,
+    BuildFailed,
     DialogueStore,
-    NoSandbox,
-    OverBudget,
     brief_for,
     dialogue_read,
+    made_in,
     system_prompt,
 )
-from apps.builder.workspace.context import Bench, Network, Post, Workshop
+from apps.builder.workspace.context import BuildContext, BuildMailbox, BuildSandbox
 from apps.builder.workspace.registering import register_capability
 from apps.builder.workspace.tools import (
     ask_user,
@@ -44,54 +42,13 @@ from apps.builder.workspace.tools import (
 )
 from apps.core.db.pool import in_db
 
-SMALLER = "You can try again at once, or ask for something smaller."
-LIMITS = frozenset({"max_rounds", "timed_out", "too_many_tokens"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a build failed: `code` for programs, `reason` for the user."""
-
-    code: str
-    reason: str
-
-
-def out_of_time() -> Failure:
-    minutes = f"{settings.IZZY_BUILD_SECONDS / 60:.3g}"
-    reason = f"It was not finished within {minutes} minutes (IZZY_BUILD_SECONDS). {SMALLER}"
-    return Failure(code="timed_out", reason=reason)
-
-
-def out_of_tokens() -> Failure:
-    reason = f"It used up its {settings.IZZY_BUILD_TOKENS:,} tokens (IZZY_BUILD_TOKENS). {SMALLER}"
-    return Failure(code="too_many_tokens", reason=reason)
-
-
-def out_of_rounds(rounds: int) -> Failure:
-    return Failure(code="max_rounds", reason=f"It was not finished within {rounds} rounds. {SMALLER}")
-
-
-def build_failed(taken: Build, failure: Failure) -> None:
-    """Ends the build as this process has taken it; nothing where another has taken it up meanwhile. What stopped at a limit
-    names the last error as well."""
-    build = Build.objects.unscoped().filter(pk=taken.pk, runner=taken.runner).first()
-    if build is None:
-        return
-    reason = failure.reason
-    if build.last_error and failure.code in LIMITS:
-        reason = f"{reason}\nThe last error: {build.last_error}"
-    build_end(build=build, state=State.FAILED, code=failure.code, reason=reason)
-
-
-logger = logging.getLogger(__name__)
-
 MAX_ROUNDS = 25
 MAX_TOKENS = 4_096
-MAX_NUDGES = 2
+MAX_REMINDERS = 2
 RETRY_SECONDS = (2.0, 10.0, 30.0)
 TRANSIENT = frozenset({"rate_limited", "overloaded", "model_unavailable", "model_timeout", "stream_cut"})
 
-NUDGE = (
+REMINDER = (
     "Nothing is registered yet. Go on: write, try and hand in the tool with register_capability. If it cannot be built, say why "
     "in one or two sentences for the user, and nothing else."
 )
@@ -107,7 +64,6 @@ TOOLS = (
     request_network,
     register_capability,
 )
-NETWORKS: dict[str, Network] = {"ask": "ask", "any": "any", "never": "never"}
 
 
 @dataclass(kw_only=True)
@@ -115,10 +71,10 @@ class BuilderTools(ToolExecutor):
     """The pipeline with the tools of the build alone: no other tool of Izzy exists for the builder, and the user's
     preferences for chat tools do not bear on these. What the tools get as their context is the build at work."""
 
-    shop: Workshop
+    build: BuildContext
 
     def context(self, **call: Any) -> Any:
-        return self.shop
+        return self.build
 
     def find(self, name: str) -> Tool | None:
         return self.tools.get(name)
@@ -127,163 +83,128 @@ class BuilderTools(ToolExecutor):
         return "allow"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """All that a build needs, read in one hop."""
-
-    build: Build
-    brief: Brief
-    dialogue: Dialogue
-    network: Network
-    model: str
-    secrets: tuple[str, ...]
-    usage: Usage
-
-
 class Job:
-    """A build as a task. `post` takes what users say."""
+    """A build as a task. `mailbox` takes what users say."""
 
     def __init__(self, build_id: UUID, *, client: ModelClient | None = None) -> None:
-        self.build_id = build_id
-        self.post = Post(build_id)
+        self.mailbox = BuildMailbox(build_id)
         self._client = client or default_client()
 
     async def run(self) -> None:
         """Runs to the end and writes it. Cancellation passes through, the sandbox is gone then."""
-        if (start := await in_db(_start, self.build_id)) is None:
+        if (begun := await in_db(_begin, self.mailbox)) is None:
             return
-        shop = self._shop(start)
-        try:
-            failure = await self._within_time(start, shop)
-        except TurnTaken:  # it is done, or another process goes on with it
-            return
-        finally:
-            await asyncio.shield(asyncio.ensure_future(shop.bench.close()))
-        await in_db(partial(build_failed, start.build, failure))
-
-    def _shop(self, start: Start) -> Workshop:
-        build = start.build
-        bench = Bench(
-            user_id=build.user_id,
-            hosts=set(build.hosts),
-            files=start.brief.files | start.dialogue.files,
-            installs=list(start.dialogue.installs),
-            restarted=bool(start.dialogue.messages),
-        )
-        return Workshop(
-            build_id=build.pk,
-            user_id=build.user_id,
-            name=build.name,
-            network=start.network,
-            answer_seconds=settings.IZZY_BUILD_ANSWER_SECONDS,
-            bench=bench,
-            post=self.post,
-        )
-
-    async def _within_time(self, start: Start, shop: Workshop) -> Failure:
+        store, executor = begun
         try:
             async with asyncio.timeout(settings.IZZY_BUILD_SECONDS) as limit:
-                return await self._build(start, shop)
+                await self._rounds(store, executor)
+        except TurnTaken:  # it is done, or another process goes on with it
+            return
+        except BuildFailed as error:
+            failure = error
         except TimeoutError:
             if not limit.expired():
                 raise
-            return out_of_time()
-        except OverBudget:
-            return out_of_tokens()
-        except NoSandbox as error:
-            return Failure(code="sandbox_unavailable", reason=str(error))
+            minutes = f"{settings.IZZY_BUILD_SECONDS / 60:.3g}"
+            reason = f"It was not finished within {minutes} minutes (IZZY_BUILD_SECONDS). {SMALLER}"
+            failure = BuildFailed("timed_out", reason)
+        finally:
+            await asyncio.shield(asyncio.ensure_future(executor.build.sandbox.close()))
+        await in_db(taken_end, store.build.pk, store.build.runner, *failure.args)
 
-    async def _build(self, start: Start, shop: Workshop) -> Failure:
-        state = _state(start)
-        store = DialogueStore(start.build, state, shop)
-        if not start.dialogue.messages:
-            state.messages.append({"role": "user", "content": [{"type": "text", "text": start.brief.text}]})
-            await store.add("user", state.messages[0]["content"], 0)
-            await self.post.progress("Planning", "working")
-        else:
-            await self.post.progress("Going on after an interruption", "working")
-        executor = BuilderTools(
-            user_id=state.user_id,
-            conversation_id=None,
-            turn_id=self.build_id,
-            taint=ConversationTaint(user_id=state.user_id),
-            secrets=start.secrets,
-            tools={tool.name: tool for tool in state.tools},
-            shop=shop,
-        )
-        return await self._rounds(state, executor, store)
-
-    async def _rounds(self, state: TurnState, executor: ToolExecutor, store: DialogueStore) -> Failure:
-        """Until something ends it: TurnTaken and the like pass through, a failure is returned."""
-        nudges = failures = 0
+    async def _rounds(self, store: DialogueStore, executor: BuilderTools) -> None:
+        """Until something ends it: BuildFailed, TurnTaken and the like."""
+        state = store.state
+        begins = "Going on after an interruption" if executor.build.sandbox.restarted else "Planning"
+        await self.mailbox.progress(begins, "working")
+        reminders = failures = 0
         said = ""
         seen = state.rounds_done
         while True:
-            failed = await self._turn(state, executor, store)
+            failed = None
+            async with aclosing(
+                run_turn(state, client=self._client, executor=executor, store=store)
+            ) as events:
+                async for event in events:
+                    if isinstance(event, TurnFailed):
+                        failed = event
             if state.rounds_done > seen:
                 failures = 0
             if failed is not None:
                 if failed.code not in TRANSIENT or failures >= len(RETRY_SECONDS):
-                    return Failure(code=failed.code, reason=failed.message)
-                await self.post.progress("The model did not answer; trying again", "working")
+                    raise BuildFailed(failed.code, failed.message)
+                await self.mailbox.progress("The model did not answer; trying again", "working")
                 await asyncio.sleep(RETRY_SECONDS[failures])
                 failures += 1
                 state.partial_blocks.clear()
             elif state.stop_reason == "max_rounds" or state.rounds_done >= MAX_ROUNDS:
-                return out_of_rounds(MAX_ROUNDS)
+                raise BuildFailed("max_rounds", f"It was not finished within {MAX_ROUNDS} rounds. {SMALLER}")
             else:
-                nudges = nudges + 1 if state.rounds_done == seen + 1 else 1
+                reminders = reminders + 1 if state.rounds_done == seen + 1 else 1
                 cut, before, said = state.stop_reason == "max_tokens", said, _last_words(state)
-                if nudges > MAX_NUDGES or (nudges > 1 and said == before):
-                    return Failure(code="gave_up", reason=TOO_LONG if cut else said or SILENT)
-                words = CUT if cut else NUDGE
-                state.messages.append({"role": "user", "content": [{"type": "text", "text": words}]})
-                await store.add("user", state.messages[-1]["content"], state.rounds_done)
+                if reminders > MAX_REMINDERS or (reminders > 1 and said == before):
+                    raise BuildFailed("gave_up", TOO_LONG if cut else said or SILENT)
+                reminder = [{"type": "text", "text": CUT if cut else REMINDER}]
+                state.messages.append({"role": "user", "content": reminder})
+                await store.add("user", reminder, state.rounds_done)
             seen = state.rounds_done
 
-    async def _turn(
-        self, state: TurnState, executor: ToolExecutor, store: DialogueStore
-    ) -> TurnFailed | None:
-        failed = None
-        async with aclosing(run_turn(state, client=self._client, executor=executor, store=store)) as events:
-            async for event in events:
-                if isinstance(event, TurnFailed):
-                    failed = event
-        return failed
 
-
-def _start(build_id: UUID) -> Start | None:
-    build = Build.objects.unscoped().filter(pk=build_id, state=State.RUNNING).first()
+def _begin(mailbox: BuildMailbox) -> tuple[DialogueStore, BuilderTools] | None:
+    """Reads all that a build needs in one hop; None where it runs no more. One that begins has its brief stored as the first
+    message, one that goes on gets the files and packages of before."""
+    build = Build.objects.unscoped().filter(pk=mailbox.build_id, state=State.RUNNING).first()
     if build is None:
         return None
-    preferences = preferences_for(build.user_id)
-    return Start(
-        build=build,
-        brief=brief_for(build),
-        dialogue=dialogue_read(build),
-        network=NETWORKS.get(preferences.build_network, "ask"),
-        model=model_for("builder"),
-        secrets=tuple(secret_values(build.user_id)),
-        usage=turn_usage(user_id=build.user_id, turn_id=build.pk),
+    brief, files = brief_for(build)
+    messages, rounds, stop_reason = dialogue_read(build)
+    written, installs = made_in(messages)
+    sandbox = BuildSandbox(
+        user_id=build.user_id,
+        hosts=set(build.hosts),
+        files=files | written,
+        installs=installs,
+        restarted=bool(messages),
     )
-
-
-def _state(start: Start) -> TurnState:
-    build = start.build
-    return TurnState(
+    if not messages:
+        messages = [{"role": "user", "content": [{"type": "text", "text": brief}]}]
+        if not dialogue_add(build=build, role="user", blocks=messages[0]["content"], round=0):
+            return None
+    state = TurnState(
         user_id=build.user_id,
         conversation_id=build.conversation_id or build.pk,
         turn_id=build.pk,
         system=system_prompt(rounds=MAX_ROUNDS),
         tools=list(TOOLS),
-        messages=start.dialogue.messages,
-        model=start.model,
+        messages=messages,
+        model=model_for("builder"),
         purpose="builder",
         max_rounds=MAX_ROUNDS,
-        rounds_done=start.dialogue.rounds,
+        rounds_done=rounds,
         max_tokens=MAX_TOKENS,
-        stop_reason=start.dialogue.stop_reason,
-        usage=start.usage,
+        stop_reason=stop_reason,
+        usage=turn_usage(user_id=build.user_id, turn_id=build.pk),
+    )
+    return DialogueStore(build, state, sandbox), _executor(build, sandbox, mailbox)
+
+
+def _executor(build: Build, sandbox: BuildSandbox, mailbox: BuildMailbox) -> BuilderTools:
+    context = BuildContext(
+        build_id=build.pk,
+        user_id=build.user_id,
+        name=build.name,
+        network=preferences_for(build.user_id).build_network,
+        sandbox=sandbox,
+        mailbox=mailbox,
+    )
+    return BuilderTools(
+        user_id=build.user_id,
+        conversation_id=None,
+        turn_id=build.pk,
+        taint=ConversationTaint(user_id=build.user_id),
+        secrets=tuple(secret_values(build.user_id)),
+        tools={tool.name: tool for tool in TOOLS},
+        build=context,
     )
 
 

@@ -12,11 +12,11 @@ from django.db import DatabaseError, connections
 from django.db.models import F
 
 from apps.agent.model.client import ModelClient
-from apps.builder.builds.ending import build_end
+from apps.builder.builds.ending import CANCELLED, YOU_CANCELLED
 from apps.builder.builds.messages import BUILDS
-from apps.builder.builds.running import builds_beat, builds_claim, builds_news
+from apps.builder.builds.running import builds_beat, builds_claim, builds_news, taken_end
 from apps.builder.builds.selectors import builds_waiting
-from apps.builder.models import Build, State
+from apps.builder.models import Build
 from apps.builder.runner.job import Job
 from apps.core.db.pool import in_db
 from apps.core.jobs.bus import Signal
@@ -82,9 +82,9 @@ class BuildPool:
         self._claimed = time.monotonic()
         if not await in_db(builds_waiting):
             return
-        for build_id in await in_db(partial(builds_claim, runner=self.runner, limit=free)):
-            job = self.jobs[build_id] = Job(build_id, client=self._client)
-            task = self._tasks[build_id] = asyncio.ensure_future(self._work(job))
+        for build_id in await in_db(builds_claim, runner=self.runner, limit=free):
+            self.jobs[build_id] = Job(build_id, client=self._client)
+            task = self._tasks[build_id] = asyncio.ensure_future(self._work(build_id))
             task.add_done_callback(partial(self._done, build_id))
 
     async def _beat(self) -> None:
@@ -92,26 +92,26 @@ class BuildPool:
         if not ids:
             return
         due = time.monotonic() - self._beaten > BEAT_SECONDS
-        if not due and not await in_db(partial(builds_news, runner=self.runner, build_ids=ids)):
+        if not due and not await in_db(builds_news, runner=self.runner, build_ids=ids):
             return
         self._beaten = time.monotonic()
-        stop, messages = await in_db(partial(builds_beat, runner=self.runner, build_ids=ids))
+        stop, messages = await in_db(builds_beat, runner=self.runner, build_ids=ids)
         for message in messages:
             if (job := self.jobs.get(message.build_id)) is not None:
-                job.post.deliver(message)
+                job.mailbox.deliver(message)
         for build_id in stop:
             if (task := self._tasks.get(build_id)) is not None:
                 task.cancel()
 
-    async def _work(self, job: Job) -> None:
+    async def _work(self, build_id: UUID) -> None:
         try:
-            await job.run()
+            await self.jobs[build_id].run()
         except asyncio.CancelledError:
             if not self._closing:
-                await in_db(_cancelled, job.build_id, self.runner)
+                await in_db(taken_end, build_id, self.runner, CANCELLED, YOU_CANCELLED)
         except Exception:
-            logger.exception("build %s failed", job.build_id)
-            await in_db(_broken, job.build_id, self.runner)
+            logger.exception("build %s failed", build_id)
+            await in_db(taken_end, build_id, self.runner, "internal_error", INTERNAL)
 
     def _done(self, build_id: UUID, task: "asyncio.Task[None]") -> None:
         self.jobs.pop(build_id, None)
@@ -128,7 +128,7 @@ class BuildPool:
             await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
         try:
             # Whoever takes them up next does so without this attempt counting.
-            await in_db(partial(Build.lease_release, None, self.runner, attempt=F("attempt") - 1))
+            await in_db(Build.lease_release, None, self.runner, attempt=F("attempt") - 1)
         except DatabaseError:
             logger.exception("builds could not be given back; they are taken up when their leases end")
 
@@ -143,13 +143,13 @@ class BuildThread(threading.Thread):
 
     def run(self) -> None:
         try:
-            asyncio.run(self._main())
+            asyncio.run(self._work())
         except Exception:
             logger.exception("the builds' thread ended")
         finally:
             connections.close_all()
 
-    async def _main(self) -> None:
+    async def _work(self) -> None:
         self._loop, self._pool = asyncio.get_running_loop(), BuildPool()
         await self._pool.run()
 
@@ -158,15 +158,3 @@ class BuildThread(threading.Thread):
         if self._loop is not None and self._pool is not None and self.is_alive():
             self._loop.call_soon_threadsafe(self._pool.stop)
             self.join(JOIN_SECONDS)
-
-
-def _cancelled(build_id: UUID, runner: str) -> None:
-    build = Build.objects.unscoped().filter(pk=build_id, runner=runner, cancel_requested=True).first()
-    if build is not None:
-        build_end(build=build, state=State.CANCELLED, code="cancelled", reason="You cancelled it.")
-
-
-def _broken(build_id: UUID, runner: str) -> None:
-    build = Build.objects.unscoped().filter(pk=build_id, runner=runner).first()
-    if build is not None:
-        build_end(build=build, state=State.FAILED, code="internal_error", reason=INTERNAL)

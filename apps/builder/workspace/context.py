@@ -6,15 +6,16 @@ import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
+
+from django.conf import settings
 
 from apps.accounts.secrets import secret_values
 from apps.agent.tools.base import ToolFailure
 from apps.agent.tools.scrub import Scrubber
-from apps.builder.builds.running import error_note, progress_add, question_add
-from apps.builder.models import BuilderMessage
+from apps.builder.builds.running import message_to_user
+from apps.builder.models import Build, BuilderMessage, MessageType
 from apps.capabilities.sandbox.base import (
     BUILD_LIMITS,
     CodeResult,
@@ -29,15 +30,15 @@ from apps.capabilities.sandbox.running import open_sandbox
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, TooLarge
 
-MAX_PROGRESS_CHARS = 400
+MAX_PROGRESS_CHARS, MAX_ERROR_CHARS = 400, 4_000
 
 
 class BuildEnded(ToolFailure):
     """The build is over, by the user's wish or because another process has it."""
 
 
-class Post:
-    """Messages of one build. The pool hands in what users say (`deliver`)."""
+class BuildMailbox:
+    """Messages between one build and its user. The pool hands in what users say (`deliver`)."""
 
     def __init__(self, build_id: UUID) -> None:
         self.build_id = build_id
@@ -50,14 +51,13 @@ class Post:
         line = " ".join(text.split())[:MAX_PROGRESS_CHARS]
         if line and line != self._last:
             self._last = line
-            await in_db(partial(progress_add, build_id=self.build_id, text=line, stage=stage))
+            await in_db(message_to_user, self.build_id, MessageType.PROGRESS, {"stage": stage, "text": line})
 
-    async def ask(self, payload: dict[str, Any], *, seconds: float) -> dict[str, Any] | None:
-        """Asks and waits; the answer's payload, or None when nobody answered in time."""
-        self._last = ""
-        asked = await in_db(
-            partial(question_add, build_id=self.build_id, payload=payload | {"seconds": round(seconds)})
-        )
+    async def ask(self, payload: dict[str, Any]) -> dict[str, Any] | None:
+        """Asks and waits IZZY_BUILD_ANSWER_SECONDS; the answer's payload, or None when nobody answered in time."""
+        self._last, seconds = "", settings.IZZY_BUILD_ANSWER_SECONDS
+        question = payload | {"seconds": round(seconds)}
+        asked = await in_db(message_to_user, self.build_id, MessageType.QUESTION, question)
         if asked is None:
             raise BuildEnded("This build has ended.")
         try:
@@ -99,7 +99,7 @@ FORGET = "for _ in {names!r}: __import__('sys').modules.pop(_, None)"
 
 
 @dataclass
-class Bench:
+class BuildSandbox:
     """`files` and `installs` are what a new sandbox gets; `hosts` what it may reach besides packages; `unavailable` says why
     none can be made at all."""
 
@@ -199,14 +199,11 @@ class Bench:
                 secrets=await in_db(secret_values, self.user_id),
             )
             self._sandbox = await self._stack.enter_async_context(open_sandbox(spec))
-            await self._restore(self._sandbox)
+            for path, content in self.files.items():
+                await self._sandbox.write_file(path, content)
+            for command in self.installs:
+                await self._sandbox.run_command(command)
         return self._sandbox
-
-    async def _restore(self, sandbox: Sandbox) -> None:
-        for path, content in self.files.items():
-            await sandbox.write_file(path, content)
-        for command in self.installs:
-            await sandbox.run_command(command)
 
     async def _lost(self) -> None:
         self.restarted, self._rewritten = bool(self.files or self.installs), set()
@@ -222,54 +219,52 @@ def is_install(command: str) -> bool:
     return re.match(r"\s*(?:python3? -m )?pip3? install ", command) is not None
 
 
-Network: TypeAlias = Literal["ask", "any", "never"]
-
-
 @dataclass(kw_only=True)
-class Workshop:
-    """`network` is the user's preference for hosts, `answer_seconds` how long a question waits. `registered` is set when the
-    build has succeeded."""
+class BuildContext:
+    """One build at work, as its tools get it."""
 
     build_id: UUID
     user_id: UUID
     name: str
-    network: Network
-    answer_seconds: float
-    bench: Bench
-    post: Post
+    network: str  # the user's preference for hosts: ask, any, never
+    sandbox: BuildSandbox
+    mailbox: BuildMailbox
     declined: set[str] = field(default_factory=set)
     unanswered: set[str] = field(default_factory=set)
     declined_secrets: set[str] = field(default_factory=set)
     asked_secrets: set[tuple[frozenset[str], frozenset[str]]] = field(default_factory=set)
 
-    async def failed(self, text: str) -> None:
-        """Keeps the newest failure, without secrets: a build that gives up names it."""
-        await in_db(_note_failure, self.build_id, self.user_id, text)
+    async def failed(self, text: str, progress: str) -> ToolFailure:
+        """The failure to raise. It is kept without secrets as the newest one, which a build that gives up names; the user
+        gets the line of progress."""
+
+        def note() -> None:
+            kept = Scrubber(secret_values(self.user_id)).text(text)[:MAX_ERROR_CHARS]
+            Build.objects.unscoped().filter(pk=self.build_id).update(last_error=kept)
+
+        await in_db(note)
+        await self.mailbox.progress(progress, "testing")
+        return ToolFailure(text)
 
     async def noted(self, text: str) -> str:
         """A tool's result behind what the model has to know first: late answers, a new sandbox."""
-        notes = [await self._late(answer) for answer in self.post.late_answers()]
-        return "".join(notes) + self.bench.note() + text
+        notes = [await self._late(answer) for answer in self.mailbox.late_answers()]
+        return "".join(notes) + self.sandbox.note() + text
 
     async def _late(self, answer: dict[str, Any]) -> str:
         allowed = answer.get("decision") == "allow"
-        said = "allowed" if allowed else "declined"
+        decided = "allowed" if allowed else "declined"
         if answer.get("kind") == "secrets":
             names = set(answer["secrets"])
-            self.declined_secrets = (
-                self.declined_secrets - names if allowed else self.declined_secrets | names
-            )
-            return f"[The user has {said} the secrets {', '.join(sorted(names))} meanwhile.]\n"
+            kept = self.declined_secrets - names
+            self.declined_secrets = kept if allowed else kept | names
+            return f"[The user has {decided} the secrets {', '.join(sorted(names))} meanwhile.]\n"
         if answer.get("kind") == "network":
             hosts = set(answer["hosts"])
             self.unanswered -= hosts
             if allowed:
-                await self.bench.allow_hosts(hosts)
+                await self.sandbox.allow_hosts(hosts)
             else:
                 self.declined |= hosts
-            return f"[The user has {said} {', '.join(sorted(hosts))} meanwhile.]\n"
+            return f"[The user has {decided} {', '.join(sorted(hosts))} meanwhile.]\n"
         return f"[The user has answered your earlier question meanwhile: {answer.get('text', '')}]\n"
-
-
-def _note_failure(build_id: UUID, user_id: UUID, text: str) -> None:
-    error_note(build_id=build_id, text=Scrubber(secret_values(user_id)).text(text))

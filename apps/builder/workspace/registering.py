@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -15,145 +13,22 @@ from apps.agent.tools.base import Tier, ToolFailure, tool
 from apps.agent.tools.scrub import Scrubber
 from apps.builder.builds.ending import build_succeed, others_spoke, registered, secrets_allowed
 from apps.builder.models import Build
-from apps.builder.workspace.context import Workshop
+from apps.builder.workspace.context import BuildContext
 from apps.builder.workspace.tools import ends
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
-from apps.capabilities.models import CapabilityVersion
-from apps.capabilities.sandbox.base import Purpose, RunError, RunResult, SandboxSpec, SandboxUnavailable
+from apps.capabilities.runs.examples import result_problem
+from apps.capabilities.sandbox.base import Purpose, SandboxSpec, SandboxUnavailable
 from apps.capabilities.sandbox.running import run_capability
 from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
 
-WISH = "May it use your secret {names}?"
-DECLINED = "The user declined {names}. Do not ask again: build it without, or end with what is missing."
-
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """`complete` where all that the draft declares is allowed and at hand, so that its examples can be run as they will be
-    later. `environment` has the values of its secrets by name."""
-
-    complete: bool
-    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-
-
-def is_undecided(shop: Workshop, build: Build, draft: Draft) -> bool:
-    """Whether something that the draft declares is not allowed yet."""
-    return bool(set(draft.hosts) - shop.bench.hosts) or not secrets_allowed(build, draft)
-
-
-async def allowed_for(shop: Workshop, draft: Draft) -> Allowed:
-    """Asks for secrets that are not allowed yet, once for the same wish. Raises ToolFailure where the user declined."""
-    if set(draft.hosts) - shop.bench.hosts:
-        return Allowed(complete=False)
-    if not draft.secrets:
-        return Allowed(complete=True)
-    if not await in_db(_granted, shop.build_id, draft):
-        await _ask(shop, draft)
-    environment = await in_db(_environment, shop, draft)
-    return Allowed(complete=bool(environment), environment=environment)
-
-
-async def _ask(shop: Workshop, draft: Draft) -> None:
-    names = ", ".join(draft.secrets)
-    if shop.declined_secrets & set(draft.secrets):
-        raise ToolFailure(DECLINED.format(names=names))
-    wish = frozenset(draft.secrets), frozenset(draft.hosts)
-    if wish in shop.asked_secrets:
-        return
-    shop.asked_secrets.add(wish)
-    question = {
-        "kind": "secrets",
-        "secrets": list(draft.secrets),
-        "hosts": list(draft.hosts),
-        "text": WISH.format(names=names),
-    }
-    answer = await shop.post.ask(question, seconds=shop.answer_seconds)
-    if answer is not None and answer.get("decision") != "allow":
-        shop.declined_secrets |= set(draft.secrets)
-        raise ToolFailure(DECLINED.format(names=names))
-
-
-def _granted(build_id: UUID, draft: Draft) -> bool:
-    return secrets_allowed(Build.objects.unscoped().get(pk=build_id), draft)
-
-
-def _environment(shop: Workshop, draft: Draft) -> dict[str, str]:
-    """The values of the allowed secrets; empty where one is not allowed, not stored, or cannot be read."""
-    if not _granted(shop.build_id, draft):
-        return {}
-    values = {name: secret_get(name, user_id=shop.user_id) for name in draft.secrets}
-    return values if all(values.values()) else {}
-
-
+REGISTER_SECONDS = 1_200
+MAX_EXAMPLES = 5
 ERROR_CHARS = 3_000
 SHOWN_CHARS = 1_000
 LOADED = "handed_in_tool"
 LOADER = f"import {LOADED}\n\n\ndef run(args):\n    return str({LOADED}.run)\n"
 NOT_YET = "Secrets and network are not there while it is loaded: use them in run alone."
-
-
-async def failed_example(*, user_id: UUID, draft: Draft, environment: Mapping[str, str]) -> str:
-    """Why the first example that fails does; "" where all give what they should.
-
-    Each runs in a sandbox of its own that reaches the declared hosts, all of which the user must have allowed;
-    `environment` are the allowed secrets, whose values are not in what is returned. Raises SandboxUnavailable.
-    """
-    for number, example in enumerate(draft.examples, start=1):
-        spec = SandboxSpec(
-            user_id=user_id,
-            purpose=Purpose.RUN,
-            hosts=frozenset(draft.hosts),
-            env=environment,
-            requirements=draft.requirements,
-            secrets=await in_db(secret_values, user_id),
-        )
-        outcome = await run_capability(spec, {MAIN: draft.main}, dict(example["input"]))
-        outcome = await in_db(_scrubbed, user_id, outcome, environment)
-        if problem := example_problem(example, outcome):
-            shown = ends(json.dumps(example["input"], ensure_ascii=False), SHOWN_CHARS)
-            return f"Example {number} with input {shown} failed in a fresh sandbox. {problem}"
-    return ""
-
-
-async def load_problem(*, user_id: UUID, draft: Draft) -> str:
-    """Why the tool cannot even be loaded, with its packages but without network and secrets; "" where it can. For what
-    cannot be tried yet because the user has not allowed all of it. Raises SandboxUnavailable."""
-    secrets = await in_db(secret_values, user_id)
-    spec = SandboxSpec(user_id=user_id, purpose=Purpose.RUN, requirements=draft.requirements, secrets=secrets)
-    outcome = await run_capability(spec, {MAIN: LOADER, f"{LOADED}.py": draft.main}, {})
-    if outcome.ok:
-        return ""
-    problem = example_problem({}, outcome).replace(LOADED, "main")
-    return f"It cannot be loaded in a fresh sandbox. {problem}\n{NOT_YET}"
-
-
-def _scrubbed(user_id: UUID, outcome: RunResult, environment: Mapping[str, str]) -> RunResult:
-    """Before anything of it is cut: half a secret would not be found."""
-    scrubber = Scrubber([*secret_values(user_id), *environment.values()])
-    error = outcome.error
-    return replace(
-        outcome,
-        result=None if outcome.result is None else scrubber.text(outcome.result),
-        error=error and RunError(error.code, scrubber.text(error.message)),
-    )
-
-
-def example_problem(example: dict[str, Any] | Any, outcome: RunResult) -> str:
-    """The problem with an example's outcome; "" where it is as expected."""
-    if not outcome.ok or outcome.result is None:
-        error = outcome.error
-        return f"{error.code}: {ends(error.message, ERROR_CHARS)}" if error else "It gave no result."
-    if not outcome.result.strip():
-        return "Its result is empty: run must return text that tells the user something."
-    expected = example.get("expect")
-    if expected is not None and str(expected) not in outcome.result:
-        return f"Its result should contain {expected!r} but is: {ends(outcome.result, SHOWN_CHARS)}"
-    return ""
-
-
-REGISTER_SECONDS = 1_200
-MAX_EXAMPLES = 5
 REFUSED = "Not registered. {reason} Correct it, try it with run_code, and register again."
 NO_FIELDS = (
     "The input schema names no fields, but example {number} gives {names}: hand in an input_schema with properties that "
@@ -162,6 +37,7 @@ NO_FIELDS = (
 NOT_ASKED = (
     "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
 )
+DECLINED = "The user declined {names}. Do not ask again: build it without, or end with what is missing."
 TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
@@ -201,103 +77,141 @@ class Register:
 
 
 @tool(tier=Tier.SIDE_EFFECTING, timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS))
-async def register_capability(shop: Workshop, arguments: Register) -> str:
+async def register_capability(context: BuildContext, arguments: Register) -> str:
     """Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare, secrets included
     where the user allows them; if one fails you get the reason and can correct it. Files you do not give are taken
     from the sandbox (main.py, requirements.txt, RUN.md)."""
     try:
-        return await _registered(shop, arguments)
+        if arguments.name not in (None, context.name):
+            raise ToolFailure(f"This build is for {context.name}; it can register nothing else.")
+        build = await in_db(_build, context.build_id)
+        draft = await _draft(context, arguments, build)
+        await context.mailbox.progress("Checking it in a fresh sandbox", "verifying")
+        tested = await _tested(context, draft, build)
+        version = await in_db(lambda: build_succeed(build=_build(build.pk), draft=draft, tested=tested))
+        if version is None:
+            raise ToolFailure("This build has ended.")
     except (IzzyError, ToolFailure) as error:
         if isinstance(error, SandboxUnavailable):
-            shop.bench.unavailable = error.message
+            context.sandbox.unavailable = error.message
         reason = error.message if isinstance(error, IzzyError) else str(error)
-        text = await shop.noted(REFUSED.format(reason=reason))
-        await shop.failed(text)
-        await shop.post.progress("The check found a mistake; correcting it", "testing")
-        raise ToolFailure(text) from error
-
-
-async def _registered(shop: Workshop, arguments: Register) -> str:
-    if arguments.name not in (None, shop.name):
-        raise ToolFailure(f"This build is for {shop.name}; it can register nothing else.")
-    draft = await _draft(shop, arguments)
-    _check_hosts(shop, draft)
-    await shop.post.progress("Checking it in a fresh sandbox", "verifying")
-    tested = await _tested(shop, draft)
-    version = await in_db(partial(_succeed, shop, draft, tested))
-    if version is None:
-        raise ToolFailure("This build has ended.")
+        text = await context.noted(REFUSED.format(reason=reason))
+        raise await context.failed(text, "The check found a mistake; correcting it") from error
     return registered(version, tested=tested)
 
 
-async def _tested(shop: Workshop, draft: Draft) -> bool:
-    """Whether the examples have passed; False where they cannot be run yet, since the user has not allowed all that the
-    draft declares. Raises ToolFailure with what is wrong."""
-    build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
-    if is_undecided(shop, build, draft) and (
-        problem := await load_problem(user_id=shop.user_id, draft=draft)
-    ):
-        raise ToolFailure(problem)
-    allowed = await allowed_for(shop, draft)
-    if not allowed.complete:
-        await shop.post.progress("It will be tested when you have allowed what it needs", "verifying")
-        return False
-    problem = await failed_example(user_id=shop.user_id, draft=draft, environment=allowed.environment)
-    if problem:
-        raise ToolFailure(problem)
-    return True
-
-
-async def _draft(shop: Workshop, arguments: Register) -> Draft:
+async def _draft(context: BuildContext, arguments: Register, build: Build) -> Draft:
+    """What is handed in, cleaned. Raises ToolFailure where it asks for hosts in vain, or the assistant could not know what to
+    give."""
     files, permissions = arguments.files or {}, arguments.permissions or {}
-    build = await in_db(lambda: Build.objects.unscoped().get(pk=shop.build_id))
-    main = files.get(MAIN) or await _written(shop, MAIN)
+    main = files.get(MAIN) or await _written(context, MAIN)
     if not main:
         raise ToolFailure(f"There is no {MAIN}. Write it first.")
     # What it says of itself stands in every conversation: once others spoke, that is what the user's yes was given to.
     own = None if await in_db(others_spoke, build) else arguments
-    draft = Draft(
-        description=(own and own.description) or build.description,
-        input_schema=(own and own.input_schema) or build.input_schema,
-        output_schema=arguments.output_schema or {},
-        main=main,
-        requirements=files.get(REQUIREMENTS) or await _written(shop, REQUIREMENTS),
-        run_md=files.get(RUN_MD) or await _written(shop, RUN_MD),
-        tags=arguments.tags or (),
-        hosts=permissions.get("hosts") or (),
-        secrets=permissions.get("secrets") or (),
-        examples=arguments.examples,
+    draft = clean_draft(
+        Draft(
+            description=(own and own.description) or build.description,
+            input_schema=(own and own.input_schema) or build.input_schema,
+            output_schema=arguments.output_schema or {},
+            main=main,
+            requirements=files.get(REQUIREMENTS) or await _written(context, REQUIREMENTS),
+            run_md=files.get(RUN_MD) or await _written(context, RUN_MD),
+            tags=arguments.tags or (),
+            hosts=permissions.get("hosts") or (),
+            secrets=permissions.get("secrets") or (),
+            examples=arguments.examples,
+        )
     )
-    return _usable(clean_draft(draft))
-
-
-async def _written(shop: Workshop, name: str) -> str:
-    """The file as it is in the sandbox now: a command may have written or changed it. "" where there is none."""
-    bench = shop.bench
-    if not bench.is_open and name not in bench.files:
-        return ""
-    result = await bench.run_command(f"cat {name}", seconds=20)
-    return result.stdout if result.ok and result.stdout.strip() else bench.files.get(name, "")
-
-
-def _check_hosts(shop: Workshop, draft: Draft) -> None:
-    missing = set(draft.hosts) - shop.bench.hosts
-    if refused := sorted(missing & shop.declined):
-        raise ToolFailure(f"The user declined {', '.join(refused)}. Build it without.")
-    if shop.network == "never" and missing:
-        raise ToolFailure("The user's settings allow builds no network. Leave the hosts out.")
-    if unasked := sorted(missing - shop.unanswered):
-        raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
-
-
-def _usable(draft: Draft) -> Draft:
-    """Raises ToolFailure where the assistant could not know what to give."""
     for number, example in enumerate(draft.examples, start=1):
         if example["input"] and not draft.input_schema.get("properties"):
             raise ToolFailure(NO_FIELDS.format(number=number, names=", ".join(example["input"])))
+    missing = set(draft.hosts) - context.sandbox.hosts
+    if refused := sorted(missing & context.declined):
+        raise ToolFailure(f"The user declined {', '.join(refused)}. Build it without.")
+    if context.network == "never" and missing:
+        raise ToolFailure("The user's settings allow builds no network. Leave the hosts out.")
+    if unasked := sorted(missing - context.unanswered):
+        raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
     return draft
 
 
-def _succeed(shop: Workshop, draft: Draft, tested: bool) -> CapabilityVersion | None:
-    build = Build.objects.unscoped().get(pk=shop.build_id)
-    return build_succeed(build=build, draft=draft, tested=tested)
+async def _written(context: BuildContext, name: str) -> str:
+    """The file as it is in the sandbox now: a command may have written or changed it. "" where there is none."""
+    sandbox = context.sandbox
+    if not sandbox.is_open and name not in sandbox.files:
+        return ""
+    result = await sandbox.run_command(f"cat {name}", seconds=20)
+    return result.stdout if result.ok and result.stdout.strip() else sandbox.files.get(name, "")
+
+
+async def _tested(context: BuildContext, draft: Draft, build: Build) -> bool:
+    """Whether the examples have passed; False where they cannot be run yet, since the user has not allowed all that the
+    draft declares: then it is loaded alone, with its packages. Raises ToolFailure with what is wrong."""
+    run = SandboxSpec(user_id=context.user_id, purpose=Purpose.RUN, requirements=draft.requirements)
+    hosts_missing = bool(set(draft.hosts) - context.sandbox.hosts)
+    if hosts_missing or not secrets_allowed(build, draft):
+        loader = {MAIN: LOADER, f"{LOADED}.py": draft.main}
+        if problem := await _problem(run, loader, {"input": {}}):
+            problem = problem.replace(LOADED, "main")
+            raise ToolFailure(f"It cannot be loaded in a fresh sandbox. {problem}\n{NOT_YET}")
+    environment = None if hosts_missing else await _environment(context, draft)
+    if environment is None:
+        await context.mailbox.progress("It will be tested when you have allowed what it needs", "verifying")
+        return False
+    run = replace(run, hosts=frozenset(draft.hosts), env=environment)
+    for number, example in enumerate(draft.examples, start=1):
+        if problem := await _problem(run, {MAIN: draft.main}, example):
+            shown = ends(json.dumps(example["input"], ensure_ascii=False), SHOWN_CHARS)
+            raise ToolFailure(f"Example {number} with input {shown} failed in a fresh sandbox. {problem}")
+    return True
+
+
+async def _problem(run: SandboxSpec, files: Mapping[str, str], example: Mapping[str, Any]) -> str:
+    """Why an example fails in a sandbox of its own, without any secret; "" where it does not. Raises SandboxUnavailable."""
+    secrets = await in_db(secret_values, run.user_id)
+    outcome = await run_capability(replace(run, secrets=secrets), files, dict(example["input"]))
+    # Before anything is cut: half a secret would not be found.
+    scrubber = Scrubber([*await in_db(secret_values, run.user_id), *run.env.values()])
+    if outcome.error is not None:
+        return f"{outcome.error.code}: {ends(scrubber.text(outcome.error.message), ERROR_CHARS)}"
+    return result_problem(scrubber.text(outcome.result or ""), example.get("expect"))
+
+
+async def _environment(context: BuildContext, draft: Draft) -> dict[str, str] | None:
+    """The values of the draft's secrets; None where one is not allowed, not stored, or cannot be read. Asks for those that are
+    not allowed yet, once for the same secrets and hosts. The builder's model learns whether the user said yes, never a
+    value. Raises ToolFailure where the user declined."""
+    if not draft.secrets:
+        return {}
+    values = await in_db(_allowed_values, context.build_id, draft)
+    asked = frozenset(draft.secrets), frozenset(draft.hosts)
+    if values is None and context.declined_secrets & asked[0]:
+        raise ToolFailure(DECLINED.format(names=", ".join(draft.secrets)))
+    if values is None and asked not in context.asked_secrets:
+        context.asked_secrets.add(asked)
+        names = ", ".join(draft.secrets)
+        question = {
+            "kind": "secrets",
+            "secrets": list(draft.secrets),
+            "hosts": list(draft.hosts),
+            "text": f"May it use your secret {names}?",
+        }
+        answer = await context.mailbox.ask(question)
+        if answer is not None and answer.get("decision") != "allow":
+            context.declined_secrets |= asked[0]
+            raise ToolFailure(DECLINED.format(names=names))
+        values = await in_db(_allowed_values, context.build_id, draft)
+    return values if values and all(values.values()) else None
+
+
+def _allowed_values(build_id: UUID, draft: Draft) -> dict[str, str] | None:
+    """The values of the draft's secrets, "" for one that is not stored or cannot be read; None where one is not allowed."""
+    build = _build(build_id)
+    if not secrets_allowed(build, draft):
+        return None
+    return {name: secret_get(name, user_id=build.user_id) for name in draft.secrets}
+
+
+def _build(build_id: UUID) -> Build:
+    return Build.objects.unscoped().get(pk=build_id)

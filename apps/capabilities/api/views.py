@@ -37,7 +37,7 @@ from apps.capabilities.catalog.lifecycle import (
 from apps.capabilities.catalog.selectors import capabilities_for, capability_get, executions_of
 from apps.capabilities.catalog.versions import capability_create, capability_update
 from apps.capabilities.models import Capability, Origin, Trigger
-from apps.capabilities.runs.execution import Place, capability_execute, executions_interrupt
+from apps.capabilities.runs.execution import RunOrigin, capability_execute, executions_interrupt
 from apps.core.errors import InvalidInput
 from apps.core.http.drf import StrictJSONParser
 from apps.core.http.rest import Listed, UserView, operation
@@ -205,7 +205,7 @@ class RunView(CapabilityView):
             user_id=self.user_id,
             name=found.name,
             args=self.body(RunInput).input or {},
-            place=Place(trigger=Trigger.API),
+            origin=RunOrigin(trigger=Trigger.API),
         )
         return run_seen(execution)
 

@@ -5,7 +5,6 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +19,8 @@ MAX_ARCHIVE_BYTES = 2_000_000
 MAX_FILE_BYTES = 400_000
 MAX_ENTRIES = 40
 MAX_MANIFEST_DEPTH = 40
+GENERATED = "Called automatically by Izzy when relevant, as the tool `cap_"
+"""Stands in each RUN.md that Izzy made itself: it is made anew then."""
 
 
 def archive_of(capability: Capability) -> bytes:
@@ -80,18 +81,9 @@ def _texts(archive: zipfile.ZipFile) -> dict[str, str]:
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.filename
-    parts = name.replace("\\", "/").split("/")
-    if (
-        not name
-        or name.startswith(("/", "\\"))
-        or "\\" in name
-        or ".." in parts
-        or ":" in name
-        or "\x00" in name
-    ):
+    if not name or name.startswith("/") or ".." in name.split("/") or any(each in name for each in "\\:\x00"):
         raise _wrong(f"The archive holds a path that leads out of it: {name[:100]!r}.")
-    kind = stat.S_IFMT(entry.external_attr >> 16)
-    if kind not in (0, stat.S_IFREG):
+    if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
         raise _wrong(f"{name[:100]!r} is a link or another special file.")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise _wrong(f"{name[:100]!r} is packed in an unusual way.")
@@ -113,49 +105,31 @@ def _text(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
 
 
 def _draft(texts: dict[str, str]) -> tuple[str, Draft]:
-    manifest = manifest_read(texts[MANIFEST])
-    name, draft = draft_of_manifest(manifest, main=texts[MAIN], requirements=texts.get(REQUIREMENTS, ""))
-    guide = texts.get(RUN_MD, "")
-    return name, draft if _generated(guide) else replace(draft, run_md=guide)
-
-
-def manifest_read(text: str) -> dict[str, Any]:
-    """The object in a manifest.json. Raises InvalidInput (`invalid_manifest`)."""
+    """Fields of the manifest that Izzy does not know are passed over. Raises InvalidInput (`invalid_manifest`)."""
     try:
-        manifest = parse_json(text.encode())
+        manifest = parse_json(texts[MANIFEST].encode())
     except InvalidInput as error:
         message = f"{MANIFEST} cannot be used: {error.message[:200]}"
         raise InvalidInput(message, code="invalid_manifest", field=MANIFEST) from error
     if not isinstance(manifest, dict) or depth_of(manifest) > MAX_MANIFEST_DEPTH:
         raise InvalidInput(f"{MANIFEST} must hold one JSON object.", code="invalid_manifest", field=MANIFEST)
-    return manifest
-
-
-def draft_of_manifest(manifest: dict[str, Any], *, main: str, requirements: str) -> tuple[str, Draft]:
-    """`(name, draft)` of a manifest and two files. Fields that Izzy does not know are passed over."""
-    hosts, secrets = clean_permissions(_known(manifest.get("permissions")))
+    permissions = manifest.get("permissions")
+    if isinstance(permissions, dict):
+        permissions = {name: permissions[name] for name in ("hosts", "secrets") if name in permissions}
+    hosts, secrets = clean_permissions(permissions)
+    guide = texts.get(RUN_MD, "")
     return str(manifest.get("name", "")), Draft(
         description=manifest.get("description") or "",
         input_schema=manifest.get("input_schema") or {},
-        main=main,
-        requirements=requirements,
+        main=texts[MAIN],
+        requirements=texts.get(REQUIREMENTS, ""),
+        run_md="" if GENERATED in guide else guide,
         output_schema=manifest.get("output_schema") or {},
         tags=manifest.get("tags") or (),
         hosts=hosts,
         secrets=secrets,
         examples=manifest.get("examples") or (),
     )
-
-
-def _known(permissions: object) -> object:
-    if isinstance(permissions, dict):
-        return {name: permissions[name] for name in ("hosts", "secrets") if name in permissions}
-    return permissions
-
-
-def _generated(guide: str) -> bool:
-    """Whether a RUN.md is one that Izzy made itself: it is made anew then."""
-    return not guide.strip() or "Called automatically by Izzy when relevant, as the tool `cap_" in guide
 
 
 def _wrong(message: str) -> InvalidInput:

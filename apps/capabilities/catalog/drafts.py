@@ -1,7 +1,7 @@
 """A version's parts, and the checks of them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 20, 20_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """The content of a version. `run_md` empty: it is generated. `examples` are `{input, expect?}`: `expect` is the
-    result, or a part of it, that the run must give."""
+    result, or a part of it, that the run must give; "" asks for an empty one."""
 
     description: str
     input_schema: Mapping[str, Any]
@@ -51,17 +51,21 @@ class Draft:
 def clean_draft(draft: Draft) -> Draft:
     """The draft as it may be stored. Raises InvalidInput or TooLarge, naming the field."""
     schema = clean_schema(draft.input_schema)
+    requirements = _text(draft.requirements, REQUIREMENTS, MAX_REQUIREMENTS_CHARS)
+    parse_requirements(
+        requirements
+    )  # each line as every sandbox takes it, so that a bad one is refused at once
     return Draft(
         description=clean_description(draft.description),
         input_schema=schema,
         main=clean_main(draft.main),
-        requirements=clean_requirements(draft.requirements),
+        requirements=requirements,
         run_md=_text(draft.run_md, RUN_MD, MAX_RUN_MD_CHARS),
         output_schema=clean_output_schema(draft.output_schema),
         tags=clean_tags(draft.tags),
         hosts=_cleaned(draft.hosts, "hosts", MAX_HOSTS, clean_host),
         secrets=_cleaned(draft.secrets, "secrets", MAX_SECRETS, clean_secret_name),
-        examples=_clean_examples(draft.examples, schema),
+        examples=[_clean_example(value, schema) for value in clean_listed(draft.examples, field="examples")],
     )
 
 
@@ -85,13 +89,6 @@ def clean_main(value: object) -> str:
         message = f"{MAIN} must define a function run(args) that takes the input as a dict and returns text."
         raise InvalidInput(message, code="no_run", field=MAIN)
     return source
-
-
-def clean_requirements(value: object) -> str:
-    """Names of packages with versions; each line as every sandbox takes it, so that a bad one is refused at once."""
-    text = _text(value, REQUIREMENTS, MAX_REQUIREMENTS_CHARS)
-    parse_requirements(text)
-    return text
 
 
 def source_facts(source: str) -> SourceFacts:
@@ -150,10 +147,6 @@ def _cleaned(values: object, field: str, most: int, clean: Any) -> list[str]:
     return sorted({clean(value) for value in _sequence(values, field, most)})
 
 
-def _clean_examples(values: Iterable[Any], schema: dict[str, Any]) -> list[dict[str, Any]]:
-    return [_clean_example(value, schema) for value in _sequence(values, "examples", MAX_EXAMPLES)]
-
-
 def _clean_example(value: object, schema: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(value, dict) or "input" not in value or set(value) - {"input", "expect"}:
         message = "An example is an object with input and, if you like, expect."
@@ -168,10 +161,9 @@ def _clean_example(value: object, schema: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput(
             f"An example's input does not fit input_schema: {problem}", code="bad_example", field="examples"
         )
-    expect = value.get("expect")
-    if expect is None:
-        return {"input": value["input"]}
-    return {
-        "input": value["input"],
-        "expect": clean_text(expect, field="examples", max_chars=MAX_EXAMPLE_CHARS),
-    }
+    example = {"input": value["input"]}
+    if (expect := value.get("expect")) is not None:
+        example["expect"] = clean_text(
+            expect, field="examples", max_chars=MAX_EXAMPLE_CHARS, allow_empty=True
+        )
+    return example

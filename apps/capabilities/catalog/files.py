@@ -2,19 +2,19 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
+from django.db import transaction
 
 from apps.capabilities.catalog.drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, run_docstring
-from apps.capabilities.models import CapabilityVersion
+from apps.capabilities.models import Capability, CapabilityVersion
 from apps.core.errors import Conflict
-from apps.core.purging.places import PurgePart
 from apps.core.purging.trace import Trace
 
 
@@ -22,39 +22,13 @@ class CapabilityRefused(Conflict):
     """It exists but may not run now. Codes: `building`, `failed`, `disabled`, `not_approved`, `tampered`,
     `missing_secret`. `extra` names the capability."""
 
-    default_code = "not_active"
-
-
-def refused(code: str, name: str, message: str) -> CapabilityRefused:
-    return CapabilityRefused(message, code=code, capability=name)
+    def __init__(self, code: str, name: str, message: str) -> None:
+        super().__init__(message, code=code, capability=name)
 
 
 FILES = (MAIN, REQUIREMENTS, MANIFEST, RUN_MD)
 ROOT = "capabilities"
 MAX_READ_BYTES = 1_000_000
-
-
-def version_path(capability_id: UUID, number: int) -> str:
-    """The folder of a version: versions lie beside each other."""
-    return f"{ROOT}/{capability_id}/v{number}"
-
-
-def manifest_of(
-    name: str, draft: Draft, *, number: int, created_at: datetime, updated_at: datetime
-) -> dict[str, Any]:
-    """The content of manifest.json."""
-    return {
-        "name": name,
-        "description": draft.description,
-        "version": number,
-        "input_schema": draft.input_schema,
-        "output_schema": draft.output_schema,
-        "tags": list(draft.tags),
-        "permissions": {"hosts": list(draft.hosts), "secrets": list(draft.secrets)},
-        "examples": list(draft.examples),
-        "created_at": created_at.isoformat(),
-        "updated_at": updated_at.isoformat(),
-    }
 
 
 def run_md_of(name: str, draft: Draft) -> str:
@@ -77,22 +51,31 @@ def run_md_of(name: str, draft: Draft) -> str:
         f"- secret `{name}`, given as an environment variable" for name in draft.secrets
     ]
     parts += ["## Permissions", "\n".join(allowed) if allowed else "None: no network, no secrets."]
-    if needs := [
-        line.strip()
-        for line in draft.requirements.splitlines()
-        if line.strip() and not line.strip().startswith("#")
-    ]:
+    lines = [line.strip() for line in draft.requirements.splitlines()]
+    if needs := [line for line in lines if line and not line.startswith("#")]:
         parts += ["## Requirements", "\n".join(f"- {line}" for line in needs)]
     return "\n\n".join(parts) + "\n"
 
 
-def contents_of(name: str, draft: Draft, manifest: Mapping[str, Any]) -> dict[str, str]:
+def contents_of(capability: Capability, draft: Draft, number: int, now: datetime) -> dict[str, str]:
     """The four files' texts by name."""
+    manifest = {
+        "name": capability.name,
+        "description": draft.description,
+        "version": number,
+        "input_schema": draft.input_schema,
+        "output_schema": draft.output_schema,
+        "tags": list(draft.tags),
+        "permissions": {"hosts": list(draft.hosts), "secrets": list(draft.secrets)},
+        "examples": list(draft.examples),
+        "created_at": capability.created_at.isoformat(),
+        "updated_at": now.isoformat(),
+    }
     return {
         MAIN: draft.main,
         REQUIREMENTS: draft.requirements,
         MANIFEST: json.dumps(manifest, indent=2, ensure_ascii=False) + "\n",
-        RUN_MD: draft.run_md or run_md_of(name, draft),
+        RUN_MD: draft.run_md or run_md_of(capability.name, draft),
     }
 
 
@@ -103,14 +86,19 @@ def checksums_of(contents: Mapping[str, str]) -> tuple[dict[str, str], str]:
     return single, hashlib.sha256(joined.encode()).hexdigest()
 
 
-def files_write(path: str, contents: Mapping[str, str]) -> None:
-    """Writes the folder of a version; what a crash left there is replaced."""
+def files_write(
+    capability: Capability, draft: Draft, number: int, now: datetime
+) -> tuple[str, dict[str, str], str]:
+    """Writes the folder of a version and returns it with the files' checksums; what a crash left there is replaced."""
+    contents = contents_of(capability, draft, number, now)
     storage = storages["capabilities"]
+    path = f"{ROOT}/{capability.pk}/v{number}"
     for name, text in contents.items():
         target = f"{path}/{name}"
         storage.delete(target)
         if storage.save(target, ContentFile(text.encode())) != target:
             raise OSError(f"{target} is in the way")
+    return path, *checksums_of(contents)
 
 
 def files_read(path: str) -> dict[str, str]:
@@ -118,16 +106,16 @@ def files_read(path: str) -> dict[str, str]:
     return {name: _read(f"{path}/{name}") or "" for name in FILES}
 
 
-def files_verified(version: CapabilityVersion, name: str) -> dict[str, str]:
-    """The files of a version, if they are those that were saved. Raises CapabilityRefused (`tampered`)."""
+def files_verified(version: CapabilityVersion, name: str, files: Collection[str] = FILES) -> dict[str, str]:
+    """The files of a version, all or those given, if they are as they were saved. Raises CapabilityRefused (`tampered`)."""
     contents: dict[str, str] = {}
-    for file in FILES:
+    for file in files:
         text = _read(f"{version.path}/{file}")
         if text is None or hashlib.sha256(text.encode()).hexdigest() != version.checksums.get(file):
-            raise tampered(name, file, missing=text is None)
+            raise _tampered(name, file, missing=text is None)
         contents[file] = text
-    if checksums_of(contents)[1] != version.checksum:
-        raise tampered(name, MAIN, missing=False)
+    if files is FILES and checksums_of(contents)[1] != version.checksum:
+        raise _tampered(name, MAIN, missing=False)
     return contents
 
 
@@ -140,31 +128,22 @@ def is_tampered(version: CapabilityVersion, name: str) -> bool:
     return False
 
 
-def require_untouched(version: CapabilityVersion, name: str, *, except_for: Collection[str]) -> None:
-    """That what people and models wrote is still as it was saved, but for these files. Raises CapabilityRefused
-    (`tampered`): an edit must not make what was slipped in on disk into a version that runs."""
-    for file in (MAIN, REQUIREMENTS, RUN_MD):
-        if file not in except_for and _checksum(_read(f"{version.path}/{file}")) != version.checksums.get(
-            file
-        ):
-            raise tampered(name, file, missing=False)
-
-
-def _checksum(text: str | None) -> str:
-    return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
-
-
-def tampered(name: str, file: str, *, missing: bool) -> CapabilityRefused:
+def _tampered(name: str, file: str, *, missing: bool) -> CapabilityRefused:
     what = "is missing or cannot be read" if missing else "was changed on disk after it was saved"
     message = (
         f"{file} of {name} {what}, so it is not run. Look at its page: save what is there as a new version, or go back to "
         "an earlier one."
     )
-    return refused("tampered", name, message)
+    return CapabilityRefused("tampered", name, message)
 
 
-def folder_remove(path: str) -> None:
-    """Removes a version's folder, or with the folder of a capability all of its versions."""
+def folders_remove(*paths: str) -> None:
+    """Removes folders of versions when the transaction is committed, or with that of a capability all of its versions."""
+    for path in paths:
+        transaction.on_commit(partial(_folder_remove, path))
+
+
+def _folder_remove(path: str) -> None:
     storage = storages["capabilities"]
     if not path.startswith(f"{ROOT}/") or ".." in path:
         raise ValueError(path)
@@ -175,18 +154,12 @@ def folder_remove(path: str) -> None:
     for name in names:
         storage.delete(f"{path}/{name}")
     for folder in folders:
-        folder_remove(f"{path}/{folder}")
+        _folder_remove(f"{path}/{folder}")
     storage.delete(path)
 
 
 def _block(value: Any) -> str:
     return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```"
-
-
-def folders_remove(paths: Iterable[str]) -> None:
-    """Removes several folders."""
-    for path in paths:
-        folder_remove(path)
 
 
 def _read(name: str) -> str | None:
@@ -197,11 +170,8 @@ def _read(name: str) -> str | None:
             return None
         with storage.open(name, "rb") as file:
             data: bytes = file.read(MAX_READ_BYTES + 1)
-    except (OSError, ValueError):
-        return None
-    try:
         return data.decode() if len(data) <= MAX_READ_BYTES else None
-    except UnicodeDecodeError:
+    except (OSError, ValueError):  # a UnicodeDecodeError among them
         return None
 
 
@@ -218,6 +188,3 @@ def files_left(trace: Trace) -> int:
     """Versions whose files quote what is purged."""
     paths = CapabilityVersion.objects.for_user(trace.user_id).values_list("path", flat=True)
     return sum(any(map(trace.same.match, files_read(path).values())) for path in paths.iterator())
-
-
-PURGING = PurgePart(counts={"capabilities.files": files_left})

@@ -7,7 +7,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.agent.services import grants_end
-from apps.capabilities.catalog.files import ROOT, files_verified, folder_remove, folders_remove, refused
+from apps.capabilities.catalog.files import (
+    ROOT,
+    CapabilityRefused,
+    files_verified,
+    folders_remove,
+)
 from apps.capabilities.catalog.selectors import version_get, version_waiting, versions_of
 from apps.capabilities.catalog.versions import UNTRUSTED, capability_locked, capability_save, make_current
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
@@ -16,13 +21,14 @@ from apps.core.registries import Registry
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
+MAX_REASON_CHARS = 2_000
+
 version_resolved: Registry[Callable[[CapabilityVersion], None]] = Registry()
 """name -> fn(version), called inside the transaction in which a version of the assistant's is approved, or its examples
 are run for the first time."""
 
 
-def tell_settled(version: CapabilityVersion) -> None:
-    """Calls all of them."""
+def _resolved(version: CapabilityVersion) -> None:
     for _, listener in version_resolved:
         listener(version)
 
@@ -51,7 +57,7 @@ def capability_approve(*, user_id: UUID, capability_id: UUID, version: int | Non
     elif capability.status == Status.DISABLED and capability.status_reason == UNTRUSTED:
         capability_save(capability, Status.ACTIVE)
     if chosen.origin == Origin.BUILDER:
-        tell_settled(chosen)
+        _resolved(chosen)
     return capability
 
 
@@ -86,20 +92,11 @@ def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> N
     version.save(update_fields=["tested_at", "test_failures"])
     if not first:
         return
-    if not failures and version.pk != capability.current_id and _is_newest(version):
+    newer = rows.filter(capability=capability, number__gt=version.number)
+    if not failures and version.pk != capability.current_id and not newer.exists():
         make_current(capability, version)
         capability_save(capability, Status(capability.status), capability.status_reason)
-    tell_settled(version)
-
-
-def _is_newest(version: CapabilityVersion) -> bool:
-    newer = CapabilityVersion.objects.for_user(version.user_id).filter(
-        capability_id=version.capability_id, number__gt=version.number
-    )
-    return not newer.exists()
-
-
-MAX_REASON_CHARS = 2_000
+    _resolved(version)
 
 
 @transaction.atomic
@@ -111,10 +108,10 @@ def capability_enable(*, user_id: UUID, capability_id: UUID) -> Capability:
         return capability
     if capability.current is None:
         if capability.status == Status.BUILDING:
-            raise refused("building", capability.name, f"{capability.name} is still being built.")
+            raise CapabilityRefused("building", capability.name, f"{capability.name} is still being built.")
         raise Conflict(f"{capability.name} has no version that could run.", code="no_version")
     if capability.current.untrusted and not capability.current.is_approved:
-        raise refused(
+        raise CapabilityRefused(
             "not_approved", capability.name, f"{capability.name} came from an archive. Approve it first."
         )
     capability.failures_in_row = 0
@@ -127,7 +124,7 @@ def capability_disable(*, user_id: UUID, capability_id: UUID, reason: str = "") 
     """Out of use until it is enabled again. Conflict (`building`) while its first version is being built."""
     capability = capability_locked(user_id, capability_id)
     if capability.status == Status.BUILDING:
-        raise refused("building", capability.name, f"{capability.name} is still being built.")
+        raise CapabilityRefused("building", capability.name, f"{capability.name} is still being built.")
     if capability.status != Status.DISABLED:
         capability_save(capability, Status.DISABLED, reason[:MAX_REASON_CHARS])
     return capability
@@ -157,7 +154,11 @@ def capability_rollback(*, user_id: UUID, capability_id: UUID, number: int | Non
     """
     capability = capability_locked(user_id, capability_id)
     if number is None:
-        number = _number_before(capability)
+        now = capability.current.number if capability.current else 0
+        earlier = [version.number for version in versions_of(capability) if version.number < now]
+        if not earlier:
+            raise Conflict(f"{capability.name} has no earlier version.", code="no_version")
+        number = max(earlier)
     version = version_get(capability, number)
     files_verified(version, capability.name)
     make_current(capability, version)
@@ -174,11 +175,10 @@ def capability_rollback(*, user_id: UUID, capability_id: UUID, number: int | Non
 def capability_delete(*, user_id: UUID, capability_id: UUID) -> None:
     """Removes it with its versions, files and runs, for good."""
     capability = capability_locked(user_id, capability_id)
-    folder = f"{ROOT}/{capability.pk}"
     documents_remove(user_id=user_id, source=Source.CAPABILITY, source_ids=[capability.pk])
     Capability.objects.for_user(user_id).filter(pk=capability.pk).delete()
     grants_end(user_id=user_id, capability_id=capability.pk)
-    transaction.on_commit(lambda: folder_remove(folder))
+    folders_remove(f"{ROOT}/{capability.pk}")
 
 
 @transaction.atomic
@@ -192,20 +192,11 @@ def version_delete(*, user_id: UUID, version_id: UUID) -> None:
         capability.current, capability.path = None, ""
         capability_save(capability, Status.DISABLED, "The version in use was deleted.")
     CapabilityVersion.objects.for_user(user_id).filter(pk=version_id).delete()
-    transaction.on_commit(lambda: folder_remove(version.path))
+    folders_remove(version.path)
 
 
 def user_forget(*, user_id: UUID) -> int:
     """Removes the files of all capabilities before the account's rows go; returns how many capabilities."""
     ids = list(Capability.objects.for_user(user_id).values_list("pk", flat=True))
-    folders = [f"{ROOT}/{each}" for each in ids]
-    transaction.on_commit(lambda: folders_remove(folders))
+    folders_remove(*(f"{ROOT}/{each}" for each in ids))
     return len(ids)
-
-
-def _number_before(capability: Capability) -> int:
-    current = capability.current
-    earlier = [each.number for each in versions_of(capability) if current and each.number < current.number]
-    if not earlier:
-        raise Conflict(f"{capability.name} has no earlier version.", code="no_version")
-    return max(earlier)

@@ -7,30 +7,28 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from apps.agent.services import grants_end
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_description, clean_draft
 from apps.capabilities.catalog.files import (
-    checksums_of,
-    contents_of,
     files_read,
+    files_verified,
     files_write,
     folders_remove,
-    manifest_of,
-    require_untouched,
     run_md_of,
-    version_path,
 )
-from apps.capabilities.catalog.matching import capabilities_index
+from apps.capabilities.catalog.matching import capability_index
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.db.writing import precompute
 from apps.core.errors import Conflict, NotFound
 
-MAX_VERSIONS = 50
-"""Older ones go when there are more."""
+MAX_VERSIONS = 50  # older ones go when there are more
+UNTRUSTED = "It came from an archive. Look at its files, then approve it."
+_FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
 
 
 def capability_locked(user_id: UUID, capability_id: UUID) -> Capability:
@@ -42,29 +40,15 @@ def capability_locked(user_id: UUID, capability_id: UUID) -> Capability:
     return found
 
 
-def version_write(
-    capability: Capability,
-    draft: Draft,
-    *,
-    origin: Origin,
-    untrusted: bool,
-    approved_by: UUID | None,
-    quotes_others: bool = False,
-    tested: bool = False,
-    beside: bool = False,
+def _version_write(
+    capability: Capability, draft: Draft, *, approved_by: UUID | None, beside: bool = False, **facts: Any
 ) -> CapabilityVersion:
-    """A new version with its files, made the current one unless it is to wait `beside` it. The files are written before
-    the transaction ends; when it fails the next version of this number replaces them."""
-    number = _next_number(capability)
-    now = timezone.now()
-    manifest = manifest_of(
-        capability.name, draft, number=number, created_at=capability.created_at, updated_at=now
-    )
-    contents = contents_of(capability.name, draft, manifest)
-    checksums, checksum = checksums_of(contents)
-    path = version_path(capability.pk, number)
-    files_write(path, contents)
-    version = CapabilityVersion(
+    """A new version with its files, made the current one unless it is to wait `beside` it; the capability's status follows.
+    The files are written before the transaction ends; when it fails the next version of this number replaces them."""
+    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
+    number, now = (rows.aggregate(newest=Max("number"))["newest"] or 0) + 1, timezone.now()
+    path, checksums, checksum = files_write(capability, draft, number, now)
+    version = CapabilityVersion.objects.create(
         user_id=capability.user_id,
         capability=capability,
         number=number,
@@ -78,25 +62,33 @@ def version_write(
         path=path,
         checksums=checksums,
         checksum=checksum,
-        origin=origin,
-        untrusted=untrusted,
-        quotes_others=quotes_others,
-        tested_at=now if tested else None,
+        approved_by_id=approved_by,
+        approved_at=None if approved_by is None else now,
         created_at=now,
+        **facts,
     )
-    if approved_by is not None:
-        version.approved_by_id, version.approved_at = approved_by, now
-    version.save(force_insert=True)
-    if not beside:
+    in_use = capability.status == Status.ACTIVE and capability.current and capability.current.is_approved
+    if version.is_approved or not (beside and in_use):
         make_current(capability, version)
-    _prune(capability)
+    _older_remove(capability)
+    if version.untrusted and approved_by is None:
+        capability_save(capability, Status.DISABLED, UNTRUSTED)
+    elif capability.status in {Status.BUILDING, Status.FAILED}:
+        capability_save(capability, Status.ACTIVE)
+    else:
+        # An earlier version came from an archive: this one the user has written, or looked at in the editor.
+        reason = capability.status_reason
+        capability_save(capability, Status(capability.status), "" if reason == UNTRUSTED else reason)
     return version
 
 
-def is_in_use(capability: Capability) -> bool:
-    """Whether its current version may run."""
-    current = capability.current
-    return capability.status == Status.ACTIVE and current is not None and current.is_approved
+def _older_remove(capability: Capability) -> None:
+    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
+    kept = rows.order_by("-number").values_list("pk", flat=True)[:MAX_VERSIONS]
+    gone = rows.exclude(pk__in=[*kept, *filter(None, [capability.current_id])])
+    folders = list(gone.values_list("path", flat=True))
+    gone.delete()
+    folders_remove(*folders)
 
 
 def make_current(capability: Capability, version: CapabilityVersion) -> None:
@@ -116,24 +108,7 @@ def capability_save(capability: Capability, status: Status, reason: str = "") ->
     capability.status, capability.status_reason = status, reason
     capability.updated_at = timezone.now()
     capability.save()
-    capabilities_index(capability.user_id, [capability])
-
-
-def _next_number(capability: Capability) -> int:
-    newest = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
-    return (newest.order_by("-number").values_list("number", flat=True).first() or 0) + 1
-
-
-def _prune(capability: Capability) -> None:
-    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
-    kept = rows.order_by("-number").values_list("pk", flat=True)[:MAX_VERSIONS]
-    gone = rows.exclude(pk__in=[*kept, *filter(None, [capability.current_id])])
-    paths = list(gone.values_list("path", flat=True))
-    gone.delete()
-    transaction.on_commit(lambda: folders_remove(paths))
-
-
-UNTRUSTED = "It came from an archive. Look at its files, then approve it."
+    capability_index(capability)
 
 
 @precompute()
@@ -155,9 +130,7 @@ def capability_create(
     name = clean_name(name)
     draft = clean_draft(draft)
     capability = _new(user_id, name, draft.description, dict(draft.input_schema))
-    version_write(capability, draft, origin=origin, untrusted=untrusted, approved_by=approved_by)
-    waits = untrusted and approved_by is None
-    capability_save(capability, Status.DISABLED if waits else Status.ACTIVE, UNTRUSTED if waits else "")
+    _version_write(capability, draft, approved_by=approved_by, origin=origin, untrusted=untrusted)
     return capability
 
 
@@ -205,9 +178,6 @@ def _new(user_id: UUID, name: str, description: str, schema: dict[str, Any]) -> 
     )
 
 
-_FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
-
-
 @precompute()
 @transaction.atomic
 def version_add(
@@ -228,29 +198,16 @@ def version_add(
     in `capability_create`; `tested` says that its examples have passed. With `beside`, one that waits for approval leaves
     a version in use that needs none. Raises NotFound, InvalidInput, TooLarge.
     """
-    capability = capability_locked(user_id, capability_id)
-    draft = clean_draft(draft)
-    asks = approved_by is None and bool(draft.hosts or draft.secrets)
-    version = version_write(
-        capability,
-        draft,
+    return _version_write(
+        capability_locked(user_id, capability_id),
+        clean_draft(draft),
+        approved_by=approved_by,
+        beside=beside,
         origin=origin,
         untrusted=untrusted,
-        approved_by=approved_by,
         quotes_others=quotes_others,
-        tested=tested,
-        beside=beside and asks and is_in_use(capability),
+        tested_at=timezone.now() if tested else None,
     )
-    status, reason = Status(capability.status), capability.status_reason
-    if untrusted and approved_by is None:
-        status, reason = Status.DISABLED, UNTRUSTED
-    elif status in {Status.BUILDING, Status.FAILED}:
-        status, reason = Status.ACTIVE, ""
-    elif reason == UNTRUSTED:
-        # That was said of a version before: this one the user has written, or looked at in the editor.
-        reason = ""
-    capability_save(capability, status, reason)
-    return version
 
 
 @transaction.atomic
@@ -266,9 +223,9 @@ def capability_update(
     draft = replace(draft_of(capability), **changes)
     current = capability.current
     if current is not None:
-        require_untouched(
-            current, capability.name, except_for=[_FILE_OF[part] for part in changes if part in _FILE_OF]
-        )
+        # An edit must not make what was slipped in on disk into a version that runs.
+        kept = [file for part, file in _FILE_OF.items() if part not in changes]
+        files_verified(current, capability.name, kept)
     untrusted = bool(current and current.untrusted and not current.is_approved)
     return version_add(
         user_id=user_id, capability_id=capability_id, draft=draft, origin=origin, untrusted=untrusted

@@ -26,7 +26,7 @@ from apps.capabilities.catalog.selectors import (
 )
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
 from apps.capabilities.pages.run_form import RunForm
-from apps.capabilities.runs.execution import Place, capability_execute, executions_interrupt
+from apps.capabilities.runs.execution import RunOrigin, capability_execute, executions_interrupt
 from apps.core.errors import IzzyError, NotFound
 from apps.core.health import checks, recent_result
 
@@ -141,7 +141,10 @@ def run(request: SignedInRequest, capability: str) -> HttpResponse:
     if form.is_valid():
         try:
             execution = async_to_sync(capability_execute)(
-                user_id=request.user.pk, name=tool.name, args=form.args(), place=Place(trigger=Trigger.PAGE)
+                user_id=request.user.pk,
+                name=tool.name,
+                args=form.args(),
+                origin=RunOrigin(trigger=Trigger.PAGE),
             )
         except NotFound:
             raise

@@ -94,26 +94,33 @@ def _field(name: str, schema: dict[str, Any], required: bool, value: Any) -> for
     hint = str(schema.get("description") or "")
     if value is None:
         value = schema.get("default")
-    options = schema.get("enum")
-    if (
-        isinstance(options, list)
-        and options
-        and all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in options)
-    ):
-        return _choice(label, required, value, hint, options)
-    match schema.get("type"):
-        case "boolean":
-            return _choice(label, required, value, hint, [True, False])
-        case "integer":
-            return forms.IntegerField(
-                label=label, required=required, initial=value, help_text=_escaped(hint), widget=_number("1")
-            )
-        case "number":
-            return _Number(
-                label=label, required=required, initial=value, help_text=_escaped(hint), widget=_number("any")
-            )
-        case "string":
-            return _text(name, label, required, value, hint, schema)
+    kind, options = schema.get("type"), schema.get("enum")
+    plain = isinstance(options, list) and all(
+        isinstance(item, str | int | float) and not isinstance(item, bool) for item in options
+    )
+    common: dict[str, Any] = {"label": label, "required": required, "help_text": escape(hint)}
+    if plain and options:
+        return _choice(common, value, options)
+    if kind == "boolean":
+        return _choice(common, value, [True, False])
+    if kind in {"integer", "number"}:
+        step, number = ("1", forms.IntegerField) if kind == "integer" else ("any", _Number)
+        widget = forms.NumberInput(attrs={"class": "input", "step": step})
+        return number(initial=value, widget=widget, **common)
+    if kind == "string":
+        most = schema.get("maxLength")
+        long = any(word in name.lower() for word in LONG_HINTS) or (isinstance(most, int) and most > 300)
+        area, line = (
+            forms.Textarea(attrs={"class": "input", "rows": 4}),
+            forms.TextInput(attrs={"class": "input"}),
+        )
+        return forms.CharField(
+            initial=value,
+            max_length=MAX_FIELD_CHARS,
+            strip=False,
+            widget=area if long else line,
+            **common,
+        )
     text = "" if value is None else json.dumps(value, indent=2, ensure_ascii=False)
     return _json_field(label, required, text, hint or "JSON")
 
@@ -124,46 +131,19 @@ class _Number(forms.FloatField):
         return int(found) if isinstance(found, float) and found.is_integer() and abs(found) < 2**53 else found
 
 
-def _number(step: str) -> forms.NumberInput:
-    return forms.NumberInput(attrs={"class": "input", "step": step})
-
-
-def _text(
-    name: str, label: str, required: bool, value: Any, hint: str, schema: dict[str, Any]
-) -> forms.Field:
-    most = schema.get("maxLength")
-    long = any(word in name.lower() for word in LONG_HINTS) or (isinstance(most, int) and most > 300)
-    widget: forms.Widget = (
-        forms.Textarea(attrs={"class": "input", "rows": 4})
-        if long
-        else forms.TextInput(attrs={"class": "input"})
-    )
-    return forms.CharField(
-        label=label,
-        required=required,
-        initial=value,
-        help_text=_escaped(hint),
-        max_length=MAX_FIELD_CHARS,
-        strip=False,
-        widget=widget,
-    )
-
-
-def _choice(label: str, required: bool, value: Any, hint: str, options: list[Any]) -> forms.Field:
+def _choice(common: dict[str, Any], value: Any, options: list[Any]) -> forms.Field:
     known = {json.dumps(item): item for item in options}
     words = {True: "Yes", False: "No"}
     choices = [(key, words[item] if isinstance(item, bool) else str(item)) for key, item in known.items()]
-    if not required or value is None:
+    if not common["required"] or value is None:
         choices.insert(0, ("", "–"))
     return forms.TypedChoiceField(
-        label=label,
-        required=required,
         initial="" if value is None else json.dumps(value),
         choices=choices,
-        coerce=lambda key: known.get(key),
+        coerce=known.get,
         empty_value=None,
-        help_text=_escaped(hint),
         widget=forms.Select(attrs={"class": "input"}),
+        **common,
     )
 
 
@@ -173,16 +153,12 @@ def _json_field(
     area = forms.Textarea(
         attrs={"class": "input code-input", "rows": 5, "spellcheck": "false", "data-code": ""}
     )
+    # Templates show help as HTML, and this was written by whoever wrote the tool.
     return kind(
         label=label,
         required=required,
         initial=text,
-        help_text=_escaped(hint),
+        help_text=escape(hint),
         max_length=MAX_FIELD_CHARS,
         widget=area,
     )
-
-
-def _escaped(text: str) -> str:
-    """Templates show help as HTML; this one was written by whoever wrote the tool."""
-    return escape(text)

@@ -4,30 +4,33 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from uuid import UUID
 
 from apps.capabilities.catalog.files import CapabilityRefused
 from apps.capabilities.catalog.lifecycle import version_tested
 from apps.capabilities.catalog.selectors import capability_get, versions_unproven
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
-from apps.capabilities.runs.execution import Place, capability_execute, runnable_version
+from apps.capabilities.runs.execution import RunOrigin, capability_execute, runnable_version
 from apps.core.db.pool import in_db, settled
 from apps.core.errors import IzzyError, NotFound, Unavailable
 from apps.core.jobs.fair import users_by_turns
 from apps.core.jobs.worker import Background
 
-QUOTED = 300
+logger = logging.getLogger(__name__)
+
+QUOTED = 600
+SWEEP_EVERY = timedelta(seconds=2)
+REST = timedelta(minutes=1)  # to wait where there is no sandbox
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tested:
     """`failures` has a sentence for each example that did not give what it should; `tried` is how many there are."""
 
     name: str
     version: int
-    tried: int
-    failures: tuple[str, ...]
+    tried: int = 0
+    failures: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -44,66 +47,59 @@ async def capability_retest(*, user_id: UUID, name: str) -> Tested:
     capability = await in_db(capability_get, user_id, name)
     version = capability.current
     if version is None or not version.examples:
-        return Tested(name=capability.name, version=version.number if version else 0, tried=0, failures=())
+        return Tested(capability.name, version.number if version else 0)
     try:
         runnable_version(capability)
     except CapabilityRefused as error:
-        return Tested(name=capability.name, version=version.number, tried=0, failures=(error.message,))
-    failures = tuple(await failures_of(capability.name, version))
-    await in_db(partial(version_tested, user_id=user_id, version_id=version.pk, failures=list(failures)))
-    return Tested(
-        name=capability.name, version=version.number, tried=len(version.examples), failures=failures
-    )
+        return Tested(capability.name, version.number, failures=(error.message,))
+    failures = await failures_of(capability.name, version)
+    await in_db(version_tested, user_id=user_id, version_id=version.pk, failures=failures)
+    return Tested(capability.name, version.number, len(version.examples), tuple(failures))
 
 
 async def failures_of(name: str, version: CapabilityVersion) -> list[str]:
     """A sentence for each example that does not give what it should; a refusal to run (tampered, a missing secret) counts as
     one. Raises NotFound, Unavailable."""
+    passed_before = version.tested_at is not None and not version.test_failures
     failures: list[str] = []
     for place, example in enumerate(version.examples, 1):
-        problem = await _try(name, version, example)
+        args = example["input"]
+        try:
+            execution = await capability_execute(
+                user_id=version.user_id,
+                name=name,
+                args=args if isinstance(args, dict) else {},
+                origin=RunOrigin(trigger=Trigger.RETEST),
+                number=version.number,
+            )
+        except (NotFound, Unavailable):
+            raise
+        except IzzyError as error:
+            problem = error.message
+        else:
+            problem = result_problem(execution.result, example.get("expect"), empty_passes=passed_before)
+            if execution.state != Execution.State.OK:
+                *_, said = ["no message", *execution.error_message.strip().splitlines()]
+                problem = f"{execution.error_code}: {said[:QUOTED]}"
         if problem:
             failures.append(f"Example {place}: {problem}")
     return failures
 
 
-async def _try(name: str, version: CapabilityVersion, example: dict[str, object]) -> str:
-    """The problem with one example, "" for none."""
-    args = example["input"]
-    try:
-        execution = await capability_execute(
-            user_id=version.user_id,
-            name=name,
-            args=args if isinstance(args, dict) else {},
-            place=Place(trigger=Trigger.RETEST),
-            number=version.number,
-        )
-    except (NotFound, Unavailable):
-        raise
-    except IzzyError as error:
-        return error.message
-    return problem_of(execution, example.get("expect"))
+def result_problem(result: str, expect: object, *, empty_passes: bool = False) -> str:
+    """Why a result is not what an example expects, "" where it is: the one rule for builds and later tests. The result holds
+    the expected text; an empty one passes where that is "" alone, or with `empty_passes`, for versions that have passed
+    before."""
+    if isinstance(expect, str):
+        passes = expect in result if expect else not result.strip()
+        return "" if passes else f"expected {expect[:QUOTED]!r}, got {result[:QUOTED]!r}"
+    if result.strip() or empty_passes:
+        return ""
+    return "its result is empty: run must return text that tells the user something, unless expect is empty as well"
 
 
-def problem_of(execution: Execution, expect: object) -> str:
-    """Why a run is not what an example says, "" where it is."""
-    if execution.state != Execution.State.OK:
-        said = execution.error_message.strip().splitlines()
-        return f"{execution.error_code}: {said[-1][:QUOTED] if said else 'no message'}"
-    if isinstance(expect, str) and expect not in execution.result:
-        return f"expected {expect[:QUOTED]!r}, got {execution.result[:QUOTED]!r}"
-    return ""
-
-
-logger = logging.getLogger(__name__)
-
-SWEEP_EVERY = timedelta(seconds=2)
-REST = timedelta(minutes=1)
-"""How long to wait where there is no sandbox."""
-
-
-async def prove_all() -> None:
-    """All that can be proved: those of one user one after the other, users side by side, until none is left. Raises
+async def versions_test() -> None:
+    """Tests all that can be: those of one user one after the other, users side by side, until none is left. Raises
     Unavailable."""
 
     async def due() -> dict[UUID, CapabilityVersion]:
@@ -112,10 +108,10 @@ async def prove_all() -> None:
             oldest.setdefault(version.user_id, version)
         return oldest
 
-    await users_by_turns(due, _prove)
+    await users_by_turns(due, version_test)
 
 
-async def _prove(version: CapabilityVersion) -> None:
+async def version_test(version: CapabilityVersion) -> None:
     """Runs the examples of an approved version and notes what came of it, unless another process is at it. Raises Unavailable
     where there is no sandbox: nothing is noted, and it is tried again later."""
     if not await in_db(CapabilityVersion.lease_take, version.pk):
@@ -123,27 +119,26 @@ async def _prove(version: CapabilityVersion) -> None:
     try:
         async with CapabilityVersion.lease_kept(version.pk):
             failures = await failures_of(version.capability.name, version)
-        tested = partial(version_tested, user_id=version.user_id, version_id=version.pk)
-        await in_db(tested, failures=failures)
+        await in_db(version_tested, user_id=version.user_id, version_id=version.pk, failures=failures)
     except NotFound:
         logger.info("a version was deleted while it was tested")
     finally:
         await settled(in_db(CapabilityVersion.lease_release, version.pk))
 
 
-def _prove_waiting() -> timedelta | None:
+def _work() -> timedelta | None:
     try:
-        asyncio.run(prove_all())
+        asyncio.run(versions_test())
     except Unavailable as error:
         logger.warning("capabilities wait to be tested: %s", error.message)
         return REST
     return None
 
 
-prover = Background("testing capabilities", _prove_waiting)
+tester = Background("testing capabilities", _work)
 
 
 def sweep() -> None:
-    """The worker's sweep: starts the thread where something waits."""
+    """Starts the thread where something waits; the worker's sweep."""
     if versions_unproven():
-        prover.start()
+        tester.start()

@@ -1,7 +1,7 @@
 """Running a capability: checks, a fresh sandbox, and the row that says what came of it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from apps.accounts.secrets import secret_get, secret_values
 from apps.agent.tools.results import storable, truncated
 from apps.agent.tools.scrub import Scrubber
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS
-from apps.capabilities.catalog.files import files_verified, refused
+from apps.capabilities.catalog.files import CapabilityRefused, files_verified
 from apps.capabilities.catalog.schemas import input_error
 from apps.capabilities.catalog.selectors import capability_get, secrets_missing, version_get
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
@@ -43,7 +43,7 @@ NOT_THE_TOOLS_FAULT = {ErrorCode.CANCELLED.value, ErrorCode.SANDBOX_FAILED.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RunOrigin:
     """Where a run was asked for."""
 
     trigger: Trigger
@@ -58,56 +58,57 @@ def execution_begin(
     capability: Capability,
     version: CapabilityVersion,
     args: dict[str, Any],
-    place: Place,
-    scrubber: Scrubber,
+    origin: RunOrigin,
+    secrets: Sequence[str],
 ) -> Execution:
     """A running row, its input scrubbed of secrets."""
     return Execution.objects.create(
         user_id=capability.user_id,
         capability=capability,
         version=version.number,
-        trigger=place.trigger,
-        input=scrubber.json(storable(args)),
-        conversation_id=place.conversation_id,
-        turn_id=place.turn_id,
-        tool_call_id=place.tool_call_id,
+        trigger=origin.trigger,
+        input=Scrubber(secrets).json(storable(args)),
+        conversation_id=origin.conversation_id,
+        turn_id=origin.turn_id,
+        tool_call_id=origin.tool_call_id,
         runner=PROCESS,
         lease_until=lease_end(),
     )
 
 
 @transaction.atomic
-def execution_finish(
-    *, execution: Execution, outcome: RunResult, backend: str, scrubber: Scrubber
-) -> Execution:
+def execution_finish(*, execution: Execution, outcome: RunResult, secrets: Sequence[str]) -> Execution:
     """Ends a run: all texts scrubbed of secrets and then cut, the capability's counts moved on."""
+
+    scrubber = Scrubber(secrets)
 
     def kept(text: str, most: int) -> str:
         return truncated(scrubber.text(storable(text)), most)
 
     error = outcome.error
-    execution.state = Execution.State.OK if outcome.ok else Execution.State.FAILED
-    execution.result = kept(outcome.result or "", MAX_RESULT_CHARS)
-    execution.error_code = error.code.value if error else ""
-    execution.error_message = kept(error.message, MAX_ERROR_CHARS) if error else ""
-    execution.stdout = kept(outcome.stdout, MAX_LOG_CHARS)
-    execution.stderr = kept(outcome.stderr, MAX_LOG_CHARS)
-    execution.hosts_used = list(outcome.hosts_used)
-    execution.backend, execution.duration_ms = backend, outcome.duration_ms
-    execution.finished_at = timezone.now()
-    if _update(execution):
+    values = {
+        "state": Execution.State.OK if outcome.ok else Execution.State.FAILED,
+        "result": kept(outcome.result or "", MAX_RESULT_CHARS),
+        "error_code": error.code.value if error else "",
+        "error_message": kept(error.message, MAX_ERROR_CHARS) if error else "",
+        "stdout": kept(outcome.stdout, MAX_LOG_CHARS),
+        "stderr": kept(outcome.stderr, MAX_LOG_CHARS),
+        "hosts_used": list(outcome.hosts_used),
+        "backend": execution.backend,
+        "duration_ms": outcome.duration_ms,
+        "finished_at": timezone.now(),
+    }
+    for name, value in values.items():
+        setattr(execution, name, value)
+    row = Execution.objects.for_user(execution.user_id).filter(pk=execution.pk)
+    if row.update(**values) and execution.trigger != Trigger.RETEST:
         _count(execution)
     return execution
 
 
-def execution_discard(*, execution: Execution) -> None:
-    """Removes the row of a run that never began: there was no sandbox."""
-    Execution.objects.for_user(execution.user_id).filter(pk=execution.pk).delete()
-
-
 def executions_interrupt(*, user_id: UUID | None = None) -> None:
     """Ends the rows of runs whose process is gone. Of one user, or (sweep) of all. A result that comes after all, from a
-    process that had only been very slow, takes its place."""
+    process that had only been very slow, takes its origin."""
     rows = Execution.objects.unscoped() if user_id is None else Execution.objects.for_user(user_id)
     lost = rows.filter(Execution.lease_free(), state=Execution.State.RUNNING)
     if lost.exists():  # hardly ever: pages ask this too, and must not wait for their turn to write
@@ -125,44 +126,13 @@ def executions_prune() -> None:
     Execution.objects.unscoped().filter(created_at__lt=oldest).delete()
 
 
-def _update(execution: Execution) -> bool:
-    fields = (
-        "state",
-        "result",
-        "error_code",
-        "error_message",
-        "stdout",
-        "stderr",
-        "hosts_used",
-        "backend",
-        "duration_ms",
-        "finished_at",
-    )
-    rows = Execution.objects.for_user(execution.user_id).filter(pk=execution.pk)
-    return bool(rows.update(**{name: getattr(execution, name) for name in fields}))
-
-
 def _count(execution: Execution) -> None:
-    rows = Capability.objects.for_user(execution.user_id).filter(pk=execution.capability_id)
-    if execution.trigger == Trigger.RETEST:
-        return
     changes: dict[str, Any] = {"last_run_at": execution.finished_at}
     if execution.error_code not in NOT_THE_TOOLS_FAULT:
         worked = execution.state == Execution.State.OK
         changes |= {"runs": F("runs") + 1, "successes": F("successes") + int(worked)}
         changes["failures_in_row"] = 0 if worked else F("failures_in_row") + 1
-    rows.update(**changes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """A run that passed all checks."""
-
-    execution: Execution
-    files: Mapping[str, str]
-    spec: SandboxSpec
-    scrubber: Scrubber
-    backend: str
+    Capability.objects.for_user(execution.user_id).filter(pk=execution.capability_id).update(**changes)
 
 
 async def capability_execute(
@@ -170,7 +140,7 @@ async def capability_execute(
     user_id: UUID,
     name: str,
     args: dict[str, Any],
-    place: Place | None = None,
+    origin: RunOrigin | None = None,
     progress: Progress | None = None,
     number: int | None = None,
 ) -> Execution:
@@ -181,93 +151,76 @@ async def capability_execute(
     InvalidInput (`bad_input`); SandboxUnavailable. Whatever the tool does wrong is in the row. Cancelling kills the
     sandbox and ends the row as cancelled.
     """
-    ready = await in_db(_prepare, user_id, name, args, place or Place(trigger=Trigger.API), number)
+    origin = origin or RunOrigin(trigger=Trigger.API)
+    execution, files, spec = await in_db(_prepare, user_id, name, args, origin, number)
+
+    async def finish(outcome: RunResult) -> Execution:
+        return await in_db(execution_finish, execution=execution, outcome=outcome, secrets=spec.secrets)
+
+    def failed(code: ErrorCode, message: str) -> RunResult:
+        return RunResult(error=RunError(code, message))
+
     try:
-        async with Execution.lease_kept(ready.execution.pk):
-            outcome = await run_capability(ready.spec, ready.files, args, progress)
-    except SandboxUnavailable:
-        await in_db(execution_discard, execution=ready.execution)
+        async with Execution.lease_kept(execution.pk):
+            outcome = await run_capability(spec, files, args, progress)
+    except SandboxUnavailable:  # it never began
+        await in_db(Execution.objects.for_user(user_id).filter(pk=execution.pk).delete)
         raise
     except asyncio.CancelledError:
-        stopped = _failed(ErrorCode.CANCELLED, "The run was stopped.")
-        await asyncio.shield(asyncio.ensure_future(_finish(ready, stopped)))
+        stopped = failed(ErrorCode.CANCELLED, "The run was stopped.")
+        await asyncio.shield(asyncio.ensure_future(finish(stopped)))
         raise
     except Exception:  # a defect, or a full disk: whatever it is, the row must not say that it runs
-        await _finish(ready, _failed(ErrorCode.SANDBOX_FAILED, "The sandbox failed. Run it again."))
+        await finish(failed(ErrorCode.SANDBOX_FAILED, "The sandbox failed. Run it again."))
         raise
-    return await _finish(ready, outcome)
+    return await finish(outcome)
 
 
-async def _finish(ready: Ready, outcome: RunResult) -> Execution:
-    return await in_db(
-        execution_finish,
-        execution=ready.execution,
-        outcome=outcome,
-        backend=ready.backend,
-        scrubber=ready.scrubber,
-    )
-
-
-def _failed(code: ErrorCode, message: str) -> RunResult:
-    return RunResult(error=RunError(code, message))
-
-
-def _prepare(user_id: UUID, name: str, args: dict[str, Any], place: Place, number: int | None) -> Ready:
+def _prepare(
+    user_id: UUID, name: str, args: dict[str, Any], origin: RunOrigin, number: int | None
+) -> tuple[Execution, Mapping[str, str], SandboxSpec]:
+    """A run that has passed all checks: its row, its files, and the sandbox that it needs."""
     capability = capability_get(user_id, name)
-    version = runnable_version(capability) if number is None else _approved_version(capability, number)
+    version = runnable_version(capability, number)
     if problem := input_error(version.input_schema, args):
         raise InvalidInput(problem, code="bad_input", field="input", input_schema=version.input_schema)
     files = files_verified(version, capability.name)
     environment = _environment(user_id, capability, version)
-    secrets = [*secret_values(user_id), *environment.values()]
-    scrubber = Scrubber(secrets)
-    backend = current_backend()
-    execution = execution_begin(
-        capability=capability, version=version, args=args, place=place, scrubber=scrubber
-    )
     spec = SandboxSpec(
         user_id=user_id,
         purpose=Purpose.RUN,
         hosts=frozenset(version.hosts),
         env=environment,
         requirements=files[REQUIREMENTS],
-        secrets=secrets,
+        secrets=[*secret_values(user_id), *environment.values()],
     )
-    return Ready(
-        execution=execution, files={MAIN: files[MAIN]}, spec=spec, scrubber=scrubber, backend=backend.name
+    backend = current_backend()
+    execution = execution_begin(
+        capability=capability, version=version, args=args, origin=origin, secrets=spec.secrets
     )
+    execution.backend = backend.name
+    return execution, {MAIN: files[MAIN]}, spec
 
 
-def runnable_version(capability: Capability) -> CapabilityVersion:
-    """The current version, if it may run now. Raises CapabilityRefused."""
+def runnable_version(capability: Capability, number: int | None = None) -> CapabilityVersion:
+    """The current version, if it may run now; with `number` that one, which is to be tested. Raises CapabilityRefused."""
     name, reason = capability.name, capability.status_reason
     because = f" The reason: {reason}" if reason else ""
-    match capability.status:
-        case Status.BUILDING:
-            raise refused("building", name, f"{name} is still being built. Try again when it is ready.")
-        case Status.FAILED:
-            raise refused("failed", name, f"{name} could not be built, so it cannot be run.{because}")
-        case Status.DISABLED:
-            raise refused(
-                "disabled", name, f"{name} is disabled. The user can enable it on its page.{because}"
-            )
-    if capability.current is None:
-        raise refused("failed", name, f"{name} has no version that could be run.")
-    if not capability.current.is_approved:
-        raise refused("not_approved", name, not_approved_text(name, capability.current))
-    return capability.current
-
-
-def _approved_version(capability: Capability, number: int) -> CapabilityVersion:
-    version = version_get(capability, number)
+    refusals = {
+        Status.BUILDING: f"{name} is still being built. Try again when it is ready.",
+        Status.FAILED: f"{name} could not be built, so it cannot be run.{because}",
+        Status.DISABLED: f"{name} is disabled. The user can enable it on its page.{because}",
+    }
+    status = Status(capability.status)
+    if number is None and status in refusals:
+        raise CapabilityRefused(status.value, name, refusals[status])
+    version = capability.current if number is None else version_get(capability, number)
+    if version is None:
+        raise CapabilityRefused("failed", name, f"{name} has no version that could be run.")
     if not version.is_approved:
-        raise refused("not_approved", capability.name, not_approved_text(capability.name, version))
+        message = f"Version {version.number} of {name} asks to {asked_by(version)}. The user has to approve that first, on its page or in the chat."
+        raise CapabilityRefused("not_approved", name, message)
     return version
-
-
-def not_approved_text(name: str, version: CapabilityVersion) -> str:
-    """One sentence on what the user still has to allow."""
-    return f"Version {version.number} of {name} asks to {asked_by(version)}. The user has to approve that first, on its page or in the chat."
 
 
 def asked_by(version: CapabilityVersion) -> str:
@@ -282,9 +235,9 @@ def _environment(user_id: UUID, capability: Capability, version: CapabilityVersi
     """The values of the approved secrets by name."""
     if missing := secrets_missing(user_id, version.secrets):
         message = f"{capability.name} needs the secret {missing[0]}, which is not stored. The user can add it in the settings, under Secrets."
-        raise refused("missing_secret", capability.name, message)
+        raise CapabilityRefused("missing_secret", capability.name, message)
     values = {name: secret_get(name, user_id=user_id) for name in version.secrets}
     if unreadable := [name for name, value in values.items() if not value]:
         message = f"The stored secret {unreadable[0]} cannot be decrypted with the present key. The user has to enter it anew."
-        raise refused("missing_secret", capability.name, message)
+        raise CapabilityRefused("missing_secret", capability.name, message)
     return values

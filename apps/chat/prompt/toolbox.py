@@ -12,7 +12,7 @@ from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.names import NAME, PREFIX
 from apps.capabilities.catalog.selectors import capabilities_active, capabilities_named, capabilities_used_in
 from apps.capabilities.models import Capability
-from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool, tier_of
+from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool
 from apps.capabilities.runs.tools import TOOLSET as CAPABILITIES
 from apps.chat.models import Conversation
 
@@ -67,9 +67,9 @@ def _listed_tool(definition: dict[str, Any], own: Mapping[str, Capability]) -> T
     if definition["name"].startswith(PREFIX) and NAME.fullmatch(name):
         return named_tool(
             name,
+            own.get(name),
             description=definition["description"],
             shown_schema=definition["input_schema"],
-            tier=tier_of(own.get(name)),
         )
     known = find_tool(definition["name"])
     if known is not None:

@@ -6,7 +6,7 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.model.messages import canonical_json
 from apps.agent.turn.events import Build as BuildEvent
 from apps.builder.builds.ending import stage_of
-from apps.builder.builds.messages import messages_untold
+from apps.builder.builds.messages import messages_to_log
 from apps.builder.builds.selectors import builds_in, conversations_of, conversations_with_news
 from apps.builder.models import Build, Kind, State
 from apps.builder.shapes import BuilderMessageOutput
@@ -44,7 +44,7 @@ def build_events(conversation_id: UUID) -> list[LoggedEvent]:
     They belong to the turns that asked for the build; one that is gone is told nothing.
     """
     lines = []
-    for follower, messages in messages_untold(conversation_id=conversation_id):
+    for follower, messages in messages_to_log(conversation_id=conversation_id):
         if Turn.objects.for_user(follower.user_id).filter(id=follower.turn_id).exists():
             build_id = str(follower.build_id)
             listed = builds_in(follower.user_id, conversation_id)
@@ -67,7 +67,7 @@ def conversations_to_tell() -> list[UUID]:
     rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)
     there = set(rows.values_list("id", flat=True))
     for gone in set(wanted) - there:
-        messages_untold(conversation_id=gone)
+        messages_to_log(conversation_id=gone)
     return [conversation_id for conversation_id in wanted if conversation_id in there]
 
 

@@ -11,11 +11,10 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.tools.scrub import Scrubber
 from apps.builder.models import Build
 from apps.capabilities.catalog.versions import capability_begin
 from apps.capabilities.models import Execution, Trigger
-from apps.capabilities.runs.execution import Place, execution_begin
+from apps.capabilities.runs.execution import RunOrigin, execution_begin
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation
 from apps.core.db.pool import in_db
@@ -48,8 +47,8 @@ def a_run(user: User) -> UUID:
         capability=made,
         version=made.current,
         args={},
-        place=Place(trigger=Trigger.PAGE),
-        scrubber=Scrubber([]),
+        origin=RunOrigin(trigger=Trigger.PAGE),
+        secrets=[],
     )
     assert Execution.lease_held(run.pk)
     Execution.lease_release(run.pk)
