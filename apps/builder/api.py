@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check, server_sent
-from apps.builder.builds.messages import build_signal
+from apps.builder.builds.messages import BUILDS
 from apps.builder.builds.requesting import Requested, build_change, build_request, build_retry
 from apps.builder.builds.running import build_answer, build_cancel
 from apps.builder.builds.selectors import build_get, builds_for, messages_after
@@ -31,6 +31,7 @@ from apps.builder.shapes import (
 from apps.core.db.pool import in_db
 from apps.core.http.rest import Answer, Described, Listed, UserView, operation
 from apps.core.http.shapes import Beside, page_of
+from apps.core.jobs.bus import Signal
 
 POLL_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0
@@ -45,7 +46,7 @@ async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None
 
     `id` is a message's number, so that a reader that comes again with `Last-Event-ID` misses nothing and gets nothing twice.
     """
-    news = build_signal(build_id)
+    news = Signal(BUILDS, lambda item: item[0] == str(build_id))
     sent_at = time.monotonic()
     try:
         while True:

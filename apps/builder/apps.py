@@ -18,7 +18,6 @@ class BuilderConfig(AppConfig):
 
         register_tools("apps.builder.tools")
         lifecycle.version_resolved.register("builds", version_follow)
-        background_services.register("builds", lambda: import_string(BUILD_THREAD)())
         exporters.register("builds", builds_export)
         stats_providers.register("builder", builder_stats)
         register_sweep("builder: transcripts", transcripts_prune, every=timedelta(hours=1))

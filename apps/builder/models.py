@@ -100,8 +100,8 @@ class Build(UserOwned, Leased):
 
 
 class Follower(UserOwned):
-    """A turn that asked for a build, first or while it was under way: the page of its conversation is told of it, and the
-    conversation of its end. `told` is the number of the newest message that the conversation's log has, `has_news` says
+    """A turn that asked for a build, first or while it was under way: its conversation shows it and
+    its end. `told` is the number of the newest message that the conversation's log has, `has_news` says
     that it lacks some."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

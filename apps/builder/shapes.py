@@ -64,7 +64,7 @@ class BuildInput(OpenInput):
 
 
 class BuildAnswerInput(OpenInput):
-    """`text` answers a question, `decision` a wish for hosts or secrets; without `id` the newest open one is meant."""
+    """`text` answers a question, `decision` a request for hosts or secrets; without `id` the newest open one is meant."""
 
     openapi = {"anyOf": [{"required": ["text"]}, {"required": ["decision"]}]}
     id: Id | None = None

@@ -13,8 +13,16 @@ from apps.core.admin import ReadOnlyAdmin
 from apps.core.errors import IzzyError
 
 
+class OneByOneAdmin(ReadOnlyAdmin):
+    """Rows that are deleted by a service each."""
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
+
 @admin.register(Capability)
-class CapabilityAdmin(ReadOnlyAdmin):
+class CapabilityAdmin(OneByOneAdmin):
     """All capabilities, for reading, with actions to take them out of use and to delete them."""
 
     list_display = ("name", "user", "status", "current", "runs", "success", "last_run_at", "updated_at")
@@ -49,13 +57,9 @@ class CapabilityAdmin(ReadOnlyAdmin):
     def delete_model(self, request: HttpRequest, obj: Capability) -> None:
         capability_delete(user_id=obj.user_id, capability_id=obj.pk)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for capability in queryset:
-            self.delete_model(request, capability)
-
 
 @admin.register(CapabilityVersion)
-class CapabilityVersionAdmin(ReadOnlyAdmin):
+class CapabilityVersionAdmin(OneByOneAdmin):
     """Versions, for reading; deleting one takes its files."""
 
     list_display = ("capability", "number", "user", "origin", "hosts", "secrets", "approved_at", "created_at")
@@ -67,10 +71,6 @@ class CapabilityVersionAdmin(ReadOnlyAdmin):
 
     def delete_model(self, request: HttpRequest, obj: CapabilityVersion) -> None:
         version_delete(user_id=obj.user_id, version_id=obj.pk)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for version in queryset:
-            self.delete_model(request, version)
 
 
 @admin.register(Execution)

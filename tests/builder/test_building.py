@@ -31,7 +31,7 @@ async def built(build: Build) -> Build:
 
 async def delivered(build: Build, pool: BuildPool, answers: int) -> None:
     """Until that many answers that its user gave late are with the builder, who is told of them with its next result."""
-    await until(lambda: len(pool.jobs[build.pk].mailbox._answers) == answers)
+    await until(lambda: len(pool.jobs[build.pk].mailbox.answers) == answers)
 
 
 async def told(build: Build) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from django.db.models import F
 from apps.agent.tools.results import storable
 from apps.builder.builds.selectors import conversations_of
 from apps.builder.models import Build, BuilderMessage, Direction, Follower, MessageType
-from apps.core.jobs.bus import Signal, bus
+from apps.core.jobs.bus import bus
 from apps.core.registries import words
 
 BUILDS = "builds"
@@ -23,11 +23,6 @@ def build_notify(*, build_id: UUID, conversation_id: UUID | None = None) -> None
     """Notifies all processes once the transaction is committed."""
     item = [str(build_id), str(conversation_id or "")]
     transaction.on_commit(partial(bus().publish, BUILDS, item))
-
-
-def build_signal(build_id: UUID) -> Signal:
-    """Set by what is new of this build; close it in the end."""
-    return Signal(BUILDS, lambda item: item[0] == str(build_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from apps.capabilities.catalog.drafts import clean_description
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.catalog.selectors import capability_get, execution_get
-from apps.capabilities.catalog.versions import capability_begin, capability_locked, capability_rebuild
+from apps.capabilities.catalog.versions import capability_begin, capability_locked
 from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.sandbox.selection import current_backend
 from apps.core.errors import Conflict, NotFound, Throttled
@@ -112,7 +112,7 @@ def build_request(
 
 @transaction.atomic
 def _joined(user_id: UUID, name: str, origin: BuildOrigin) -> Build | None:
-    """The build of that name that is under way, which has one more to be told. Its row is held: it does not end meanwhile."""
+    """The build of that name that is under way, which has one more follower. Its row is held: it does not end meanwhile."""
     rows = Build.objects.for_user(user_id).select_for_update().filter(name=name, state__in=OPEN_STATES)
     build = rows.first()
     if build is not None:
@@ -125,16 +125,11 @@ def _begun(
     user_id: UUID, clean: str, description: str, schema: dict[str, Any], origin: BuildOrigin
 ) -> Requested:
     """Raises IntegrityError where another process has begun one of the same name since it was looked for."""
-    found = Capability.objects.for_user(user_id).select_for_update().filter(name=clean).first()
-    if found is not None and found.status == Status.ACTIVE:
-        return Requested(found)
+    there = Capability.objects.for_user(user_id).filter(name=clean, status=Status.ACTIVE).first()
+    if there is not None:
+        return Requested(there)
     _check(user_id)
-    if found is None:
-        found = capability_begin(user_id=user_id, name=clean, description=description, input_schema=schema)
-    else:
-        found = capability_rebuild(
-            user_id=user_id, capability_id=found.pk, description=description, input_schema=schema
-        )
+    found = capability_begin(user_id=user_id, name=clean, description=description, input_schema=schema)
     return Requested(found, _build(found, origin, Kind.NEW, description=description, input_schema=schema))
 
 

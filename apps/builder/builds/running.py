@@ -140,8 +140,8 @@ def builds_claim(*, runner: str, limit: int) -> list[UUID]:
 
 
 def _take(build: Build, runner: str) -> bool:
-    """Takes a build. What its user said since the last stored results is unread again: a process before may have fetched it,
-    but told nobody."""
+    """Takes a build. Answers since the last stored results are unread again: a process before may have fetched them,
+    and no model got them."""
     taken = Build.lease_take(
         build.pk,
         runner,
@@ -159,7 +159,7 @@ def _take(build: Build, runner: str) -> bool:
 @transaction.atomic
 def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID], list[BuilderMessage]]:
     """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and what users have
-    said to the others since."""
+    answered the others since."""
     mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
     mine.update(lease_until=lease_end())
     go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
@@ -170,7 +170,7 @@ def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID],
 
 
 def builds_news(*, runner: str, build_ids: Collection[UUID]) -> bool:
-    """Whether users have said something to these builds, or want one to stop: a read, to be asked often."""
+    """Whether users have answered these builds, or want one to stop: a read, to be asked often."""
     rows = Build.objects.unscoped().filter(pk__in=build_ids)
     go_on = rows.filter(runner=runner, cancel_requested=False)
     return _answers_to(build_ids).exists() or go_on.count() < len(build_ids)

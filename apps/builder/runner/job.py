@@ -20,6 +20,7 @@ from apps.agent.turn.executor import ToolExecutor
 from apps.agent.turn.loop import TurnState, run_turn
 from apps.agent.turn.rounds import TurnTaken
 from apps.builder.builds.running import dialogue_add, taken_end
+from apps.builder.builds.selectors import text_of
 from apps.builder.models import Build, State
 from apps.builder.runner.dialogue import (
     SMALLER,
@@ -118,7 +119,7 @@ class Job:
         begins = "Going on after an interruption" if executor.build.sandbox.restarted else "Planning"
         await self.mailbox.progress(begins, "working")
         reminders = failures = 0
-        said = ""
+        answer = ""
         seen = state.rounds_done
         while True:
             failed = None
@@ -141,9 +142,13 @@ class Job:
                 raise BuildFailed("max_rounds", f"It was not finished within {MAX_ROUNDS} rounds. {SMALLER}")
             else:
                 reminders = reminders + 1 if state.rounds_done == seen + 1 else 1
-                cut, before, said = state.stop_reason == "max_tokens", said, _last_words(state)
-                if reminders > MAX_REMINDERS or (reminders > 1 and said == before):
-                    raise BuildFailed("gave_up", TOO_LONG if cut else said or SILENT)
+                cut, before, answer = (
+                    state.stop_reason == "max_tokens",
+                    answer,
+                    text_of(state.messages[-1]["content"]),
+                )
+                if reminders > MAX_REMINDERS or (reminders > 1 and answer == before):
+                    raise BuildFailed("gave_up", TOO_LONG if cut else answer or SILENT)
                 reminder = [{"type": "text", "text": CUT if cut else REMINDER}]
                 state.messages.append({"role": "user", "content": reminder})
                 await store.add("user", reminder, state.rounds_done)
@@ -206,8 +211,3 @@ def _executor(build: Build, sandbox: BuildSandbox, mailbox: BuildMailbox) -> Bui
         tools={tool.name: tool for tool in TOOLS},
         build=context,
     )
-
-
-def _last_words(state: TurnState) -> str:
-    content: list[dict[str, Any]] = state.messages[-1]["content"]
-    return " ".join(block["text"] for block in content if block["type"] == "text").strip()

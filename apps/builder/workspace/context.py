@@ -34,7 +34,7 @@ MAX_PROGRESS_CHARS, MAX_ERROR_CHARS = 400, 4_000
 
 
 class BuildEnded(ToolFailure):
-    """The build is over, by the user's wish or because another process has it."""
+    """The build is over, because the user cancelled it or another process has it."""
 
 
 class BuildMailbox:
@@ -43,11 +43,11 @@ class BuildMailbox:
     def __init__(self, build_id: UUID) -> None:
         self.build_id = build_id
         self._last = ""
-        self._answers: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, dict[str, Any]] = {}  # by question, those that nobody has taken yet
         self._news = asyncio.Event()
 
     async def progress(self, text: str, stage: str) -> None:
-        """One line for the user; the same one twice in a row is told once."""
+        """One line for the user; the same one twice in a row is shown once."""
         line = " ".join(text.split())[:MAX_PROGRESS_CHARS]
         if line and line != self._last:
             self._last = line
@@ -62,21 +62,16 @@ class BuildMailbox:
             raise BuildEnded("This build has ended.")
         try:
             async with asyncio.timeout(seconds):
-                while str(asked) not in self._answers:
+                while str(asked) not in self.answers:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
             return None
-        return self._answers.pop(str(asked))
-
-    def late_answers(self) -> list[dict[str, Any]]:
-        """Answers that came after the builder had gone on; each once."""
-        late, self._answers = list(self._answers.values()), {}
-        return late
+        return self.answers.pop(str(asked))
 
     def deliver(self, message: BuilderMessage) -> None:
         """An answer has come."""
-        self._answers[str(message.payload.get("question", ""))] = message.payload
+        self.answers[str(message.payload.get("question", ""))] = message.payload
         self._news.set()
 
 
@@ -166,28 +161,23 @@ class BuildSandbox:
     async def _call(self, work: Callable[[Sandbox], Awaitable[T]]) -> T:
         """One call at a time. Where an earlier call has ended the sandbox, this one has not begun: it is made in a new one.
         Raises ToolFailure where that ends as well, and SandboxUnavailable."""
+        ended = False
         async with self._lock:
-            try:
-                return await self._tried(work)
-            except SandboxGone:
-                logger.info("the sandbox of a build had ended; the call is made in a new one")
-            try:
-                return await self._tried(work)
-            except SandboxGone as error:
-                raise ToolFailure(GONE.format(message=error.message)) from error
-
-    async def _tried(self, work: Callable[[Sandbox], Awaitable[T]]) -> T:
-        try:
-            return await work(await self._ready())
-        except SandboxGone:
-            await self._lost()
-            raise
-        except asyncio.CancelledError:
-            await asyncio.shield(self._lost())
-            raise
-        except SandboxUnavailable as error:
-            self.unavailable = error.message
-            raise
+            while True:
+                try:
+                    return await work(await self._ready())
+                except SandboxGone as error:
+                    await self._lost()
+                    if ended:
+                        raise ToolFailure(GONE.format(message=error.message)) from error
+                    ended = True
+                    logger.info("the sandbox of a build had ended; the call is made in a new one")
+                except asyncio.CancelledError:
+                    await asyncio.shield(self._lost())
+                    raise
+                except SandboxUnavailable as error:
+                    self.unavailable = error.message
+                    raise
 
     async def _ready(self) -> Sandbox:
         if self._sandbox is None:
@@ -248,7 +238,8 @@ class BuildContext:
 
     async def noted(self, text: str) -> str:
         """A tool's result behind what the model has to know first: late answers, a new sandbox."""
-        notes = [await self._late(answer) for answer in self.mailbox.late_answers()]
+        late, self.mailbox.answers = self.mailbox.answers, {}
+        notes = [await self._late(answer) for answer in late.values()]
         return "".join(notes) + self.sandbox.note() + text
 
     async def _late(self, answer: dict[str, Any]) -> str:

@@ -14,7 +14,6 @@ from apps.capabilities.catalog.selectors import retire_reason, success_rate, ver
 from apps.capabilities.models import (
     MAX_DESCRIPTION_CHARS,
     Capability,
-    CapabilityVersion,
     Execution,
     Origin,
     Status,
@@ -251,12 +250,11 @@ def capability_opened(capability: Capability) -> Beside:
         tampered=bool(current and is_tampered(current, capability.name)),
         examples=current.examples if current else [],
         waiting_version=waiting.number if waiting else None,
-        versions=[_version_seen(version, capability) for version in versions_of(capability)],
+        versions=[
+            Beside(version, current=version.pk == capability.current_id, permissions=version)
+            for version in versions_of(capability)
+        ],
     )
-
-
-def _version_seen(version: CapabilityVersion, capability: Capability) -> Beside:
-    return Beside(version, current=version.pk == capability.current_id, permissions=version)
 
 
 def run_seen(execution: Execution) -> Beside:

@@ -1,6 +1,6 @@
 """REST of capabilities: `/capabilities/` and what hangs on one, addressed by its name (or id)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from asgiref.sync import async_to_sync
@@ -67,6 +67,12 @@ class CapabilityView(UserView):
 
     def opened(self, name: object) -> Beside:
         return capability_opened(capability_get(self.user_id, name))
+
+    def change(self, name: str, service: Callable[..., object], **options: Any) -> Beside:
+        """The capability after the service has done its work on it."""
+        found = self.find(name)
+        service(user_id=self.user_id, capability_id=found.pk, **options)
+        return self.opened(found.name)
 
 
 def archive_response(capability: Capability) -> HttpResponse:
@@ -148,9 +154,7 @@ class EnableView(CapabilityView):
     @operation("capabilities_enable", answer=CapabilityDetailOutput)
     def post(self, request: Request, capability: str) -> Beside:
         """Put a disabled or failed capability into use again."""
-        found = self.find(capability)
-        capability_enable(user_id=self.user_id, capability_id=found.pk)
-        return self.opened(found.name)
+        return self.change(capability, capability_enable)
 
 
 class DisableView(CapabilityView):
@@ -159,9 +163,7 @@ class DisableView(CapabilityView):
     @operation("capabilities_disable", answer=CapabilityDetailOutput)
     def post(self, request: Request, capability: str) -> Beside:
         """Take a capability out of use."""
-        found = self.find(capability)
-        capability_disable(user_id=self.user_id, capability_id=found.pk)
-        return self.opened(found.name)
+        return self.change(capability, capability_disable)
 
 
 class ApproveView(CapabilityView):
@@ -173,10 +175,8 @@ class ApproveView(CapabilityView):
 
         One that was built before it could be tried is tested next; it is in use when its examples have passed.
         """
-        found = self.find(capability)
         version = self.body(VersionInput).version
-        capability_approve(user_id=self.user_id, capability_id=found.pk, version=version)
-        return self.opened(found.name)
+        return self.change(capability, capability_approve, version=version)
 
 
 class RollbackView(CapabilityView):
@@ -185,10 +185,8 @@ class RollbackView(CapabilityView):
     @operation("capabilities_rollback", body=VersionInput, answer=CapabilityDetailOutput)
     def post(self, request: Request, capability: str) -> Beside:
         """Make an earlier version the current one; without `version` the one before."""
-        found = self.find(capability)
         version = self.body(VersionInput).version
-        capability_rollback(user_id=self.user_id, capability_id=found.pk, number=version)
-        return self.opened(found.name)
+        return self.change(capability, capability_rollback, number=version)
 
 
 ZIP = {(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The four files.")}

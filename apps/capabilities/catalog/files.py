@@ -3,13 +3,14 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.core.files.base import ContentFile
-from django.core.files.storage import Storage, storages
+from django.core.files.storage import storages
 from django.db import transaction
 
 from apps.capabilities.catalog.drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, run_docstring
@@ -163,25 +164,19 @@ def _block(value: Any) -> str:
 
 
 def _read(name: str) -> str | None:
-    """None for what is no file of its own: a link put there could show any file that the server can read."""
+    """None for what is no file of its own: a link put there, or as one of its folders, could show any file that the server can
+    read."""
     storage = storages["capabilities"]
     try:
-        if _is_link(storage, name):
-            return None
+        with suppress(NotImplementedError):  # where it is not on the server's own disk
+            path = Path(storage.path(name))
+            if any(part.is_symlink() for part in (path, *list(path.parents)[: name.count("/")])):
+                return None
         with storage.open(name, "rb") as file:
             data: bytes = file.read(MAX_READ_BYTES + 1)
         return data.decode() if len(data) <= MAX_READ_BYTES else None
     except (OSError, ValueError):  # a UnicodeDecodeError among them
         return None
-
-
-def _is_link(storage: Storage, name: str) -> bool:
-    """Whether the file, or its version's or capability's folder, is a symbolic link on the server's own disk."""
-    try:
-        place = Path(storage.path(name))
-    except NotImplementedError:
-        return False
-    return any(part.is_symlink() for part in (place, *list(place.parents)[: name.count("/")]))
 
 
 def files_left(trace: Trace) -> int:

@@ -132,7 +132,7 @@ def capability_disable(*, user_id: UUID, capability_id: UUID, reason: str = "") 
 
 @transaction.atomic
 def capability_fail(*, user_id: UUID, capability_id: UUID, reason: str) -> Capability:
-    """Marks it as failed, with the reason that the page and the model are told.
+    """Marks it as failed, with the reason that the page and the model show.
 
     One that has a version keeps its status: a build failed, not the tool. While it says building (a crash in between)
     it is put back into use.

@@ -1,6 +1,7 @@
 """Checks the names of capabilities, and of their secrets and hosts."""
 
 import re
+from contextlib import suppress
 from ipaddress import ip_address
 
 from apps.agent.tools.registry import find_tool
@@ -62,9 +63,10 @@ def clean_host(value: object) -> str:
     """A host as a version names it: `name` or `name:port`, in lower case; no address, scheme, path or wildcard."""
     text = clean_text(value, field="hosts", max_chars=300).lower()
     host, colon, port = text.partition(":")
-    if host.isascii() is False:
-        host = _punycode(host)
-    if not HOST.fullmatch(host) or _is_address(host) or (colon and not _is_port(port)):
+    with suppress(UnicodeError):  # which is no name of a host then
+        host = host if host.isascii() else host.encode("idna").decode()
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
+    if not HOST.fullmatch(host) or _is_address(host) or (colon and not is_port):
         message = f"{text[:80]!r} is no host. Give names such as api.example.org, with a port where it is not 80 or 443."
         raise InvalidInput(message, code="invalid_host", field="hosts")
     return f"{host}{colon}{port}"
@@ -83,17 +85,6 @@ def clean_secret_name(value: object) -> str:
             field="secrets",
         )
     return name
-
-
-def _punycode(host: str) -> str:
-    try:
-        return host.encode("idna").decode()
-    except UnicodeError:
-        return ""
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536
 
 
 def _is_address(host: str) -> bool:

@@ -45,13 +45,7 @@ def capabilities_for(user_id: UUID, *, status: str = "", q: str = "", tag: str =
 
 def capabilities_active(user_id: UUID, *, limit: int | None = None) -> list[Capability]:
     """The active ones by name; `limit` of them where given."""
-    rows = (
-        Capability.objects.for_user(user_id)
-        .filter(status=Status.ACTIVE)
-        .select_related("current")
-        .order_by("name")
-    )
-    return list(rows if limit is None else rows[:limit])
+    return list(capabilities_for(user_id, status=Status.ACTIVE)[:limit])
 
 
 def capabilities_used_in(user_id: UUID, conversation_id: UUID) -> list[Capability]:
@@ -167,20 +161,15 @@ def may_quote_others(execution: Execution) -> bool:
     So it is where the version may reach hosts, and where it, or one that it was made from, came out of an archive or
     was built after others' words had been read.
     """
-    versions = _versions_up_to(execution.user_id, execution.capability_id, execution.version)
-    hosts = versions.filter(number=execution.version).values_list("hosts", flat=True).first()
-    return hosts is None or bool(hosts) or versions.filter(OTHERS_WROTE).exists()
+    versions = CapabilityVersion.objects.for_user(execution.user_id)
+    ran = versions.filter(capability=execution.capability_id, number=execution.version).first()
+    return ran is None or bool(ran.hosts) or others_wrote(ran)
 
 
 def others_wrote(version: CapabilityVersion) -> bool:
     """Whether its files may hold words that neither its user nor Izzy wrote, by where it and those before it came from."""
-    return (
-        _versions_up_to(version.user_id, version.capability_id, version.number).filter(OTHERS_WROTE).exists()
-    )
-
-
-def _versions_up_to(user_id: UUID, capability_id: UUID, number: int) -> QuerySet[CapabilityVersion]:
-    return CapabilityVersion.objects.for_user(user_id).filter(capability_id=capability_id, number__lte=number)
+    versions = CapabilityVersion.objects.for_user(version.user_id).filter(OTHERS_WROTE)
+    return versions.filter(capability=version.capability_id, number__lte=version.number).exists()
 
 
 def secrets_stored(user_id: UUID) -> list[Secret]:

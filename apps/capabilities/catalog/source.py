@@ -21,7 +21,10 @@ def read_source(source: str) -> SourceFacts:
         return SourceFacts(error=error.msg or "it cannot be read", line=error.lineno or 1)
     except (ValueError, RecursionError, MemoryError):
         return SourceFacts(error="it cannot be read")
-    return SourceFacts(defines_run=_defines_run(tree), docstring=_docstring(tree))
+    runs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+    explained: list[ast.FunctionDef | ast.Module] = [*runs, tree]
+    docstring = next(filter(None, map(ast.get_docstring, explained)), "")
+    return SourceFacts(defines_run=_defines_run(tree), docstring=docstring)
 
 
 def _tree(source: str) -> ast.Module:
@@ -30,13 +33,6 @@ def _tree(source: str) -> ast.Module:
         return ast.parse(source)
     except SystemError:
         return ast.parse(source)
-
-
-def _docstring(tree: ast.Module) -> str:
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "run" and (text := ast.get_docstring(node)):
-            return text
-    return ast.get_docstring(tree) or ""
 
 
 def _defines_run(tree: ast.Module) -> bool:

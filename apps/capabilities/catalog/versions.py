@@ -138,31 +138,17 @@ def capability_create(
 def capability_begin(
     *, user_id: UUID, name: str, description: str, input_schema: Mapping[str, Any]
 ) -> Capability:
-    """A capability that is going to be built: status building, without a version. Raises as `capability_create`."""
+    """A capability that is going to be built. Without a version it is building, with this description and schema; one of this
+    name that has a version stays as it is until the new one comes. Raises as `capability_create`."""
     name = clean_name(name)
     description, schema = clean_description(description), clean_schema(dict(input_schema))
-    return _new(user_id, name, description, schema)
-
-
-@transaction.atomic
-def capability_rebuild(
-    *,
-    user_id: UUID,
-    capability_id: UUID,
-    description: str | None = None,
-    input_schema: Mapping[str, Any] | None = None,
-) -> Capability:
-    """Before one is built again: without a version it is building, with the new description and schema where given;
-    one that has a version stays as it is until the new one comes. Raises NotFound, InvalidInput."""
-    capability = capability_locked(user_id, capability_id)
-    if capability.current is not None:
-        return capability
-    if description is not None:
-        capability.description = clean_description(description)
-    if input_schema is not None:
-        capability.input_schema = clean_schema(dict(input_schema))
-    capability_save(capability, Status.BUILDING)
-    return capability
+    found = Capability.objects.for_user(user_id).select_for_update().filter(name=name).first()
+    if found is None:
+        return _new(user_id, name, description, schema)
+    if found.current_id is None:
+        found.description, found.input_schema = description, schema
+        capability_save(found, Status.BUILDING)
+    return found
 
 
 def _new(user_id: UUID, name: str, description: str, schema: dict[str, Any]) -> Capability:

@@ -22,14 +22,14 @@ from apps.capabilities.catalog.selectors import (
 )
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.pages.forms import SecretForm
-from apps.capabilities.pages.opened import own, percent, sandbox_problem, standing, waiting_standing
+from apps.capabilities.pages.opened import own, percent, sandbox_problem, status_badge, waiting_badge
 from apps.core.errors import IzzyError
 
 PAGE_SIZE = 50
 FOUND = 20
 MAX_QUERY_CHARS = 500
 NEAR = 0.05
-"""Score from which a capability is shown for a search, below what the assistant is told of: people look for themselves."""
+"""Score from which a capability is shown for a search, below that for the assistant: people look for themselves."""
 
 
 @require_GET
@@ -44,19 +44,27 @@ def capabilities(request: SignedInRequest) -> HttpResponse:
     )
     status = request.GET.get("status", "")
     status = status if status in Status.values else ""
-    rows = capabilities_for(request.user.pk, status=status)
-    if query:
-        rows_found: Any = _search(request, query, status)
-    else:
-        rows_found = rows
-    shown = Paginator(rows_found, PAGE_SIZE).get_page(request.GET.get("page"))
+    rows: Any = capabilities_for(request.user.pk, status=status)
+    shown = Paginator(_search(request, query, status) if query else rows, PAGE_SIZE).get_page(
+        request.GET.get("page")
+    )
+    waiting = versions_waiting(request.user.pk, list(shown))
     context = {
         "nav": "capabilities",
         "query": query,
         "status": status,
         "statuses": Status.choices,
         "page": shown,
-        "rows": _rows(request, list(shown)),
+        "rows": [
+            {
+                "capability": capability,
+                "badge": status_badge(capability),
+                "waiting": waiting_badge(waiting[capability.pk]) if capability.pk in waiting else None,
+                "success": percent(capability),
+                "retire": retire_reason(capability),
+            }
+            for capability in shown
+        ],
         "sandbox_problem": sandbox_problem(),
         "any": bool(shown.paginator.count) or capabilities_for(request.user.pk).exists(),
     }
@@ -75,20 +83,6 @@ def _search(request: SignedInRequest, query: str, status: str) -> list[Capabilit
         found for hit, found in hits if hit.score >= NEAR and (not status or found.status == status)
     ]
     return list({row.pk: row for row in [*by_words, *by_meaning]}.values())
-
-
-def _rows(request: SignedInRequest, shown: list[Capability]) -> list[dict[str, Any]]:
-    waiting = versions_waiting(request.user.pk, shown)
-    return [
-        {
-            "capability": capability,
-            "standing": standing(capability),
-            "waiting": waiting_standing(waiting[capability.pk]) if capability.pk in waiting else None,
-            "success": percent(capability),
-            "retire": retire_reason(capability),
-        }
-        for capability in shown
-    ]
 
 
 @never_cache

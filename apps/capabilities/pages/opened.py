@@ -51,15 +51,15 @@ def found(request: SignedInRequest, name: str) -> Capability:
     return capability_get(request.user.pk, name)
 
 
-def standing(capability: Capability) -> dict[str, str]:
-    """`{tone, label}` of the badge that says how a capability stands."""
+def status_badge(capability: Capability) -> dict[str, str]:
+    """`{tone, label}` of a capability's status."""
     if capability.status == Status.ACTIVE and capability.current and not capability.current.is_approved:
         return {"tone": "warn", "label": "Waits for your approval"}
     tones = {Status.ACTIVE: "ok", Status.BUILDING: "accent", Status.FAILED: "danger", Status.DISABLED: ""}
     return {"tone": tones[Status(capability.status)], "label": capability.get_status_display()}
 
 
-def waiting_standing(waiting: CapabilityVersion) -> dict[str, str]:
+def waiting_badge(waiting: CapabilityVersion) -> dict[str, str]:
     """The same for a newer version that waits beside the one in use."""
     stands = f"Version {waiting.number}"
     if not waiting.is_approved:
@@ -99,7 +99,7 @@ def page(
         "tab": tab,
         "capability": capability,
         "version": current,
-        "standing": standing(capability),
+        "badge": status_badge(capability),
         "success": percent(capability),
         "retire": retire_reason(capability),
         "sandbox_problem": sandbox_problem(),

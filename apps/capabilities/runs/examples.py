@@ -27,7 +27,6 @@ REST = timedelta(minutes=1)  # to wait where there is no sandbox
 class Tested:
     """`failures` has a sentence for each example that did not give what it should; `tried` is how many there are."""
 
-    name: str
     version: int
     tried: int = 0
     failures: tuple[str, ...] = ()
@@ -47,14 +46,14 @@ async def capability_retest(*, user_id: UUID, name: str) -> Tested:
     capability = await in_db(capability_get, user_id, name)
     version = capability.current
     if version is None or not version.examples:
-        return Tested(capability.name, version.number if version else 0)
+        return Tested(version.number if version else 0)
     try:
         runnable_version(capability)
     except CapabilityRefused as error:
-        return Tested(capability.name, version.number, failures=(error.message,))
+        return Tested(version.number, failures=(error.message,))
     failures = await failures_of(capability.name, version)
     await in_db(version_tested, user_id=user_id, version_id=version.pk, failures=failures)
-    return Tested(capability.name, version.number, len(version.examples), tuple(failures))
+    return Tested(version.number, len(version.examples), tuple(failures))
 
 
 async def failures_of(name: str, version: CapabilityVersion) -> list[str]:

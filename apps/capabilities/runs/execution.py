@@ -102,7 +102,12 @@ def execution_finish(*, execution: Execution, outcome: RunResult, secrets: Seque
         setattr(execution, name, value)
     row = Execution.objects.for_user(execution.user_id).filter(pk=execution.pk)
     if row.update(**values) and execution.trigger != Trigger.RETEST:
-        _count(execution)
+        counts: dict[str, Any] = {"last_run_at": execution.finished_at}
+        if execution.error_code not in NOT_THE_TOOLS_FAULT:
+            counts |= {"runs": F("runs") + 1, "successes": F("successes") + int(outcome.ok)}
+            counts["failures_in_row"] = 0 if outcome.ok else F("failures_in_row") + 1
+        rows = Capability.objects.for_user(execution.user_id).filter(pk=execution.capability_id)
+        rows.update(**counts)
     return execution
 
 
@@ -124,15 +129,6 @@ def executions_prune() -> None:
     """Sweep: removes runs that are too old."""
     oldest = timezone.now() - timedelta(days=settings.IZZY_EXECUTION_DAYS)
     Execution.objects.unscoped().filter(created_at__lt=oldest).delete()
-
-
-def _count(execution: Execution) -> None:
-    changes: dict[str, Any] = {"last_run_at": execution.finished_at}
-    if execution.error_code not in NOT_THE_TOOLS_FAULT:
-        worked = execution.state == Execution.State.OK
-        changes |= {"runs": F("runs") + 1, "successes": F("successes") + int(worked)}
-        changes["failures_in_row"] = 0 if worked else F("failures_in_row") + 1
-    Capability.objects.for_user(execution.user_id).filter(pk=execution.capability_id).update(**changes)
 
 
 async def capability_execute(

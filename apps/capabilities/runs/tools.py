@@ -200,7 +200,18 @@ def lookup_capability(context: ToolContext, arguments: Lookup) -> dict[str, Any]
     listed = [{"name": each.name, "description": shown_description(each)} for each in others]
     if meant is None:
         return {"found": False, "others": listed}
-    return {"found": True, **entry_json(meant), "how": HOW_TO_CALL, "others": listed}
+    unseen = is_unseen(meant)
+    return {
+        "found": True,
+        "id": str(meant.pk),
+        "name": meant.name,
+        "description": UNSEEN if unseen else meant.description,
+        "status": meant.status,
+        "approved": bool(meant.current and meant.current.is_approved),
+        "input_schema": {} if unseen else meant.input_schema,
+        "how": HOW_TO_CALL,
+        "others": listed,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,16 +319,3 @@ def shown_description(capability: Capability) -> str:
         return UNSEEN
     text = capability.description
     return text if len(text) <= QUOTED_CHARS else f"{text[: QUOTED_CHARS - 1]}…"
-
-
-def entry_json(capability: Capability) -> dict[str, Any]:
-    """The entry of one capability: `{id, name, description, status, approved, input_schema}`."""
-    unseen = is_unseen(capability)
-    return {
-        "id": str(capability.pk),
-        "name": capability.name,
-        "description": UNSEEN if unseen else capability.description,
-        "status": capability.status,
-        "approved": bool(capability.current and capability.current.is_approved),
-        "input_schema": {} if unseen else capability.input_schema,
-    }

@@ -45,12 +45,12 @@ class Command(BaseCommand):
         except Unavailable as error:
             raise CommandError(error.message) from error
         except NotFound:
-            return Tested(name=row.name, version=0, tried=0, failures=())
+            return Tested(0)
 
     def _report(self, row: Capability, tested: Tested) -> None:
-        word = self.style.SUCCESS("ok") if tested.ok else self.style.ERROR("FAILED")
-        if tested.ok and not tested.tried:
-            word = "no examples"
+        word = self.style.ERROR("FAILED")
+        if tested.ok:
+            word = self.style.SUCCESS("ok") if tested.tried else "no examples"
         self.stdout.write(
             f"{row.user.username}/{row.name} v{tested.version}: {word} ({tested.tried} examples)"
         )
