@@ -68,15 +68,8 @@ def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
     """The user's active notes of the category STANDING that hold now, most important and newest first, each with
     `present`; none that repeats what others said."""
     notes = Memory.objects.for_user(user_id).filter(category=STANDING, status=Status.ACTIVE)
-    notes = with_present_priority(user_id, notes)
-    held = [
-        note
-        for note in notes.order_by("-importance", "-created_at", "-pk")
-        if note.trust != Trust.UNTRUSTED
-        and (note.valid_from is None or note.valid_from <= now)
-        and (note.valid_to is None or note.valid_to > now)
-    ]
-    return held[:limit]
+    notes = with_present_priority(user_id, notes.filter(holds_at(now)).exclude(trust=Trust.UNTRUSTED))
+    return list(notes.order_by("-importance", "-created_at", "-pk")[:limit])
 
 
 def memories_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, Memory]:
@@ -128,7 +121,12 @@ class NoteFilter:
 
 def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
     """The notes that fit, each with `present`. Raises InvalidInput for a value that no note can have."""
-    notes = _with_status(user_id, wanted)
+    notes = Memory.objects.for_user(user_id)
+    if wanted.as_of:
+        moment = clean_time(wanted.as_of, field="as_of")
+        notes = notes.filter(holds_at(moment, created_at__lte=moment), status__in=SEARCHABLE)
+    elif wanted.status == Status.DELETED:
+        notes = Memory.objects.restorable(user_id)
     for name, (column, allowed) in _CHOICES.items():
         value = getattr(wanted, name)
         if value and value not in allowed:
@@ -139,36 +137,21 @@ def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
         notes = notes.filter(category=clean_category(wanted.category))
     if wanted.tag:
         notes = notes.filter(has_tag(clean_tag(wanted.tag)))
-    for condition in _words(wanted.q):
-        notes = notes.filter(condition)
+    words = clean_text(wanted.q, field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True).split()
+    for word in map(fold, words[:MAX_QUERY_WORDS]):
+        notes = notes.filter(Q(folded_content__contains=word) | Q(folded_tags__contains=word))
     return _ordered(with_present_priority(user_id, notes), wanted.ordering)
 
 
-def _with_status(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
-    if wanted.as_of:
-        return _at(user_id, clean_time(wanted.as_of, field="as_of"))
-    if wanted.status == Status.DELETED:
-        return Memory.objects.restorable(user_id)
-    return Memory.objects.for_user(user_id)
-
-
-def _at(user_id: UUID, moment: datetime) -> QuerySet[Memory]:
-    """The notes that held at a moment: from their `valid_from`, or else from when they were made."""
-    begun = Q(valid_from__lte=moment) | Q(valid_from=None, created_at__lte=moment)
+def holds_at(moment: datetime | Value, **begun: Any) -> Q:
+    """Notes that hold at a moment: from their `valid_from`, or where they have none from the moment that `begun` asks for."""
     held = Q(valid_to=None) | Q(valid_to__gt=moment)
-    return Memory.objects.for_user(user_id).filter(begun, held, status__in=SEARCHABLE)
+    return (Q(valid_from__lte=moment) | Q(valid_from=None, **begun)) & held
 
 
 def has_tag(tag: str) -> Q:
     """Notes with a tag, however it is written."""
     return Q(folded_tags__contains=f"\n{fold(tag)}\n")
-
-
-def _words(query: str) -> list[Q]:
-    """Notes with a word, or part of one, in their text or tags, however it is written; for each word."""
-    text = clean_text(query, field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True)
-    words = map(fold, text.split()[:MAX_QUERY_WORDS])
-    return [Q(folded_content__contains=word) | Q(folded_tags__contains=word) for word in words]
 
 
 def _ordered(notes: QuerySet[Memory], ordering: str) -> QuerySet[Memory]:
@@ -228,8 +211,13 @@ def related_notes(
         best: dict[UUID, _Link] = {}
         for link in _links(user_id, level, statuses):
             if link.note_id not in seen:
-                best[link.note_id] = min(link, best.get(link.note_id, link), key=_strength)
-        reached += [(away, link) for link in sorted(best.values(), key=_place)]
+                best[link.note_id] = min(
+                    link,
+                    best.get(link.note_id, link),
+                    key=lambda one: (-one.weight, one.relation, one.via_id),
+                )
+        order = sorted(best.values(), key=lambda one: (-one.weight, -one.created_at.timestamp(), one.note_id))
+        reached += [(away, link) for link in order]
         level = set(best)
         seen |= level
         if not level or len(reached) >= limit:
@@ -252,14 +240,6 @@ def _links(user_id: UUID, level: Collection[UUID], statuses: Collection[str]) ->
         for (via_id, *_), (note_id, created_at, status) in ((both[:3], both[3:]), (both[3:], both[:3])):
             if via_id in level and status in statuses:
                 yield _Link(note_id, created_at, relation, weight, via_id)
-
-
-def _strength(link: _Link) -> tuple[float, str, UUID]:
-    return -link.weight, link.relation, link.via_id
-
-
-def _place(link: _Link) -> tuple[float, float, UUID]:
-    return -link.weight, -link.created_at.timestamp(), link.note_id
 
 
 def links_of(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryEdge]:

@@ -5,6 +5,7 @@ must also agree in names, numbers, dates and in whether it affirms or denies."""
 import re
 import unicodedata
 from dataclasses import dataclass
+from operator import itemgetter
 from uuid import UUID
 
 from apps.search.documents import Scope, Source
@@ -178,4 +179,4 @@ def near_notes(user_id: UUID, content: str) -> list[tuple[UUID, float]]:
     found = dict(similar(user_id, content, top_k=CANDIDATES, scope=NOTES))
     for hit in search(user_id, content, top_k=CANDIDATES, scope=NOTES):
         found.setdefault(hit.source_id, 0.0)
-    return sorted(found.items(), key=lambda pair: -pair[1])
+    return sorted(found.items(), key=itemgetter(1), reverse=True)

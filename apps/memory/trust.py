@@ -206,19 +206,15 @@ def texts_judged(taint: ConversationTaint, texts: Sequence[str]) -> Trust:
     return Trust.ASSISTANT if all(is_own_sentence(text, own) for text in texts) else Trust.UNTRUSTED
 
 
-def note_judged(taint: ConversationTaint, content: str, fields: Mapping[str, Any]) -> Judged:
-    """Judges what may be kept of a note the model writes with these (cleaned) fields."""
-    if not taint.is_tainted:
-        return Judged(Trust.ASSISTANT, dict(fields))
-    return judged_among(taint.own(), content, fields)
-
-
-def judged_among(own: Sequence[str], content: str, fields: Mapping[str, Any]) -> Judged:
-    """Judges what may be kept where others' words were read, by the user's own messages.
+def note_judged(own: Sequence[str] | None, content: str, fields: Mapping[str, Any]) -> Judged:
+    """Judges what may be kept of a note the model writes with these (cleaned) fields, by the user's own messages; None where no
+    others' words were read.
 
     Tags and category count like the text; single words that the user did not say as a sentence are left out of a note that
     does not wait. None becomes a standing note.
     """
+    if own is None:
+        return Judged(Trust.ASSISTANT, dict(fields))
     category = fields.get("category", "")
     labels = [*fields.get("tags", []), *([category] if category else [])]
     claims = [label for label in labels if not (label.isalpha() and len(label) <= LABEL_CHARS)]

@@ -36,7 +36,7 @@ async def test_when_the_days_tokens_are_spent_windows_wait_for_tomorrow(
     assert await notes(bob) == ["The user lives in Linz."]
     now = await status(alice)
     assert (now.spent_today, now.budget, now.reason) == (5000, 5000, "budget_spent")
-    assert "It goes on tomorrow" in now.sentence
+    assert "It goes on tomorrow" in now.waiting_sentence
     assert await in_db(leases.users_due, timezone.now()) == []
     await in_db(ModelCall.objects.for_user(alice).update, created_at=timezone.now() - timedelta(days=1))
     tomorrow = timezone.now() + timedelta(days=1)

@@ -31,7 +31,7 @@ async def test_a_failing_window_is_tried_again_later_and_given_up_in_the_end(
     assert waits[:4] == sorted(waits[:4])
     assert (window.state, window.error_code) == ("gave_up", "refusal")
     assert window.error == "The model declined to read this passage."
-    assert "1 passage could not be read" in (await status(alice)).sentence
+    assert "1 passage could not be read" in (await status(alice)).given_up_sentence
     peer.fallback = CaptureModel(LINZ)
     assert (await read(alice, any_time=True)).windows == 0
     assert await in_db(lambda: windows_retry(user_id=alice.pk)) == 1
@@ -50,7 +50,7 @@ async def test_a_server_at_fault_never_makes_a_window_be_given_up(alice: User, p
     assert window.due_at - timezone.now() > timedelta(minutes=20)
     now = await status(alice)
     assert (now.reason, now.retrying) == ("retrying", 1)
-    assert "API key" in now.sentence
+    assert "API key" in now.waiting_sentence
 
 
 async def test_one_failure_of_the_server_ends_the_round(alice: User, peer: AnthropicServer) -> None:

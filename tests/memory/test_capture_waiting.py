@@ -43,7 +43,7 @@ async def test_without_a_model_windows_wait_and_nothing_is_lost(alice: User) -> 
     await in_db(reader.sweep)
     now = await status(alice)
     assert (now.waiting, now.reason) == (1, "no_model")
-    assert now.sentence == "1 passage of your conversations waits to be read: no model is connected."
+    assert now.waiting_sentence == "1 passage of your conversations waits to be read: no model is connected."
     (window,) = await windows(alice)
     assert (window.state, window.attempts) == ("waiting", 0)
 
@@ -55,7 +55,7 @@ async def test_they_are_read_when_a_model_appears(alice: User, settings: Setting
         settings.ANTHROPIC_BASE_URL = server.url
         assert (await windows_read()).added == 1
     assert await notes(alice) == ["The user lives in Linz."]
-    assert (await status(alice)).sentence == ""
+    assert (await status(alice)).waiting_sentence == ""
 
 
 async def test_doctor_says_what_waits_and_for_what(alice: User) -> None:

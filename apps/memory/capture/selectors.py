@@ -15,8 +15,6 @@ from apps.agent.models import ModelCall
 from apps.core.health import CheckResult, not_set_up
 from apps.memory.models import CaptureWindow, GateVerdict, WindowState
 
-from .segments import Segment
-
 GATE, EXTRACTION = "gate", "extraction"
 PURPOSES = (GATE, EXTRACTION)
 """The purposes under which the usage ledger holds these calls."""
@@ -76,11 +74,6 @@ class CaptureStatus:
     problem: str = ""
 
     @property
-    def sentence(self) -> str:
-        """Text for the memories page; "" when there is nothing the user would want to know."""
-        return " ".join(part for part in (self.waiting_sentence, self.given_up_sentence) if part)
-
-    @property
     def waiting_sentence(self) -> str:
         """Why passages wait; "" when none do, or when they are read shortly."""
         if self.reason not in {NO_MODEL, SPENT, RETRYING}:
@@ -118,12 +111,15 @@ class GivenUp:
 def given_up(user_id: UUID, limit: int = 20) -> list[GivenUp]:
     """The newest passages that were given up."""
     rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.GAVE_UP).order_by("-id")[:limit]
-    return [GivenUp(row.conversation_id, _new_words(row), row.created_at, row.error) for row in rows]
-
-
-def _new_words(window: CaptureWindow) -> str:
-    segments = [Segment.from_json(value) for value in window.segments]
-    return " ".join(segment.text for segment in segments if not segment.seen)
+    return [
+        GivenUp(
+            row.conversation_id,
+            " ".join(segment["text"] for segment in row.segments if not segment["seen"]),
+            row.created_at,
+            row.error,
+        )
+        for row in rows
+    ]
 
 
 def capture_status(user_id: UUID) -> CaptureStatus:

@@ -16,7 +16,7 @@ from apps.memory.notes.fields import STANDING
 from apps.memory.notes.joining import edge_create, memory_absorb, memory_supersede, supersede_with
 from apps.memory.notes.revisions import Change, Provenance
 from apps.memory.similarity import adds_to
-from apps.memory.trust import judged_among, least_trust
+from apps.memory.trust import least_trust, note_judged
 
 from .candidates import Known, Nearby, nearby
 from .items import COUNTS, Action, CaptureCounts, Dropped, Item
@@ -38,7 +38,7 @@ def judged_item(item: Item, segments: Sequence[Segment], *, tainted: bool) -> tu
     if not tainted:
         return item, least_trust(Trust.USER, *(segment.trust for segment in cited))
     own = [segment.text for segment in cited if segment.trust == Trust.USER and segment.whole]
-    judged = judged_among(own, item.content, {"tags": list(item.tags)})
+    judged = note_judged(own, item.content, {"tags": list(item.tags)})
     trust = Trust.UNTRUSTED if judged.trust == Trust.UNTRUSTED else Trust.USER
     return replace(item, tags=tuple(judged.fields["tags"]), standing=False), trust
 

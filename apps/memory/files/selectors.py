@@ -9,7 +9,7 @@ from apps.core.errors import NotFound
 from apps.memory.models import MemoryFile, MemoryFileRevision, is_gone
 from apps.memory.notes.history import FileVersion, file_versions
 
-from .texts import ROOT, Entry, inside
+from .texts import ROOT, inside
 
 
 def files_in(user_id: UUID, directory: str = ROOT, *, deleted: bool = False) -> QuerySet[MemoryFile]:
@@ -40,9 +40,9 @@ def file_get(user_id: UUID, file_id: UUID, *, lock: bool = False) -> MemoryFile:
     return file
 
 
-def entries(user_id: UUID, directory: str = ROOT) -> list[Entry]:
+def entries(user_id: UUID, directory: str = ROOT) -> list[tuple[str, int]]:
     """Path and size of everything in a directory; empty where there is no such directory."""
-    return [Entry(path, size) for path, size in files_in(user_id, directory).values_list("path", "size")]
+    return list(files_in(user_id, directory).values_list("path", "size"))
 
 
 def is_directory(user_id: UUID, path: str, *, without: UUID | None = None) -> bool:

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from apps.core.errors import Conflict, InvalidInput, TooLarge
@@ -112,14 +111,6 @@ _BINARY = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
 _UNITS = ("B", "K", "M", "G")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A file in a listing: its whole path and its size in bytes."""
-
-    path: str
-    size: int
-
-
 def clean_file_text(value: object, *, field: str) -> str:
     """The content of a file or a part of it, unchanged: up to MAX_FILE_CHARS characters of text, possibly none.
 
@@ -154,19 +145,19 @@ def human_size(size: int) -> str:
     return f"{int(value)}{_UNITS[unit]}" if value == int(value) else f"{value:.1f}{_UNITS[unit]}"
 
 
-def listing(directory: str, entries: Iterable[Entry]) -> str:
+def listing(directory: str, entries: Iterable[tuple[str, int]]) -> str:
     """A directory two levels deep, depth first by name; a directory's size is that of all files in it."""
     start = inside(directory)
     sizes: dict[tuple[str, ...], int] = {}
     folders: set[tuple[str, ...]] = set()
     total = 0
-    for entry in entries:
-        names = tuple(entry.path[len(start) :].split("/"))
+    for path, size in entries:
+        names = tuple(path[len(start) :].split("/"))
         if any(name == LEFT_OUT or name.startswith(".") for name in names):
             continue
-        total += entry.size
+        total += size
         for count in range(1, min(LEVELS, len(names)) + 1):
-            sizes[names[:count]] = sizes.get(names[:count], 0) + entry.size
+            sizes[names[:count]] = sizes.get(names[:count], 0) + size
             if count < len(names):
                 folders.add(names[:count])
     lines = [f"{human_size(total)}\t{directory}"]
@@ -183,23 +174,16 @@ def numbered(path: str, text: str, view_range: Sequence[int] | None) -> str:
     lines = text.split("\n")
     if len(lines) > MAX_LINES:
         raise TooLarge(f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.", limit=MAX_LINES)
-    first, last = 1, len(lines)
-    if view_range is not None:
-        first, last = _lines_wanted(view_range, len(lines))
-    return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first, last)}"
-
-
-def _lines_wanted(view_range: Sequence[int], count: int) -> tuple[int, int]:
-    first, last = view_range
-    first = max(1, first)
-    last = count if last == -1 else last
-    if first > count or last < first:
+    wanted = view_range or (1, -1)
+    first, last = max(1, wanted[0]), len(lines) if wanted[1] == -1 else wanted[1]
+    if first > len(lines) or last < first:
         message = (
-            f"Error: Invalid `view_range` parameter: [{view_range[0]}, {view_range[1]}]. "
-            f"It should be within the range of lines of the file: [1, {count}]"
+            f"Error: Invalid `view_range` parameter: [{wanted[0]}, {wanted[1]}]. "
+            f"It should be within the range of lines of the file: [1, {len(lines)}]"
         )
         raise InvalidInput(message, field="view_range")
-    return first, min(last, count)
+    last = min(last, len(lines))
+    return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first, last)}"
 
 
 def _numbered(lines: Sequence[str], first: int, last: int) -> str:

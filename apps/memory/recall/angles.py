@@ -46,7 +46,9 @@ def rule_angles(user_id: UUID, query: str) -> list[Angle]:
     facets = _facets(words)
     sets = [words, *facets]
     if words and not facets:
-        sets.append(_neighbours(words))
+        near = neighbours(words, least=WORD_NEARNESS, limit=3 * NEAR_TAGS)
+        starts = {word[:FORM_CHARS] for word in words}  # merely other forms are left out
+        sets.append([word for word in near if word[:FORM_CHARS] not in starts][:NEAR_TAGS])
     tags = _near_tags(user_id, [*words, *(word for facet in facets for word in facet)])
     return completed([*sets[: MAX_SETS - 1], tags], query)
 
@@ -106,13 +108,6 @@ def _cues() -> tuple[tuple[str, ...], "np.ndarray[tuple[int], np.dtype[np.int64]
 
 def _stems(words: Sequence[str]) -> list[str]:
     return stems(list(words), "en")
-
-
-def _neighbours(words: Sequence[str]) -> list[str]:
-    """Words near in meaning that are not merely other forms."""
-    near = neighbours(words, least=WORD_NEARNESS, limit=3 * NEAR_TAGS)
-    starts = {word[:FORM_CHARS] for word in words}
-    return [word for word in near if word[:FORM_CHARS] not in starts][:NEAR_TAGS]
 
 
 def _near_tags(user_id: UUID, words: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -167,12 +168,12 @@ def still_shown(user_id: UUID, items: Iterable[Mapping[str, Any]]) -> set[UUID]:
     for item in items:
         shown.setdefault(parse_id(item["id"]), []).append(str(item["text"]))
     notes = Memory.objects.owned_by(user_id).filter(pk__in=shown).values_list("pk", "content")
-    return {pk for pk, content in notes if any(_reads(content, text) for text in shown[pk])}
-
-
-def _reads(content: str, text: str) -> bool:
-    """Whether a surfaced text is the note's, or the shortened beginning of one of its passages."""
-    return text == content or (text.endswith("…") and text[:-1] in content)
+    return {
+        pk
+        for pk, content in notes
+        # The note's text, or the shortened beginning of one of its passages.
+        if any(text == content or (text.endswith("…") and text[:-1] in content) for text in shown[pk])
+    }
 
 
 def final_score(relevance: float, importance: int, age: timedelta) -> float:
@@ -186,13 +187,6 @@ def recency(age: timedelta) -> float:
     return 1.0 - 0.5 * min(max(passed, 0.0), 1.0)
 
 
-def age_of(note: Memory, now: datetime) -> timedelta:
-    """The age that recency counts: since the note was last changed or read; none where it lasts."""
-    if note.tier == Tier.LONG_TERM and note.kind in LASTING:
-        return timedelta()
-    return now - max(note.updated_at, note.last_accessed or note.updated_at)
-
-
 def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[SurfacedNote]:
     """The hits over the threshold, however far they have faded."""
     notes = memories_by_id(user_id, [hit.source_id for hit in hits])
@@ -201,7 +195,10 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
         note = notes.get(hit.source_id)
         if note is None or note.status != Status.ACTIVE:
             continue
-        score = final_score(hit.score, note.importance, age_of(note, now))
+        # What lasts does not age; other notes do since they were last changed or read.
+        lasts = note.tier == Tier.LONG_TERM and note.kind in LASTING
+        age = timedelta() if lasts else now - max(note.updated_at, note.last_accessed or note.updated_at)
+        score = final_score(hit.score, note.importance, age)
         if score > THRESHOLD:
             text = note.content if _fits(note.content, NOTE_TOKENS) else hit.text
             found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score, hit.score))
@@ -223,32 +220,11 @@ def _standing(user_id: UUID, exclude_ids: Collection[UUID], now: datetime) -> li
 
 
 def compose(items: Sequence[Item], first: Sequence[Item] = ()) -> Surfaced:
-    """The block for some items and the best of the others, those that add something new first, within the budget."""
-    return _packed(chain(first, _diverse(sorted(items, key=lambda item: -item.score))))
-
-
-def _diverse(items: Sequence[Item]) -> Iterator[Item]:
-    """The items, best and newest in content first; what repeats one already given is left out."""
-    words = [frozenset(_WORD.findall(item.text.casefold())) for item in items]
-    repeated = [0.0] * len(items)
-    pool = list(range(len(items)))
-    while pool:
-        best = max(pool, key=lambda place: items[place].score * (1 - repeated[place] / 2))
-        yield items[best]
-        for place in pool:
-            repeated[place] = max(repeated[place], _overlap(words[place], words[best]))
-        pool = [place for place in pool if place != best and repeated[place] < SAME]
-
-
-def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
-    return len(words & others) / len(words | others) if words or others else 0.0
-
-
-def _packed(items: Iterable[Item]) -> Surfaced:
-    """As many of the items as the budget holds; one that does not fit leaves room for a shorter one."""
+    """The block for some items and the best of the others, those that add something new first, within the budget; one that
+    does not fit leaves room for a shorter one."""
     lines, tokens = [HEADER], estimate_tokens(HEADER)
     taken: list[Item] = []
-    for item in items:
+    for item in chain(first, _diverse(items)):
         if tokens + LINE_TOKENS > BUDGET_TOKENS:
             break
         line = _line(item)
@@ -258,6 +234,21 @@ def _packed(items: Iterable[Item]) -> Surfaced:
             lines.append(line)
             taken.append(item)
     return Surfaced("\n".join(lines), tokens, tuple(taken)) if taken else Surfaced()
+
+
+def _diverse(items: Sequence[Item]) -> Iterator[Item]:
+    """The items, best and newest in content first; what repeats one already given is left out."""
+    items = sorted(items, key=attrgetter("score"), reverse=True)
+    words = [frozenset(_WORD.findall(item.text.casefold())) for item in items]
+    repeated = [0.0] * len(items)
+    pool = list(range(len(items)))
+    while pool:
+        best = max(pool, key=lambda place: items[place].score * (1 - repeated[place] / 2))
+        yield items[best]
+        for place in pool:
+            common, both = words[place] & words[best], words[place] | words[best]
+            repeated[place] = max(repeated[place], len(common) / len(both) if both else 0.0)
+        pool = [place for place in pool if place != best and repeated[place] < SAME]
 
 
 def _line(item: Item) -> str:

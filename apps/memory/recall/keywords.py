@@ -18,7 +18,7 @@ from apps.core.text import clean_text
 from apps.memory.models import PRIORITY_FLOOR, Memory, Status
 from apps.memory.models.base import fold
 from apps.memory.notes.fields import MAX_TAG_CHARS
-from apps.memory.selectors import current_cycle, has_tag, present_priority
+from apps.memory.selectors import current_cycle, has_tag, holds_at, present_priority
 
 TAG_WEIGHT = 0.3
 CONTENT_WEIGHT = 0.2
@@ -109,11 +109,7 @@ def _scored(user_id: UUID, words: Sequence[str], now: datetime | None = None) ->
     at = Value(now or timezone.now(), output_field=DateTimeField())
     hours = _HoursBetween(at, Coalesce("last_accessed", "created_at"))
     recency = Greatest(Value(0.0), Least(Value(1.0), 1.0 - hours / RECENCY_HOURS))
-    notes = Memory.objects.for_user(user_id).filter(
-        Q(valid_from=None) | Q(valid_from__lte=at),
-        Q(valid_to=None) | Q(valid_to__gt=at),
-        status=Status.ACTIVE,
-    )
+    notes = Memory.objects.for_user(user_id).filter(holds_at(at), status=Status.ACTIVE)
     return notes.annotate(
         priority_now=present_priority(current_cycle(user_id)),
         # No tag has a line break: it is what stands between them.

@@ -145,7 +145,8 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     user_id = context.user_id
     fields = clean_changes({name: value for name, value in given.items() if value is not None})
     content = fields.pop("content")
-    judged = note_judged(context.taint, content, fields)
+    own = context.taint.own() if context.taint.is_tainted else None
+    judged = note_judged(own, content, fields)
     provenance = Provenance(
         origin=Origin.ASSISTANT,
         trust=judged.trust,
