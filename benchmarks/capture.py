@@ -164,7 +164,7 @@ def _say(user: User, talk: Talk, *, extra: str = "") -> None:
         )
         for role, text in talk.messages
     ]
-    windows_add(user_id=user.pk, conversation_id=uuid7(), said=said, at_once=True)
+    windows_add(user_id=user.pk, conversation_id=uuid7(), messages=said, at_once=True)
 
 
 def _look(one: Judged) -> None:

@@ -217,8 +217,8 @@ def note_judged(own: Sequence[str] | None, content: str, fields: Mapping[str, An
         return Judged(Trust.ASSISTANT, dict(fields))
     category = fields.get("category", "")
     labels = [*fields.get("tags", []), *([category] if category else [])]
-    claims = [label for label in labels if not (label.isalpha() and len(label) <= LABEL_CHARS)]
-    waits = not all(is_own_sentence(text, own) for text in [content, *claims])
+    phrases = [label for label in labels if not (label.isalpha() and len(label) <= LABEL_CHARS)]
+    waits = not all(is_own_sentence(text, own) for text in [content, *phrases])
     kept = [
         label for label in labels if label.casefold() != STANDING and (waits or is_own_sentence(label, own))
     ]

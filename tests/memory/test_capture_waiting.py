@@ -118,7 +118,7 @@ async def test_after_a_window_was_read_the_next_begins_with_its_end(
     first = said("I live in Linz.")
     place = await in_db(add, alice, [first])
     await read(alice)
-    await in_db(add, alice, [said("It is nice there.")], conversation=place, before=[first])
+    await in_db(add, alice, [said("It is nice there.")], conversation=place, preceding=[first])
     await read(alice)
     assert "read before" in model.gates[1].splitlines()[3]
     assert "I live in Linz." in model.gates[1]

@@ -260,7 +260,7 @@ _TEXTS = st.text(st.sampled_from("ab cdéß漢字 \n🦞.,"), min_size=1, max_si
 
 def _item(text: str, score: float) -> SurfacedNote:
     made = Memory(id=uuid7(), content=text, created_at=_NOW)
-    return SurfacedNote(made, injection._shortened(text, injection.NOTE_TOKENS), score, score)
+    return SurfacedNote(made, injection._shortened(text, injection.NOTE_TOKENS), score)
 
 
 @given(st.lists(st.builds(_item, _TEXTS, st.floats(0.45, 1.7)), max_size=30))

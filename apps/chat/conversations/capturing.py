@@ -107,8 +107,8 @@ def conversation_capture(
     windows_add(
         user_id=user_id,
         conversation_id=conversation.id,
-        said=said[len(before) :],
-        before=said[: len(before)],
+        messages=said[len(before) :],
+        preceding=said[: len(before)],
         at_once=at_once,
         tainted=read,
     )

@@ -36,7 +36,6 @@ class LeasedWindow:
     conversation_id: UUID
     version: int
     gate: str
-    gate_reason: str
     fingerprint: str
     segments: Sequence[Segment]
     shown: Sequence[tuple[str | None, str]]
@@ -86,7 +85,6 @@ def window_next(user_id: UUID, *, any_time: bool, tried: frozenset[UUID]) -> Lea
         conversation_id=window.conversation_id,
         version=window.version,
         gate=window.gate,
-        gate_reason=window.gate_reason,
         fingerprint=window.fingerprint,
         segments=[Segment.from_json(value) for value in window.segments],
         shown=[(entry["id"], entry["text"]) for entry in window.shown],

@@ -61,31 +61,31 @@ class Segment:
         return cls(**(value | {"message": message, "trust": Trust(value["trust"]), "said_at": said_at}))
 
 
-def segments_of(said: Utterance) -> list[Segment]:
+def segments_of(message: Utterance) -> list[Segment]:
     """The pieces of a message in their order; what it quotes is untrusted whoever quotes it."""
     return [
         Segment(
-            message=said.message_id,
-            role=said.role,
-            speaker=said.speaker,
-            trust=Trust.UNTRUSTED if quoted else said.trust,
+            message=message.message_id,
+            role=message.role,
+            speaker=message.speaker,
+            trust=Trust.UNTRUSTED if quoted else message.trust,
             quoted=quoted,
             seen=False,
-            said_at=said.said_at,
+            said_at=message.said_at,
             tokens=tokens,
             text=piece,
             whole=whole,
         )
-        for piece, tokens, quoted, whole in once(pieces_of, said.text, said.role == "user")
+        for piece, tokens, quoted, whole in once(pieces_of, message.text, message.role == "user")
     ]
 
 
 def pieces_of(text: str, by_user: bool) -> list[tuple[str, int, bool, bool]]:
     """(piece, its tokens, whether it is quoted, whether it is whole) in their order. Takes a while for a long text."""
     parts = once(split_quotes, text, by_user)
-    said = spoken(own_words(text)) if by_user else frozenset()
+    own = spoken(own_words(text)) if by_user else frozenset()
     return [
-        (piece, estimate_tokens(piece), quoted, by_user and not quoted and spoken(piece) <= said)
+        (piece, estimate_tokens(piece), quoted, by_user and not quoted and spoken(piece) <= own)
         for part, quoted in parts
         for piece in chunk_text(part, size=SEGMENT_TOKENS, overlap=0)
     ]

@@ -1,4 +1,4 @@
-"""Writes of the windows: adding what was said, and taking it back. Synchronous, one transaction each."""
+"""Writes of the windows: adding messages, and taking them back. Synchronous, one transaction each."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ UNREAD = (WindowState.WAITING, WindowState.GAVE_UP)
 
 NO_WORDS = {"segments": [], "shown": [], "error": ""}
 """Values of a window once its words are not needed."""
-NOTHING_TOLD = {**NO_WORDS, "gate_reason": "", "dropped": []}
+EMPTIED = {**NO_WORDS, "gate_reason": "", "dropped": []}
 """Values of a window that nobody may read any more: neither its words nor what was thought of them."""
 
 
@@ -34,24 +34,26 @@ def windows_add(
     *,
     user_id: UUID,
     conversation_id: UUID,
-    said: Sequence[Utterance],
-    before: Sequence[Utterance] = (),
+    messages: Sequence[Utterance],
+    preceding: Sequence[Utterance] = (),
     at_once: bool = False,
     tainted: bool = False,
 ) -> int:
     """Adds messages to the conversation's windows; returns how many windows they are in.
 
-    `before` are the messages that precede them (the overlap of a first window is taken from their end). What does
+    `preceding` are the messages before them (the overlap of a first window is taken from their end). What does
     not fill a window waits for more: IZZY_CAPTURE_WAIT after the last words, LONGEST after the first, or not at all with
     `at_once`. Call it once per message, in the transaction that notes that it was.
-    `tainted` says that untrusted content was read in the conversation that `said` does not hold.
+    `tainted` says that untrusted content was read in the conversation that `messages` do not hold.
     """
-    fresh = [segment for message in said for segment in segments_of(message)]
+    fresh = [segment for message in messages for segment in segments_of(message)]
     if not fresh:
         return 0
     now = timezone.now()
     opened = _open_window(user_id, conversation_id)
-    start = _segments(opened) if opened else overlap([s for message in before for s in segments_of(message)])
+    start = (
+        _segments(opened) if opened else overlap([s for message in preceding for s in segments_of(message)])
+    )
     cuts = cut(start, fresh)
     untrusted = tainted or conversation_tainted(user_id, conversation_id)
     quiet = timedelta(seconds=0 if at_once else settings.IZZY_CAPTURE_WAIT)
@@ -66,7 +68,7 @@ def windows_add(
         window.full = index < len(cuts) - 1
         window.tainted = untrusted
         window.due_at = now if window.full else min(now + quiet, window.created_at + LONGEST)
-        _fill(window, part, said)
+        _fill(window, part, messages)
         if window is opened:
             window.save()
         else:
@@ -125,7 +127,7 @@ def conversation_withdraw(*, user_id: UUID, conversation_id: UUID) -> int:
     """Nothing of a deleted conversation is read any more, and no word of it is kept; returns how many waited."""
     windows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id)
     waited = _withdraw(windows)
-    windows.update(**NOTHING_TOLD, fingerprint="")
+    windows.update(**EMPTIED, fingerprint="")
     return waited
 
 
@@ -143,7 +145,7 @@ def user_withdraw(*, user_id: UUID) -> int:
 
 def _withdraw(windows: QuerySet[CaptureWindow]) -> int:
     return windows.filter(state__in=UNREAD).update(
-        state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now(), **NOTHING_TOLD
+        state=WindowState.WITHDRAWN, version=F("version") + 1, done_at=timezone.now(), **EMPTIED
     )
 
 
@@ -194,14 +196,14 @@ def _segments(window: CaptureWindow) -> list[Segment]:
     return [Segment.from_json(value) for value in window.segments]
 
 
-def _fill(window: CaptureWindow, segments: Sequence[Segment], said: Sequence[Utterance] = ()) -> None:
+def _fill(window: CaptureWindow, segments: Sequence[Segment], messages: Sequence[Utterance] = ()) -> None:
     window.segments = [segment.to_json() for segment in segments]
     window.message_ids = list(dict.fromkeys(str(segment.message) for segment in segments))
     window.tokens = sum(segment.tokens for segment in segments)
     window.version += 1
     window.fingerprint = fingerprint(window.user_id, [one for one in segments if not one.seen])
     shown = {(entry["id"], entry["text"]): entry for entry in window.shown}
-    for message in said:
+    for message in messages:
         if str(message.message_id) in window.message_ids:
             for note_id, text in message.shown:
                 entry = {"id": str(note_id) if note_id else None, "text": text}
@@ -213,7 +215,7 @@ def _refill(window: CaptureWindow, kept: list[Segment]) -> None:
     _fill(window, kept)
     if not has_fresh(kept):
         window.state, window.done_at = WindowState.WITHDRAWN, timezone.now()
-        for name, value in NOTHING_TOLD.items():
+        for name, value in EMPTIED.items():
             setattr(window, name, value)
     window.save()
 

@@ -57,7 +57,6 @@ class SurfacedNote:
     note: Memory
     text: str
     score: float
-    relevance: float
 
     @property
     def id(self) -> UUID:
@@ -201,7 +200,7 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
         score = final_score(hit.score, note.importance, age)
         if score > THRESHOLD:
             text = note.content if _fits(note.content, NOTE_TOKENS) else hit.text
-            found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score, hit.score))
+            found.append(SurfacedNote(note, _shortened(text, NOTE_TOKENS), score))
     return found
 
 
@@ -209,7 +208,7 @@ def _standing(user_id: UUID, exclude_ids: Collection[UUID], now: datetime) -> li
     """As many of the standing notes as STANDING_TOKENS hold, whole lines counted."""
     room, found = STANDING_TOKENS, []
     for note in standing_notes(user_id, now=now, limit=STANDING_NOTES):
-        item = SurfacedNote(note, _shortened(note.content, NOTE_TOKENS), 1.0, 1.0)
+        item = SurfacedNote(note, _shortened(note.content, NOTE_TOKENS), 1.0)
         cost = estimate_tokens(f"\n{_line(item)}")  # with its id, which has as many as a short note
         if cost > room:
             continue

@@ -28,7 +28,7 @@ from apps.memory.recall.keywords import memory_matching
 from apps.memory.recall.searching import notes_search
 from apps.memory.selectors import NoteFilter, related_notes
 
-from .search import MAX_QUERY_CHARS, finding_tool, fragment_json, fragments
+from .search import MAX_QUERY_CHARS, finding_tool, fragment_json, fragments, shown_text
 
 logger = logging.getLogger(__name__)
 
@@ -129,9 +129,11 @@ async def deep_memory(context: ToolContext, arguments: Question) -> ToolOutput:
     searches = [list(angle.words) for angle in angles]
     await context.emit({"status": "searching", "searches": searches})
     found = await in_db(gathered, context.user_id, await _side_by_side(context.user_id, angles))
-    await context.emit(
-        {"status": "found", "count": len(found), "memories": [_shown(one.note) for one in found]}
-    )
+    shown = [
+        {"note_id": note.note_id, "text": shown_text(note, SHOWN_CHARS), "tags": note.tags}
+        for note in (one.note for one in found)
+    ]
+    await context.emit({"status": "found", "count": len(found), "memories": shown})
     head: dict[str, Any] = {"query": query, "searches": searches}
     # A model that has just failed is not asked again.
     if found and sets and (summary := await _summary(context, query, [one.note for one in found])):
@@ -208,13 +210,6 @@ async def _side_by_side(user_id: UUID, angles: Sequence[Angle]) -> list[list[Fou
     if not done:
         raise Unavailable("Searching the memory took too long. Try memory_search with fewer words.")
     return [task.result() for task in tasks if task in done]
-
-
-def _shown(note: Memory) -> dict[str, Any]:
-    """A memory on the card that shows the progress."""
-    text = note.content
-    shortened = text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 1]}…"
-    return {"note_id": note.note_id, "text": shortened, "tags": note.tags}
 
 
 def angle_search(user_id: UUID, angle: Angle) -> list[Found]:

@@ -143,10 +143,10 @@ def _marks(note: Memory, untrusted: bool = False) -> dict[str, bool]:
     return {name: True for name, holds in marks.items() if holds}
 
 
-def shown_text(note: Memory) -> str:
-    """The note's text, cut at 2,000 characters."""
+def shown_text(note: Memory, limit: int = WHOLE_TEXT_CHARS) -> str:
+    """The note's text, cut at so many characters."""
     text = note.content
-    return text if len(text) <= WHOLE_TEXT_CHARS else f"{text[: WHOLE_TEXT_CHARS - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def fragment_json(note: Memory) -> dict[str, Any]:
