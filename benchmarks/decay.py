@@ -16,7 +16,6 @@ from django.db import connection, transaction
 
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.notes.creation import memory_bulk_create
-from apps.memory.notes.fields import MemoryDraft
 from apps.memory.recall.angles import rule_angles
 from apps.memory.recall.injection import surface
 from apps.memory.recall.keywords import memory_recall, memory_relevant
@@ -99,7 +98,7 @@ def _fill(own: int, others: int) -> UUID:
 
 def _save(user_id: UUID, texts: list[str]) -> None:
     for start in range(0, len(texts), BATCH):
-        drafts: list[MemoryDraft] = [
+        drafts: list[dict[str, object]] = [
             {"content": text, "tags": text.split()[:2]} for text in texts[start : start + BATCH]
         ]
         memory_bulk_create(user_id=user_id, drafts=drafts)

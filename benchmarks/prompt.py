@@ -22,7 +22,7 @@ from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
 from apps.memory.models import Origin, Trust
 from apps.memory.notes.creation import memory_create
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from benchmarks._network import Block, model_server
 from benchmarks._scratch import make_user, scratch_database
 from benchmarks.report import Report
@@ -86,9 +86,7 @@ def run(options: dict[str, Any]) -> Report:
     with scratch_database():
         user = make_user("benchmark")
         for note in NOTES:
-            memory_create(
-                user_id=user.id, content=note, provenance=Provenance(origin=Origin.USER, trust=Trust.USER)
-            )
+            memory_create(user_id=user.id, content=note, change=Change(actor=Origin.USER, trust=Trust.USER))
         bodies, per_turn = converse([(user, _messages(options["turns"]))], _answer)
         with override_settings(IZZY_HISTORY_TOKENS=options["budget"]):
             long_bodies, _ = converse([(user, _messages(options["long"]))], _answer)

@@ -1,6 +1,6 @@
 """The admin's view of all users' notes, files, windows and receipts. Changes go through the services, so that search and history stay right."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -36,6 +36,14 @@ EDITABLE = ("content", "tier", "kind", "importance", "tags", "category", "valid_
 _EXCERPT_CHARS = 100
 
 
+class DeletesOneByOne(admin.ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker alone
+    """Deletes what was chosen as it deletes one row."""
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
+
 class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker alone
     """Checks what the service will check."""
 
@@ -49,7 +57,7 @@ class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for
 
 
 @admin.register(Memory)
-class MemoryAdmin(IzzyModelAdmin):
+class MemoryAdmin(DeletesOneByOne, IzzyModelAdmin):
     """All notes, deleted ones too. Deleting a note is what its owner could do; deleting it again erases it."""
 
     form = MemoryAdminForm
@@ -61,7 +69,7 @@ class MemoryAdmin(IzzyModelAdmin):
     search_fields = ("content", "tags", "category", "user__username")
     date_hierarchy = "created_at"
     ordering = ("-created_at",)
-    heavy_fields: ClassVar[tuple[str, ...]] = ("content",)
+    heavy_fields = ("content",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         notes: QuerySet[Memory] = super().get_queryset(request)
@@ -89,10 +97,6 @@ class MemoryAdmin(IzzyModelAdmin):
         else:
             memory_delete(user_id=obj.user_id, memory_id=obj.pk, change=BY_ADMIN)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        for note in queryset:
-            self.delete_model(request, note)
-
 
 @admin.register(MemoryRevision)
 class MemoryRevisionAdmin(ReadOnlyAdmin):
@@ -101,7 +105,7 @@ class MemoryRevisionAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("content", "user__username")
     ordering = ("-created_at",)
-    heavy_fields: ClassVar[tuple[str, ...]] = ("content", "state")
+    heavy_fields = ("content", "state")
 
 
 @admin.register(MemoryEdge)
@@ -121,7 +125,7 @@ class DecayCycleAdmin(ReadOnlyAdmin):
 
 
 @admin.register(MemoryFile)
-class MemoryFileAdmin(ReadOnlyAdmin):
+class MemoryFileAdmin(DeletesOneByOne, ReadOnlyAdmin):
     """All files, deleted ones too, for reading. Deleting one is what its owner could do; deleting it again erases it."""
 
     fields = ("user", "path", "content", "size", "origin", "created_at", "updated_at", "deleted_at")
@@ -130,17 +134,13 @@ class MemoryFileAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("path", "content", "user__username")
     ordering = ("-updated_at",)
-    heavy_fields: ClassVar[tuple[str, ...]] = ("content",)
+    heavy_fields = ("content",)
 
     def delete_model(self, request: HttpRequest, obj: MemoryFile) -> None:
         if obj.deleted_at is not None:
             file_erase(user_id=obj.user_id, file_id=obj.pk)
         else:
             file_delete(user_id=obj.user_id, path=obj.path, change=BY_ADMIN)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for file in queryset:
-            self.delete_model(request, file)
 
 
 @admin.register(MemoryFileRevision)
@@ -150,7 +150,7 @@ class MemoryFileRevisionAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("path", "content", "user__username")
     ordering = ("-created_at",)
-    heavy_fields: ClassVar[tuple[str, ...]] = ("content",)
+    heavy_fields = ("content",)
 
 
 @admin.register(CaptureWindow)
@@ -175,7 +175,7 @@ class CaptureWindowAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("user__username", "error", "error_code")
     ordering = ("-created_at",)
-    heavy_fields: ClassVar[tuple[str, ...]] = ("segments", "shown", "message_ids", "memory_ids", "dropped")
+    heavy_fields = ("segments", "shown", "message_ids", "memory_ids", "dropped")
     actions = ("try_again",)
 
     @admin.action(description="Try again what was given up", permissions=["delete"])

@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
 
 
@@ -8,23 +10,29 @@ class MemoryConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.registry import register_tools
         from apps.core.health import register_check
+        from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
         from apps.core.registries import account_deleters, stats_providers
 
-        from . import selectors
+        from .capture import reader
         from .capture.selectors import capture_figures, check_capture
         from .files.services import user_files_forget
         from .notes.changes import user_forget
+        from .notes.joining import superseded_due
         from .pages.quality import memory_quality
-        from .purge.services import PURGING
-        from .sweeps import register_sweeps
+        from .purge import PURGING, deleted_purge, interrupted_resume
+        from .selectors import memory_stats
 
         register_tools("apps.memory.tools")
-        account_deleters.register("memory_files", lambda user_id: user_files_forget(user_id=user_id))
-        account_deleters.register("memory", lambda user_id: user_forget(user_id=user_id))
-        stats_providers.register("memory", selectors.memory_stats)
+        account_deleters.register("memory_files", user_files_forget)
+        account_deleters.register("memory", user_forget)
+        stats_providers.register("memory", memory_stats)
         stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)
         register_check("capture", check_capture)
-        register_sweeps()
+        # Each runs by itself, so that none holds up another.
+        register_sweep("capture", reader.sweep, every=reader.SWEEP_EVERY)
+        register_sweep("memory_deleted_purge", deleted_purge, every=timedelta(hours=1))
+        register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
+        register_sweep("memory_superseded", superseded_due, every=timedelta(minutes=10))
         purge_parts.register("memory", PURGING)

@@ -29,7 +29,8 @@ from .models import (
 )
 from .models.base import fold
 from .notes.fields import STANDING, clean_category, clean_tag
-from .notes.history import SEARCHABLE, NoteVersion, note_versions, spans_of
+from .notes.history import SEARCHABLE, Version, spans_of, versions_kept
+from .notes.revisions import note_state
 
 
 def current_cycle(user_id: UUID) -> int:
@@ -260,11 +261,12 @@ def open_contradictions(user_id: UUID, *, of: Collection[UUID] | None = None) ->
     return edges.select_related("source", "target").order_by("created_at", "pk")
 
 
-def note_history(user_id: UUID, memory_id: UUID) -> list[NoteVersion]:
+def note_history(user_id: UUID, memory_id: UUID) -> list[Version]:
     """The versions of a note that are kept, newest first."""
     note = memory_get(user_id, memory_id)
-    revisions = MemoryRevision.objects.owned_by(user_id).filter(memory_id=memory_id).order_by("version")
-    return note_versions(note, list(revisions), current_cycle(user_id))[::-1]
+    kept = MemoryRevision.objects.owned_by(user_id).filter(memory_id=memory_id).order_by("version")
+    states = [*(row.state for row in kept), note_state(note, current_cycle(user_id))]
+    return versions_kept(note, list(kept), states, created="Saved")
 
 
 def texts_at(user_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, str]:

@@ -8,7 +8,7 @@ from apps.agent.turn.events import ToolProgress
 from apps.core.db.pool import in_db
 from apps.memory.models import Trust
 from apps.memory.notes.creation import memory_create
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from tests.agent.test_offline_conversation import Conversation
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,11 +35,11 @@ def test_these_do_not(words: str) -> None:
 
 
 async def test_it_finds_what_was_noted_under_other_words(alice: User, offline: None) -> None:
-    page = Provenance(trust=Trust.UNTRUSTED)
+    page = Change(trust=Trust.UNTRUSTED)
     await in_db(
         memory_create, user_id=alice.pk, content="The user is allergic to shellfish.", tags=["allergy"]
     )
-    await in_db(memory_create, user_id=alice.pk, content="Try the snails.", tags=["cuisine"], provenance=page)
+    await in_db(memory_create, user_id=alice.pk, content="Try the snails.", tags=["cuisine"], change=page)
     talk = Conversation(alice)
     answer = await talk.say("think hard about what I like to eat")
     assert talk.used == ["deep_memory"]

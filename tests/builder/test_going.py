@@ -23,7 +23,7 @@ from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.runs.execution import capability_execute
 from apps.core.db.pool import in_db
 from apps.memory.notes.creation import memory_create
-from apps.memory.purge.services import memory_purge
+from apps.memory.purge import memory_purge
 from tests.builder.scripts import code, register, write
 from tests.builder.test_building import wish
 from tests.peers.anthropic_server import AnthropicServer
@@ -40,7 +40,7 @@ def test_a_purged_note_is_taken_out_of_builds(alice: User) -> None:
     blocks = json.dumps([{"type": "text", "text": NOTE}])
     DialogueMessage.objects.create(user=alice, build=build, position=0, role="user", blocks=blocks)
 
-    memory_purge(user_id=alice.pk, memory_id=note.pk)
+    memory_purge(user_id=alice.pk, ids=[note.pk])
 
     for rows in (Build, BuilderMessage, DialogueMessage):
         assert "xanthophyll" not in json.dumps(list(rows.objects.for_user(alice).values()), default=str)

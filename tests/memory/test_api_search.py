@@ -18,7 +18,7 @@ from apps.memory.api.shapes import HitOutput
 from apps.memory.files.services import file_write
 from apps.memory.models import Memory, Origin, Trust
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
-from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.revisions import Change
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.memory.conftest import MakeNote
@@ -334,7 +334,7 @@ def test_null_is_the_same_as_absent(alices: Client, note: MakeNote, alice: User)
 
 def untrusted(user: User, note: MakeNote, text: str) -> Memory:
     """A note that the user accepted though it repeats what a page said."""
-    return note(user, text, provenance=Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED))
+    return note(user, text, change=Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED))
 
 
 def test_context_of_another_time_reads_what_was_so_then(alice: User, alices: Client, note: MakeNote) -> None:

@@ -12,7 +12,7 @@ from apps.core.db.pool import in_db
 from apps.memory.models import Memory, MemoryRevision, Origin
 from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.similarity import NOTES
 from apps.search.models import Passage
@@ -156,7 +156,7 @@ def test_a_superseded_note_is_found_as_of_its_time(alice: User, note: MakeNote) 
         user_id=alice.pk,
         memory_id=old.pk,
         content="The user lives in Oslo.",
-        provenance=Provenance(origin=Origin.USER),
+        change=Change(actor=Origin.USER),
         valid_from=since,
     )
     assert texts_at(alice, "lives", timezone.now() - 40 * DAY) == ["The user lives in Lisbon."]

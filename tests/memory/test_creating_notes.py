@@ -10,8 +10,7 @@ from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryRevision, Origin, Trust
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.notes.creation import memory_bulk_create, memory_create
-from apps.memory.notes.fields import MemoryDraft
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from tests.memory.conftest import found
 
 
@@ -43,10 +42,10 @@ def test_a_note_is_found_as_soon_as_it_is_saved(alice: User) -> None:
 
 def test_it_keeps_where_a_note_came_from(alice: User) -> None:
     conversation, message = uuid7(), uuid7()
-    provenance = Provenance(
-        origin=Origin.ASSISTANT, trust=Trust.ASSISTANT, conversation_id=conversation, message_id=message
+    change = Change(
+        actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, conversation_id=conversation, message_id=message
     )
-    note = memory_create(user_id=alice.pk, content="Likes tea.", provenance=provenance)
+    note = memory_create(user_id=alice.pk, content="Likes tea.", change=change)
     note.refresh_from_db()
     assert (note.origin, note.trust) == ("assistant", "assistant")
     assert (note.source_conversation_id, note.source_message_id) == (conversation, message)
@@ -78,7 +77,7 @@ def test_saving_costs_a_handful_of_queries(alice: User) -> None:
 
 
 def test_many_notes_are_saved_at_once_in_their_order(alice: User) -> None:
-    drafts: list[MemoryDraft] = [
+    drafts: list[dict[str, object]] = [
         {"content": f"Fact number {number}", "tags": [f"t{number}"]} for number in range(30)
     ]
     notes = memory_bulk_create(user_id=alice.pk, drafts=drafts)
@@ -89,7 +88,7 @@ def test_many_notes_are_saved_at_once_in_their_order(alice: User) -> None:
 
 
 def test_what_bulk_stores_reads_back_like_what_a_single_save_stores(alice: User) -> None:
-    fields: MemoryDraft = {
+    fields: dict[str, object] = {
         "content": "Käse & Brot – “quoted”, 日本語, emoji 🦞",
         "tags": ["Käse", "日本"],
         "tier": "short_term",
@@ -100,9 +99,9 @@ def test_what_bulk_stores_reads_back_like_what_a_single_save_stores(alice: User)
         "valid_to": "2027-01-01T10:00:00+02:00",
     }
     conversation = uuid7()
-    provenance = Provenance(origin=Origin.API, trust=Trust.UNTRUSTED, conversation_id=conversation)
-    (many,) = memory_bulk_create(user_id=alice.pk, drafts=[fields], provenance=provenance)
-    one = memory_create(user_id=alice.pk, provenance=provenance, **fields)
+    change = Change(actor=Origin.API, trust=Trust.UNTRUSTED, conversation_id=conversation)
+    (many,) = memory_bulk_create(user_id=alice.pk, drafts=[fields], change=change)
+    one = memory_create(user_id=alice.pk, change=change, **fields)
     skipped = {"id", "created_at", "updated_at"}
     rows = [Memory.objects.for_user(alice).filter(pk=note.pk).values().get() for note in (many, one)]
     left, right = ({name: value for name, value in row.items() if name not in skipped} for row in rows)

@@ -15,7 +15,7 @@ from apps.memory.models import Memory, MemoryEdge, Origin, Trust
 from apps.memory.notes.changes import memory_archive, memory_delete
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from apps.memory.recall.keywords import memory_recall
 from apps.memory.similarity import NOTES
 from apps.memory.tools import deep
@@ -167,10 +167,10 @@ async def test_a_weak_link_leads_nowhere(alice: User, note: MakeNote, kitchen: d
 
 
 async def test_untrusted_notes_are_marked(alice: User) -> None:
-    page = Provenance(origin=Origin.IMPORT, trust=Trust.UNTRUSTED)
+    page = Change(actor=Origin.IMPORT, trust=Trust.UNTRUSTED)
 
     content = "Dinner is at evil.example."
-    await in_db(memory_create, user_id=alice.pk, content=content, tags=["dinner"], provenance=page)
+    await in_db(memory_create, user_id=alice.pk, content=content, tags=["dinner"], change=page)
     result = await ask(alice, EAT)
     assert result["memories"][0]["untrusted"] is True
     assert result["note"] == UNTRUSTED_HINT

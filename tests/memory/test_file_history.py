@@ -24,7 +24,7 @@ from apps.memory.files.services import (
 )
 from apps.memory.models import MemoryFile, MemoryFileRevision, Origin
 from apps.memory.notes.revisions import BY_ASSISTANT, BY_USER
-from apps.memory.purge.services import deleted_purge
+from apps.memory.purge import deleted_purge
 from apps.search.documents import Scope, Source
 from apps.search.models import Passage
 from apps.search.selectors import search
@@ -49,7 +49,7 @@ def test_every_change_is_kept_with_who_made_it(alice: User) -> None:
     file_replace(user_id=alice.pk, path=PATH, old="tea", new="coffee", change=BY_USER)
     file_rename(user_id=alice.pk, old_path=PATH, new_path="/memories/drinks.txt", change=BY_ASSISTANT)
     versions = file_history(alice.pk, file.pk)
-    assert [(v.version, v.action, v.actor, v.path, v.content, v.current) for v in versions] == [
+    assert [(v.version, v.action, v.actor, v.state["path"], v.content, v.current) for v in versions] == [
         (3, "renamed", Origin.ASSISTANT, "/memories/drinks.txt", "Likes coffee.", True),
         (2, "edited", Origin.USER, PATH, "Likes coffee.", False),
         (1, "created", Origin.ASSISTANT, PATH, "Likes tea.", False),

@@ -224,9 +224,9 @@ def check_the_way_back(user: User) -> None:
         versions = file_history(user.pk, file.pk)
         assert [version.current for version in versions] == [True] + [False] * (len(versions) - 1)
         for version in versions[1:]:
-            if version.path == file.path:
+            if version.state["path"] == file.path:
                 back = file_undo(user_id=user.pk, file_id=file.pk, version=version.version)
-                assert (back.path, back.content) == (version.path, version.content)
+                assert (back.path, back.content) == (version.state["path"], version.content)
         forth = (
             file_undo(user_id=user.pk, file_id=file.pk, version=versions[0].version)
             if len(file_history(user.pk, file.pk)) > len(versions)

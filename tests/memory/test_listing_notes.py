@@ -11,7 +11,7 @@ from apps.core.models import UnscopedQuery
 from apps.memory.models import Memory, Origin
 from apps.memory.notes.changes import access_record, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from apps.memory.selectors import NoteFilter, memories_list, memory_stats
 from tests.memory.conftest import MakeNote
 
@@ -27,9 +27,7 @@ def notes(alice: User, bob: User, note: MakeNote) -> dict[str, Memory]:
     made = {
         "tea": note(alice, "Drinks green tea", tags=["Food", "drinks"], kind="preference", importance=2),
         "job": note(alice, "Works at the harbour", category="work", tier="short_term", importance=5),
-        "cat": note(
-            alice, "The cat likes TEA boxes", tags=["pets"], provenance=Provenance(origin=Origin.ASSISTANT)
-        ),
+        "cat": note(alice, "The cat likes TEA boxes", tags=["pets"], change=Change(actor=Origin.ASSISTANT)),
     }
     for days, row in enumerate(reversed(made.values())):
         Memory.objects.for_user(alice).filter(pk=row.pk).update(

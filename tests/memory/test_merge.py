@@ -8,7 +8,7 @@ from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_absorb, memory_merge
-from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.revisions import Change
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.selectors import note_history
 from tests.memory.conftest import MakeNote, found_texts
@@ -16,6 +16,8 @@ from tests.memory.conftest import MakeNote, found_texts
 pytestmark = pytest.mark.django_db
 
 BY_CAPTURE = Change(actor=Origin.EXTRACTION, trust=Trust.USER)
+ASSISTANTS = Change(actor=Origin.EXTRACTION, trust=Trust.ASSISTANT)
+OTHERS = Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
 
 
 def fresh(note: Memory) -> Memory:
@@ -26,7 +28,7 @@ def test_merging_keeps_one_note_with_what_all_had(alice: User, note: MakeNote) -
     into = note(alice, "The user likes tea.", tags=["drink"], importance=2)
     other = note(alice, "The user drinks green tea.", tags=["Drink", "green"], importance=4)
     assistants = note(
-        alice, "Tea in the morning.", provenance=Provenance(origin=Origin.ASSISTANT, trust=Trust.ASSISTANT)
+        alice, "Tea in the morning.", change=Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT)
     )
     merged = memory_merge(
         user_id=alice.pk,
@@ -99,9 +101,8 @@ def test_what_is_said_again_makes_a_note_more_important(alice: User, note: MakeN
             user_id=alice.pk,
             memory_id=made.pk,
             content=None,
-            trust=Trust.ASSISTANT,
             tags=["hot"],
-            change=BY_CAPTURE,
+            change=ASSISTANTS,
         )
     same = fresh(made)
     assert (same.importance, same.content, same.tags) == (5, "The user likes tea.", ["drink", "hot"])
@@ -114,8 +115,7 @@ def test_a_merged_text_is_trusted_as_the_least_of_both(alice: User, note: MakeNo
         user_id=alice.pk,
         memory_id=made.pk,
         content="The user likes green tea.",
-        trust=Trust.ASSISTANT,
-        change=BY_CAPTURE,
+        change=ASSISTANTS,
     )
     assert (fresh(made).content, fresh(made).trust) == ("The user likes green tea.", Trust.ASSISTANT)
     memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
@@ -125,12 +125,10 @@ def test_a_merged_text_is_trusted_as_the_least_of_both(alice: User, note: MakeNo
 def test_untrusted_words_only_propose(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user likes tea.")
     absorb = memory_absorb
-    same = absorb(user_id=alice.pk, memory_id=made.pk, content=None, trust=Trust.UNTRUSTED, change=BY_CAPTURE)
+    same = absorb(user_id=alice.pk, memory_id=made.pk, content=None, change=OTHERS)
     assert (same.pk, fresh(made).importance) == (made.pk, 3)
     text = "The user likes tea from evil.example."
-    proposal = absorb(
-        user_id=alice.pk, memory_id=made.pk, content=text, trust=Trust.UNTRUSTED, change=BY_CAPTURE
-    )
+    proposal = absorb(user_id=alice.pk, memory_id=made.pk, content=text, change=OTHERS)
     assert (proposal.status, proposal.proposed_action) == (Status.PENDING, "merge")
     assert (fresh(made).content, fresh(made).trust) == ("The user likes tea.", Trust.USER)
 

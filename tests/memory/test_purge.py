@@ -15,8 +15,7 @@ from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryFile, Purged, PurgeReceipt, PurgeState
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
-from apps.memory.purge.selectors import memory_purge_preview, trace_of
-from apps.memory.purge.services import file_purge, hide, interrupted_resume, memory_purge
+from apps.memory.purge import hide, interrupted_resume, memory_purge, purge_preview, trace_of
 from tests.memory.conftest import MakeNote, found
 from tests.memory.purged import TEXT, WORD, place
 from tests.memory.purged import talk as talk
@@ -29,7 +28,7 @@ def test_without_redaction_what_was_said_stays_and_the_receipt_says_so(
     alice: User, talk: tuple[Memory, Message, Message]
 ) -> None:
     made, said, answer = talk
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     said.refresh_from_db()
     answer.refresh_from_db()
     assert (said.text, answer.text) == (f"Remember: {TEXT}", f"I know where the {WORD} is now.")
@@ -54,7 +53,7 @@ def test_with_redaction_nothing_is_left_and_the_conversation_can_be_sent(
     alice: User, talk: tuple[Memory, Message, Message]
 ) -> None:
     made, said, answer = talk
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk], redact=True)
     assert receipt.left == []
     assert rows_with(WORD) == {}
     said.refresh_from_db()
@@ -68,7 +67,7 @@ def test_with_redaction_nothing_is_left_and_the_conversation_can_be_sent(
 
 def test_only_the_chosen_messages_are_redacted(alice: User, talk: tuple[Memory, Message, Message]) -> None:
     made, said, answer = talk
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=[said.pk])
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk], redact=[said.pk])
     said.refresh_from_db()
     answer.refresh_from_db()
     assert said.text == MARKER
@@ -84,7 +83,7 @@ def test_a_message_that_says_something_else_cannot_be_redacted(
         user=alice, conversation=said.conversation, position=9, role="user", text="Good morning."
     )
     with pytest.raises(NotFound):
-        memory_purge(user_id=alice.pk, memory_id=made.pk, redact=[other.pk])
+        memory_purge(user_id=alice.pk, ids=[made.pk], redact=[other.pk])
     assert Memory.objects.for_user(alice).filter(pk=made.pk, status="active").exists()
 
 
@@ -94,14 +93,14 @@ def test_the_preview_lists_messages_and_notes_that_say_the_same(
     made, said, _ = talk
     same = note(alice, f"Mother says that {TEXT}")
     note(alice, "Bread is under the table.")
-    preview = memory_purge_preview(alice.pk, made.pk)
+    preview = purge_preview(alice.pk, Purged.NOTE, made.pk)
     assert (preview.sources[0].id, preview.sources[0].recorded) == (said.pk, True)
     assert list(preview.related) == [same]
 
 
 def test_a_note_that_shares_the_text_stays_whole_and_is_listed(alice: User, note: MakeNote) -> None:
     made, same = note(alice, TEXT), note(alice, f"Mother says that {TEXT}")
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     same.refresh_from_db()
     assert same.content == f"Mother says that {TEXT}"
     assert receipt.related_ids == [str(same.pk)]
@@ -111,7 +110,7 @@ def test_a_note_that_shares_the_text_stays_whole_and_is_listed(alice: User, note
 
 def test_notes_that_are_named_go_with_it(alice: User, note: MakeNote) -> None:
     made, same = note(alice, TEXT), note(alice, f"Mother says that {TEXT}")
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, also=[same.pk])
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk, same.pk])
     assert receipt.subject_ids == [str(made.pk), str(same.pk)]
     assert receipt.left == []
     assert not Memory.objects.with_deleted(alice.pk).exists()
@@ -131,11 +130,11 @@ def test_a_note_of_any_status_is_purged_with_its_past_and_links(
         memory_archive(user_id=alice.pk, memory_id=made.pk)
     else:
         Memory.objects.for_user(alice).filter(pk=made.pk).update(status=status)
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     assert receipt.left == []
     assert rows_with(WORD) == rows_with("oxpeckerlantern") == {}
     with pytest.raises(NotFound):
-        memory_purge(user_id=alice.pk, memory_id=made.pk)
+        memory_purge(user_id=alice.pk, ids=[made.pk])
 
 
 def test_of_two_users_with_the_same_note_only_mine_goes(alice: User, bob: User, note: MakeNote) -> None:
@@ -143,14 +142,14 @@ def test_of_two_users_with_the_same_note_only_mine_goes(alice: User, bob: User, 
     call = ToolCall.objects.create(
         user=bob, round=1, position=0, tool_use_id="toolu_b", name="memory_save", input={"content": TEXT}
     )
-    receipt = memory_purge(user_id=alice.pk, memory_id=mine.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[mine.pk])
     call.refresh_from_db()
     assert receipt.left == []
     assert call.input == {"content": TEXT}
     assert found(bob, WORD) == [his.pk]
-    assert memory_purge_preview(bob.pk, his.pk).text == TEXT
+    assert purge_preview(bob.pk, Purged.NOTE, his.pk).text == TEXT
     with pytest.raises(NotFound):
-        memory_purge(user_id=alice.pk, memory_id=his.pk)
+        memory_purge(user_id=alice.pk, ids=[his.pk])
 
 
 def test_while_an_answer_uses_it_the_purge_is_refused_and_nothing_changes(
@@ -159,7 +158,7 @@ def test_while_an_answer_uses_it_the_purge_is_refused_and_nothing_changes(
     made, _, _ = talk
     Turn.objects.for_user(alice).update(state="running")
     with pytest.raises(Conflict) as caught:
-        memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+        memory_purge(user_id=alice.pk, ids=[made.pk], redact=True)
     assert caught.value.code == "turn_running"
     assert Memory.objects.for_user(alice).get(pk=made.pk).status == "active"
     assert not PurgeReceipt.objects.for_user(alice).exists()
@@ -176,14 +175,14 @@ def test_a_file_goes_with_its_past_and_the_tool_calls_that_wrote_it(alice: User)
         input={"command": "create", "path": path, "file_text": f"Step one: the {WORD}.\nStep two: rest."},
         result=f"Here's the content of {path} with line numbers:\n     1\tThe oxpeckerlantern hangs in the barn.",
     )  # fmt: skip
-    receipt = file_purge(user_id=alice.pk, file_id=file.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[file.pk], source=Purged.FILE)
     call = ToolCall.objects.for_user(alice).get()
     assert receipt.left == []
     assert rows_with(WORD) == rows_with("oxpeckerlantern") == {}
     assert call.input["command"] == "create"
     assert not MemoryFile.objects.with_deleted(alice.pk).exists()
     with pytest.raises(NotFound):
-        file_purge(user_id=alice.pk, file_id=file.pk)
+        memory_purge(user_id=alice.pk, ids=[file.pk], source=Purged.FILE)
 
 
 def test_a_purge_that_was_interrupted_is_finished_by_the_sweep(alice: User, note: MakeNote) -> None:
@@ -202,4 +201,4 @@ def test_a_message_that_an_edit_replaced_is_offered_too(
 ) -> None:
     made, said, _ = talk
     Message.objects.for_user(alice).filter(pk=said.pk).update(superseded_by=said.turn)
-    assert said.pk in {text.id for text in memory_purge_preview(alice.pk, made.pk).sources}
+    assert said.pk in {text.id for text in purge_preview(alice.pk, Purged.NOTE, made.pk).sources}

@@ -18,8 +18,7 @@ from apps.chat.models import Conversation, Message, Turn
 from apps.core.purging.places import PLACES, WORDLESS, find
 from apps.core.purging.trace import MARKER
 from apps.memory.models import Memory, Purged, PurgeReceipt
-from apps.memory.purge.selectors import trace_of
-from apps.memory.purge.services import memory_purge
+from apps.memory.purge import memory_purge, trace_of
 from tests.capabilities.making import make
 from tests.memory.conftest import MakeNote
 from tests.memory.purged import TEXT, WORD, place
@@ -34,7 +33,7 @@ def test_the_admins_log_of_the_note_loses_its_words(alice: User, admin: User, no
         user=admin, content_type=ContentType.objects.get_for_model(Memory), object_id=str(made.pk),
         object_repr=str(made), action_flag=CHANGE, change_message=f"Changed {WORD}",
     )  # fmt: skip
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     entry.refresh_from_db()
     assert (entry.object_repr, entry.change_message) == (MARKER, "")
     assert place(receipt, "admin.log")["removed"] == 1
@@ -48,7 +47,7 @@ def test_a_session_that_quotes_it_is_cleaned(
     session = browser.session
     session["draft"] = f"About: {TEXT}"
     session.save()
-    memory_purge(user_id=alice.pk, memory_id=made.pk)
+    memory_purge(user_id=alice.pk, ids=[made.pk])
     assert WORD not in browser.session["draft"]
     assert browser.get("/memory/").status_code == 200
 
@@ -60,7 +59,7 @@ def test_words_as_json_escapes_are_found(alice: User, note: MakeNote) -> None:
         input={"query": "Königskuchenförmchen"}, result=json.dumps([{"note_id": made.note_id, "text": made.content}]),
     )  # fmt: skip
     assert "\\u" in call.result
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     call.refresh_from_db()
     assert json.loads(call.result)[0]["text"] == MARKER
     assert call.input == {"query": MARKER}
@@ -76,7 +75,7 @@ def test_a_column_that_is_no_place_of_its_own_is_looked_into_and_cleaned(alice: 
         error_message=f"Echo: {TEXT}",
     )
     assert find(trace_of(alice.pk, Purged.NOTE, [made.pk]))[1]["chat.turn.error_message"] == [turn.pk]
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     turn.refresh_from_db()
     assert turn.error_message == MARKER
     assert place(receipt, "chat.turn.error_message")["removed"] == 1
@@ -90,7 +89,7 @@ def test_names_that_something_goes_by_are_not_rewritten(alice: User, note: MakeN
     message = Message.objects.create(
         user=alice, conversation=conversation, position=1, role="assistant", blocks=json.dumps([use])
     )
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk], redact=True)
     conversation.refresh_from_db()
     message.refresh_from_db()
     assert conversation.tools == tools
@@ -110,7 +109,7 @@ def test_what_was_made_of_the_message_a_note_came_from_goes_whatever_it_says(
         user=alice, conversation=conversation, position=1, role="user", text="I hid that thing again."
     )
     Memory.objects.for_user(alice).filter(pk=made.pk).update(source_message_id=said.pk)
-    memory_purge(user_id=alice.pk, memory_id=made.pk)
+    memory_purge(user_id=alice.pk, ids=[made.pk])
     for row in (conversation, other, said):
         row.refresh_from_db()
     assert (conversation.title, conversation.summary, conversation.summary_until) == ("", "", 0)
@@ -158,7 +157,7 @@ def test_common_words_are_not_taken_for_the_notes_own(alice: User, note: MakeNot
         name="think",
         input={"thought": "A good morning to all."},
     )
-    memory_purge(user_id=alice.pk, memory_id=made.pk)
+    memory_purge(user_id=alice.pk, ids=[made.pk])
     call.refresh_from_db()
     assert call.input == {"thought": "A good morning to all."}
 
@@ -171,7 +170,7 @@ def test_a_call_with_an_invented_id_loses_the_word_in_it(alice: User, note: Make
         user=alice, turn_id=made.pk, round=1, position=0, tool_use_id="toolu_i", name="memory_update",
         state="done", input=given,
     )  # fmt: skip
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     call.refresh_from_db()
     assert call.input == {"note_id": MARKER, "content": "x"}
     assert receipt.left == []
@@ -185,7 +184,7 @@ def test_a_receipt_names_places_in_plain_words(
     turn = Turn.objects.for_user(alice).first()
     assert turn is not None
     Turn.objects.for_user(alice).filter(pk=turn.pk).update(error_message=made.content)
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk, redact=True)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk], redact=True)
     assert place(receipt, "chat.turn.error_message")["label"] == "Turns"
     found = {entry["place"] for entry in receipt.places if entry["found"]}
     assert not {name for name in found if name.startswith(("agent.toolcall", "search.passage."))}
@@ -198,7 +197,7 @@ def test_a_capability_whose_code_says_it_stays_and_is_told_of(alice: User, bob: 
     tool = make(alice, "finder", main=code)
     make(bob, "finder", main=code)
     make(alice, "greeter")
-    receipt = memory_purge(user_id=alice.pk, memory_id=made.pk)
+    receipt = memory_purge(user_id=alice.pk, ids=[made.pk])
     told = place(receipt, "capabilities.files")
     assert (told["found"], told["removed"], told["left"]) == (1, 0, 1)
     assert told["why"]
@@ -209,4 +208,4 @@ def test_a_capability_whose_code_says_it_stays_and_is_told_of(alice: User, bob: 
 
 def test_a_capability_that_says_something_else_is_not_told_of(alice: User, note: MakeNote) -> None:
     make(alice, "greeter")
-    assert memory_purge(user_id=alice.pk, memory_id=note(alice, TEXT).pk).left == []
+    assert memory_purge(user_id=alice.pk, ids=[note(alice, TEXT).pk]).left == []

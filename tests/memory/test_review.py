@@ -11,15 +11,14 @@ from apps.memory.notes.creation import memory_submit, status_for
 from apps.memory.notes.history import text_diff
 from apps.memory.notes.joining import contradiction_resolve, edge_create, memory_supersede
 from apps.memory.notes.review import (
-    pending_count,
     review_accept,
-    review_accept_all,
+    review_decide,
     review_merge,
     review_queue,
     review_reject,
-    review_reject_all,
+    waiting_count,
 )
-from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.revisions import Change
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.pages.review import waiting_of
 from apps.memory.recall.injection import surface
@@ -29,7 +28,7 @@ from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
 
-FOREIGN = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
+FOREIGN = Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
 BY_PAGE = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
 
 
@@ -38,7 +37,7 @@ def fresh(note: Memory) -> Memory:
 
 
 def waiting(user: User, content: str = "The user lives in Oslo.") -> Memory:
-    return memory_submit(user_id=user.pk, content=content, provenance=FOREIGN)
+    return memory_submit(user_id=user.pk, content=content, change=FOREIGN)
 
 
 def proposed(user: User, note: Memory, content: str) -> Memory:
@@ -71,7 +70,7 @@ def test_what_waits_is_in_no_search_no_prompt_and_no_recall(alice: User) -> None
     assert surface(alice.pk, ["Tell me about the bees in Oslo that I keep"]).items == ()
     assert memory_recall(alice.pk, ["bees"]) == []
     assert memory_relevant(alice.pk, ["bees"]) == []
-    assert pending_count(alice.pk) == 1
+    assert waiting_count(alice.pk) == 1
 
 
 def test_accepting_makes_it_memory_and_does_not_raise_the_trust(alice: User) -> None:
@@ -110,8 +109,7 @@ def test_accepting_a_replacement_supersedes(alice: User, note: MakeNote) -> None
         user_id=alice.pk,
         memory_id=target.pk,
         content="The user lives in Oslo.",
-        provenance=FOREIGN,
-        change=Change(actor=Origin.EXTRACTION),
+        change=FOREIGN,
     )
     held = review_accept(user_id=alice.pk, memory_id=proposal.pk)
     assert (held.pk, held.status) == (proposal.pk, Status.ACTIVE)
@@ -144,7 +142,7 @@ def test_merging_into_another_note(alice: User, note: MakeNote) -> None:
 def test_what_is_rejected_is_gone_and_can_wait_again(alice: User) -> None:
     note = waiting(alice)
     review_reject(user_id=alice.pk, memory_id=note.pk)
-    assert pending_count(alice.pk) == 0
+    assert waiting_count(alice.pk) == 0
     memory_restore(user_id=alice.pk, memory_id=note.pk)
     assert fresh(note).status == Status.PENDING
     assert fresh(note).review_reason == "untrusted"
@@ -153,7 +151,9 @@ def test_what_is_rejected_is_gone_and_can_wait_again(alice: User) -> None:
 def test_several_at_once_each_for_itself(alice: User, bob: User, note: MakeNote) -> None:
     first, second = waiting(alice, "The user has a cat."), waiting(alice, "The user has a dog.")
     active, foreign = note(alice), waiting(bob, "Bob's.")
-    done = review_accept_all(user_id=alice.pk, memory_ids=[first.pk, second.pk, active.pk, foreign.pk])
+    done = review_decide(
+        user_id=alice.pk, memory_ids=[first.pk, second.pk, active.pk, foreign.pk], accept=True
+    )
     assert done.count == 2
     assert {key: error.code for key, error in done.failed.items()} == {
         active.pk: "not_waiting",
@@ -161,9 +161,9 @@ def test_several_at_once_each_for_itself(alice: User, bob: User, note: MakeNote)
     }
     assert fresh(foreign).status == Status.PENDING
     third = waiting(alice, "The user has a bird.")
-    assert review_reject_all(user_id=alice.pk, memory_ids=[third.pk]).count == 1
+    assert review_decide(user_id=alice.pk, memory_ids=[third.pk], accept=False).count == 1
     with pytest.raises(InvalidInput):
-        review_reject_all(user_id=alice.pk, memory_ids=[])
+        review_decide(user_id=alice.pk, memory_ids=[], accept=False)
 
 
 def test_the_queue_shows_what_stands_against_each(alice: User, note: MakeNote) -> None:

@@ -14,7 +14,7 @@ from apps.memory.models import Memory, MemoryFile, Origin, Trust
 from apps.memory.notes.changes import memory_update
 from apps.memory.notes.creation import memory_submit
 from apps.memory.notes.joining import edge_create
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
 BASE = "/api/v1/memories/"
 FILES = "/api/v1/memory-files/"
-FOREIGN = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
+FOREIGN = Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
 
 
 def post(client: Client, path: str, body: Any = None) -> Any:
@@ -36,7 +36,7 @@ def alices(alice: User, api: Api) -> Client:
 
 @pytest.fixture
 def pending(alice: User) -> Memory:
-    return memory_submit(user_id=alice.pk, content="The user lives in Oslo, Norway.", provenance=FOREIGN)
+    return memory_submit(user_id=alice.pk, content="The user lives in Oslo, Norway.", change=FOREIGN)
 
 
 def test_the_queue_lists_what_waits(alice: User, alices: Client, pending: Memory, note: MakeNote) -> None:
@@ -57,9 +57,9 @@ def test_accept_reject_and_merge(alice: User, alices: Client, pending: Memory, n
     )
     again = post(alices, f"{BASE}{pending.pk}/accept/")
     assert (again.status_code, again.json()["code"]) == (409, "not_waiting")
-    second = memory_submit(user_id=alice.pk, content="Eats fish.", provenance=FOREIGN)
+    second = memory_submit(user_id=alice.pk, content="Eats fish.", change=FOREIGN)
     assert post(alices, f"{BASE}{second.pk}/reject/").status_code == 204
-    third = memory_submit(user_id=alice.pk, content="In Norway.", provenance=FOREIGN)
+    third = memory_submit(user_id=alice.pk, content="In Norway.", change=FOREIGN)
     merged = post(alices, f"{BASE}{third.pk}/merge/", {"into": str(pending.pk)})
     assert merged.json()["content"] == "Lives in Oslo.\nIn Norway."
     assert alices.get(f"{BASE}review/").json()["count"] == 0

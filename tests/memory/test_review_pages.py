@@ -13,7 +13,7 @@ from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
 from apps.memory.notes.changes import memory_update
 from apps.memory.notes.creation import memory_submit
 from apps.memory.notes.joining import edge_create, memory_supersede
-from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.revisions import Change
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
 PAGE = "/memory/review/"
 HTMX = {"HX-Request": "true"}
-FOREIGN = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
+FOREIGN = Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def browser(alice: User, sign_in: SignIn) -> Client:
 
 @pytest.fixture
 def pending(alice: User) -> Memory:
-    return memory_submit(user_id=alice.pk, content="The user lives in Oslo.", provenance=FOREIGN)
+    return memory_submit(user_id=alice.pk, content="The user lives in Oslo.", change=FOREIGN)
 
 
 def url(name: str, *ids: object) -> str:
@@ -62,7 +62,7 @@ def test_the_page_shows_what_waits_why_and_what_would_change(
     memory_update(
         user_id=alice.pk, memory_id=target.pk, change=change, content="The user plays go on Sundays."
     )
-    memory_submit(user_id=bob.pk, content="Bob's secret", provenance=FOREIGN)
+    memory_submit(user_id=bob.pk, content="Bob's secret", change=FOREIGN)
     page = shown(browser)
     assert "Lives in Oslo." in page
     assert "from an untrusted source" in page
@@ -138,9 +138,7 @@ def test_an_accepted_proposal_gives_back_what_it_changed(
     if kind == "update":
         waits = memory_update(user_id=alice.pk, memory_id=old.pk, change=change, content="Plays go.")
     elif kind == "supersede":
-        waits = memory_supersede(
-            user_id=alice.pk, memory_id=old.pk, content="Plays go.", provenance=FOREIGN, change=change
-        )
+        waits = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Plays go.", change=FOREIGN)
     else:
         action = {"path": "review-merge", "body": {"into": str(old.pk), "content": "Both."}}
     answer = browser.post(url(action["path"], waits.pk), action["body"], headers=HTMX)
@@ -172,7 +170,7 @@ def test_what_was_settled_is_open_again(keep: str, alice: User, browser: Client,
 
 
 def test_several_at_once(alice: User, browser: Client, pending: Memory) -> None:
-    other = memory_submit(user_id=alice.pk, content="The user has a cat.", provenance=FOREIGN)
+    other = memory_submit(user_id=alice.pk, content="The user has a cat.", change=FOREIGN)
     ids = [str(pending.pk), str(other.pk)]
     page = browser.post(PAGE, {"decision": "accept", "notes": ids}, follow=True).content.decode()
     assert "Accepted “Lives in Oslo.” and “Has a cat.”." in page

@@ -12,7 +12,7 @@ from apps.core.jobs.worker import sweeps
 from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Status, Trust
 from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede, superseded_due
-from apps.memory.notes.revisions import BY_ASSISTANT, Change, Provenance
+from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.selectors import note_history
 from tests.memory.conftest import MakeNote, found_texts
@@ -20,11 +20,10 @@ from tests.memory.conftest import MakeNote, found_texts
 pytestmark = pytest.mark.django_db
 
 BY_CAPTURE = Change(actor=Origin.EXTRACTION, trust=Trust.USER, reason="said so")
-FROM_CAPTURE = Provenance(origin=Origin.EXTRACTION, trust=Trust.USER)
 
 
 def replace(user: User, old: Memory, content: str, **options: object) -> Memory:
-    values = {"provenance": FROM_CAPTURE, "change": BY_CAPTURE, **options}
+    values = {"change": BY_CAPTURE, **options}
     return memory_supersede(
         user_id=user.pk,
         memory_id=old.pk,
@@ -114,13 +113,13 @@ def test_undoing_a_replacement_that_has_begun_meanwhile_leaves_one_note(alice: U
 
 def test_untrusted_words_replace_nothing(alice: User, note: MakeNote) -> None:
     old = note(alice, "The user lives in Lisbon.")
-    foreign = Provenance(origin=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
-    proposal = replace(alice, old, "The user lives in Oslo.", provenance=foreign)
+    foreign = Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
+    proposal = replace(alice, old, "The user lives in Oslo.", change=foreign)
     assert (proposal.status, proposal.review_reason) == (Status.PENDING, "untrusted")
     assert (proposal.proposed_action, proposal.proposed_target_id) == ("supersede", old.pk)
     assert fresh(old).status == Status.ACTIVE
     assert not MemoryEdge.objects.for_user(alice).exists()
-    again = replace(alice, old, "The user lives in Oslo.", provenance=foreign)
+    again = replace(alice, old, "The user lives in Oslo.", change=foreign)
     assert again.pk == proposal.pk
 
 
@@ -162,9 +161,9 @@ def test_undoing_works_where_the_newer_note_is_gone(alice: User, note: MakeNote)
 
 
 def test_the_trust_of_a_replacement_is_that_of_its_own_words(alice: User, note: MakeNote) -> None:
-    old = note(alice, "The user lives in Lisbon.", provenance=Provenance(trust=Trust.USER))
-    assistants = Provenance(origin=Origin.EXTRACTION, trust=Trust.ASSISTANT)
-    assert replace(alice, old, "The user lives in Oslo.", provenance=assistants).trust == Trust.ASSISTANT
+    old = note(alice, "The user lives in Lisbon.", change=Change(trust=Trust.USER))
+    assistants = Change(actor=Origin.EXTRACTION, trust=Trust.ASSISTANT)
+    assert replace(alice, old, "The user lives in Oslo.", change=assistants).trust == Trust.ASSISTANT
 
 
 def test_an_update_by_the_assistant_lowers_the_trust_and_one_by_hand_raises_it(

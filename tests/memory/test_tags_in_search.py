@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.memory.models import Memory
 from apps.memory.notes.changes import memories_erase, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_merge
-from apps.memory.notes.undoing import memories_tag, memory_restore, memory_undo
+from apps.memory.notes.undoing import memory_restore, memory_tag, memory_undo
 from apps.memory.similarity import NOTES
 from apps.search.backends import Stem, backend
 from apps.search.documents import Document, Label, Scope, Source
@@ -92,7 +92,7 @@ def test_every_change_of_tags_reaches_search(alice: User, note: MakeNote, tagged
     assert (best(alice), best(alice, "wallaby")) == (None, key)
     memory_undo(user_id=alice.pk, memory_id=key, version=1)
     assert (best(alice), best(alice, "wallaby")) == (key, None)
-    memories_tag(user_id=alice.pk, memory_ids=[key], tag="wombat")
+    memory_tag(user_id=alice.pk, memory_id=key, tag="wombat")
     memory_update(user_id=alice.pk, memory_id=key, category="marsupials")
     assert (best(alice, "wombat"), best(alice, "marsupial"), best(alice, "animals")) == (key, key, None)
     memory_archive(user_id=alice.pk, memory_id=key)

@@ -9,9 +9,9 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.core.errors import InvalidInput, NotFound, TooLarge
 from apps.memory.models import Memory
-from apps.memory.notes.changes import memory_delete, memory_update
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
-from apps.memory.notes.undoing import MAX_TICKED, memories_archive, memories_delete, memories_tag
+from apps.memory.notes.undoing import MAX_AT_ONCE, bulk_change, memory_tag
 from apps.memory.similarity import NOTES
 from apps.search.selectors import search
 
@@ -152,15 +152,15 @@ def test_what_is_no_step_is_told(steps: list[str], browser: Client, three: list[
 def test_all_or_none(alice: User, three: list[Memory]) -> None:
     memory_delete(user_id=alice.pk, memory_id=three[2].pk)
     with pytest.raises(NotFound):
-        memories_delete(user_id=alice.pk, memory_ids=[note.pk for note in three])
+        bulk_change(memory_delete, user_id=alice.pk, memory_ids=[note.pk for note in three])
     with pytest.raises(NotFound):
-        memories_archive(user_id=alice.pk, memory_ids=[note.pk for note in three])
+        bulk_change(memory_archive, user_id=alice.pk, memory_ids=[note.pk for note in three])
     assert states(alice) == {"Likes tea.": "active", "Has a cat.": "active", "Rows on Fridays.": "deleted"}
 
 
 def test_somebody_elses_note_is_not_there(bob: User, alice: User, three: list[Memory]) -> None:
     with pytest.raises(NotFound):
-        memories_tag(user_id=bob.pk, memory_ids=[three[0].pk], tag="mine")
+        bulk_change(memory_tag, user_id=bob.pk, memory_ids=[three[0].pk], tag="mine")
     assert Memory.objects.for_user(alice).get(pk=three[0].pk).tags == ["old"]
 
 
@@ -184,6 +184,6 @@ def test_a_note_that_is_gone_is_told(browser: Client, alice: User, three: list[M
 
 def test_what_is_no_tag_and_too_many_at_once_are_refused(alice: User, three: list[Memory]) -> None:
     with pytest.raises(InvalidInput):
-        memories_tag(user_id=alice.pk, memory_ids=[three[0].pk], tag="a\x00b")
+        bulk_change(memory_tag, user_id=alice.pk, memory_ids=[three[0].pk], tag="a\x00b")
     with pytest.raises(TooLarge):
-        memories_delete(user_id=alice.pk, memory_ids=[three[0].pk] * (MAX_TICKED + 1))
+        bulk_change(memory_delete, user_id=alice.pk, memory_ids=[three[0].pk] * (MAX_AT_ONCE + 1))

@@ -13,7 +13,7 @@ from apps.core.db.pool import in_db
 from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryFile, Origin, Status, Trust
 from apps.memory.notes.creation import memory_create
-from apps.memory.notes.revisions import Provenance
+from apps.memory.notes.revisions import Change
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation
 from tests.memory.conftest import found_texts
@@ -189,9 +189,9 @@ async def test_an_untrusted_note_that_is_found_taints_the_conversation(
     alice: User,
     model: AnthropicServer,
 ) -> None:
-    accepted = Provenance(origin=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+    accepted = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
     await in_db(
-        lambda: memory_create(user_id=alice.pk, content="The bakery sells rye bread.", provenance=accepted)
+        lambda: memory_create(user_id=alice.pk, content="The bakery sells rye bread.", change=accepted)
     )
     model.add(
         reply(tool("memory_search", {"query": "bakery bread"})),

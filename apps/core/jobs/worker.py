@@ -34,14 +34,14 @@ NICENESS = 10  # replies in the chat go before all background work, sandboxes of
 @dataclass(frozen=True, slots=True)
 class Sweep:
     name: str
-    function: Callable[[], None]
+    function: Callable[[], object]
     every: timedelta
 
 
 _sweeps: dict[str, Sweep] = {}
 
 
-def register_sweep(name: str, function: Callable[[], None], every: timedelta) -> None:
+def register_sweep(name: str, function: Callable[[], object], every: timedelta) -> None:
     """Have the worker call `function` (synchronous, idempotent, quick when nothing is due) every so often.
 
     It runs first right after the worker's start. What it raises is logged and does not stop the others.

@@ -9,16 +9,15 @@ from rest_framework.request import Request
 
 from apps.accounts.authentication import require_scope
 from apps.accounts.models import APIToken, Scope
-from apps.core.http.rest import operation
+from apps.core.http.rest import Listed, operation
 from apps.core.http.shapes import Checked, ClosedInput, Query, Refused, Shape, page_of
-from apps.core.ids import parse_id
 from apps.memory.files.commands import COMMANDS, VIEW, command_name, command_run
 from apps.memory.files.selectors import file_get, file_history, files_in
 from apps.memory.files.services import file_restore, file_undo
 from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import MemoryFile, Origin, Trust
 
-from .notes import NotesView, version_wanted
+from .notes import NotesView, version_wanted, versions_shown
 from .shapes import FileVersionOutput, RestoreInput, UndoInput
 
 OLDER: dict[str, Any] = {"deprecated": True}
@@ -101,32 +100,30 @@ class FileHistoryView(NotesView):
     """A file's versions."""
 
     @operation("memory_files_history", answer=page_of("FileVersionPage", FileVersionOutput))
-    def get(self, request: Request, file_id: str) -> Any:
+    def get(self, request: Request, file_id: UUID) -> Listed:
         """The versions of a file that are kept, newest first; also of a deleted one."""
-        return file_history(self.user_id, parse_id(file_id))
+        return Listed(file_history(self.user_id, file_id), versions_shown)
 
 
 class FileUndoView(NotesView):
     """The way back from a change."""
 
     @operation("memory_files_undo", body=UndoInput, answer=FileOutput)
-    def post(self, request: Request, file_id: str) -> MemoryFile:
+    def post(self, request: Request, file_id: UUID) -> MemoryFile:
         """Bring a file back to the text and path of a former version, by default the one before the last change."""
-        key = parse_id(file_id)
-        versions = file_history(self.user_id, key)
+        versions = file_history(self.user_id, file_id)
         version = version_wanted(self.body(UndoInput), versions)
-        return file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
+        return file_undo(user_id=self.user_id, file_id=file_id, version=version, change=self.change)
 
 
 class FileRestoreView(NotesView):
     """The way back of a deleted file."""
 
     @operation("memory_files_restore", body=RestoreInput, answer=FileOutput)
-    def post(self, request: Request, file_id: str) -> MemoryFile:
+    def post(self, request: Request, file_id: UUID) -> MemoryFile:
         """Bring back a deleted file or, with `version`, what a file was in that version."""
-        key = parse_id(file_id)
-        file_get(self.user_id, key)
+        file_get(self.user_id, file_id)
         version = self.body(RestoreInput).version
         if version is None:
-            return file_restore(user_id=self.user_id, file_id=key, change=self.change)
-        return file_undo(user_id=self.user_id, file_id=key, version=version, change=self.change)
+            return file_restore(user_id=self.user_id, file_id=file_id, change=self.change)
+        return file_undo(user_id=self.user_id, file_id=file_id, version=version, change=self.change)

@@ -1,7 +1,6 @@
 """REST of notes: `/memories/` and what hangs on a note."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +12,13 @@ from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import Beside, page_of
 from apps.core.ids import parse_id
 from apps.memory import selectors
-from apps.memory.models import Memory, MemoryEdge, Origin, Trust
+from apps.memory.models import Memory, MemoryEdge, Origin
 from apps.memory.notes.changes import memory_delete, memory_update
 from apps.memory.notes.creation import memory_bulk_create, memory_create
 from apps.memory.notes.fields import MemoryInput, MemoryPatch, SupersedeInput
-from apps.memory.notes.history import NoteVersion, Version
+from apps.memory.notes.history import Version
 from apps.memory.notes.joining import edge_create, edge_delete, memory_merge, memory_supersede
-from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.revisions import Change
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.selectors import NoteFilter
 
@@ -40,10 +39,15 @@ from .shapes import (
 
 
 class NotesView(UserView):
-    """Base of the views of notes: whose notes, and who changes them."""
+    """Base of the views of notes: whose notes, and who changes them. The ids of an address come as UUIDs."""
 
     scopes: Mapping[str, str] = {}
     """By method, the scope a token needs where it is not `read` for GET and `write` for all else."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        # What is asked for comes after who asks. The methods are called with these.
+        self.kwargs.update({name: parse_id(value) for name, value in kwargs.items()})
 
     @property
     def throttle_scope(self) -> str | None:
@@ -52,13 +56,9 @@ class NotesView(UserView):
         return None if reads else "write"
 
     @property
-    def origin(self) -> Origin:
-        """A program came with a token, a person with the browser's session."""
-        return Origin.API if self.request.auth else Origin.USER
-
-    @property
     def change(self) -> Change:
-        return Change(actor=self.origin)
+        """A program came with a token, a person with the browser's session."""
+        return Change(actor=Origin.API if self.request.auth else Origin.USER)
 
     def note(self, memory_id: UUID) -> Memory:
         return selectors.memory_get(self.user_id, memory_id)
@@ -75,22 +75,19 @@ class MemoriesView(NotesView):
         """List notes."""
         query = self.query(MemoriesQuery)
         rows = selectors.memories_list(self.user_id, NoteFilter(**query.given))
-        return Listed(rows, lambda shown: self._as_of(shown, query.as_of))
 
-    def _as_of(self, notes: list[Memory], moment: datetime | None) -> list[Memory]:
-        """The notes; of another time in the words of then."""
-        if moment:
-            former = selectors.texts_at(self.user_id, [note.pk for note in notes], moment)
-            for note in notes:
+        def as_of(shown: list[Memory]) -> list[Memory]:
+            former = selectors.texts_at(self.user_id, [note.pk for note in shown], query.as_of)
+            for note in shown:
                 note.content = former.get(note.pk, note.content)
-        return notes
+            return shown
+
+        return Listed(rows, as_of if query.as_of else list)
 
     @operation("memories_create", body=MemoryInput, answer=MemoryOutput, status=201)
     def post(self, request: Request) -> Memory:
         """Save a note. It is searchable when this answers."""
-        provenance = Provenance(origin=self.origin, trust=Trust.USER)
-        body = self.body(MemoryInput)
-        return memory_create(user_id=self.user_id, provenance=provenance, **body.given)
+        return memory_create(user_id=self.user_id, change=self.change, **self.body(MemoryInput).given)
 
 
 class BulkView(NotesView):
@@ -101,8 +98,7 @@ class BulkView(NotesView):
         """Save up to 1,000 notes, all or none. A plain list of notes is accepted too."""
         listed = {"memories": request.data} if isinstance(request.data, list) else None
         drafts = self.body(MemoryBulkInput, listed).memories
-        provenance = Provenance(origin=self.origin, trust=Trust.USER)
-        notes = memory_bulk_create(user_id=self.user_id, drafts=drafts, provenance=provenance)
+        notes = memory_bulk_create(user_id=self.user_id, drafts=drafts, change=self.change)
         return {"count": len(notes), "results": notes}
 
 
@@ -110,17 +106,17 @@ class MemoryView(NotesView):
     """One note."""
 
     @operation("memories_retrieve", answer=MemoryOutput)
-    def get(self, request: Request, memory_id: str) -> Memory:
+    def get(self, request: Request, memory_id: UUID) -> Memory:
         """Read a note."""
-        return self.note(parse_id(memory_id))
+        return self.note(memory_id)
 
     @operation("memories_update", body=MemoryPatch, answer=MemoryOutput)
-    def patch(self, request: Request, memory_id: str) -> Memory:
+    def patch(self, request: Request, memory_id: UUID) -> Memory:
         """Change fields of a note; its former state is kept in its history.
 
         A note may come back as it was read: what cannot be written is let pass where it is unchanged.
         """
-        key, sent = parse_id(memory_id), request.data
+        key, sent = memory_id, request.data
         present = MemoryOutput.dump(self.note(key))
         if isinstance(sent, dict):
             kept = {name for name in (READ_ONLY | {"status"}) & sent.keys() if sent[name] == present[name]}
@@ -130,21 +126,21 @@ class MemoryView(NotesView):
         return self.note(key)
 
     @operation("memories_delete", status=204)
-    def delete(self, request: Request, memory_id: str) -> None:
+    def delete(self, request: Request, memory_id: UUID) -> None:
         """Delete a note: out of search at once, restorable for 30 days."""
-        memory_delete(user_id=self.user_id, memory_id=parse_id(memory_id), change=self.change)
+        memory_delete(user_id=self.user_id, memory_id=memory_id, change=self.change)
 
 
 class HistoryView(NotesView):
     """A note's versions."""
 
     @operation("memories_history", answer=page_of("VersionPage", VersionOutput))
-    def get(self, request: Request, memory_id: str) -> Listed:
+    def get(self, request: Request, memory_id: UUID) -> Listed:
         """All versions of a note, newest first."""
-        return Listed(selectors.note_history(self.user_id, parse_id(memory_id)), _versions)
+        return Listed(selectors.note_history(self.user_id, memory_id), versions_shown)
 
 
-def _versions(shown: list[NoteVersion]) -> list[Beside]:
+def versions_shown(shown: list[Version]) -> list[Beside]:
     return [Beside(version, **version.state) for version in shown]
 
 
@@ -152,15 +148,14 @@ class RestoreView(NotesView):
     """The way back."""
 
     @operation("memories_restore", body=RestoreInput, answer=MemoryOutput)
-    def post(self, request: Request, memory_id: str) -> Memory:
+    def post(self, request: Request, memory_id: UUID) -> Memory:
         """Bring back a deleted or archived note or, with `version`, what a note was in that version."""
-        key = parse_id(memory_id)
         version = self.body(RestoreInput).version
         if version is None:
-            memory_restore(user_id=self.user_id, memory_id=key, change=self.change)
+            memory_restore(user_id=self.user_id, memory_id=memory_id, change=self.change)
         else:
-            memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
-        return self.note(key)
+            memory_undo(user_id=self.user_id, memory_id=memory_id, version=version, change=self.change)
+        return self.note(memory_id)
 
 
 class MergeView(NotesView):
@@ -187,13 +182,12 @@ class SupersedeView(NotesView):
     """One note takes the place of another."""
 
     @operation("memories_supersede", body=SupersedeInput, answer=MemoryOutput, status=201)
-    def post(self, request: Request, memory_id: str) -> Memory:
+    def post(self, request: Request, memory_id: UUID) -> Memory:
         """Save a note in the place of this one, from now on or from `valid_from`; what is left out is inherited."""
-        key = self.note(parse_id(memory_id)).pk
+        key = self.note(memory_id).pk
         new = memory_supersede(
             user_id=self.user_id,
             memory_id=key,
-            provenance=Provenance(origin=self.origin, trust=Trust.USER),
             change=self.change,
             **self.body(SupersedeInput).given,
         )
@@ -204,13 +198,12 @@ class UndoView(NotesView):
     """The way back from a change."""
 
     @operation("memories_undo", body=UndoInput, answer=MemoryOutput)
-    def post(self, request: Request, memory_id: str) -> Memory:
+    def post(self, request: Request, memory_id: UUID) -> Memory:
         """Bring a note back to a former version, with what the changes since did to other notes."""
-        key = parse_id(memory_id)
-        versions = selectors.note_history(self.user_id, key)
+        versions = selectors.note_history(self.user_id, memory_id)
         version = version_wanted(self.body(UndoInput), versions)
-        memory_undo(user_id=self.user_id, memory_id=key, version=version, change=self.change)
-        return self.note(key)
+        memory_undo(user_id=self.user_id, memory_id=memory_id, version=version, change=self.change)
+        return self.note(memory_id)
 
 
 def version_wanted(body: RestoreInput, versions: Sequence[Version]) -> int:
@@ -224,10 +217,9 @@ class RelatedView(NotesView):
     """Notes near a note."""
 
     @operation("memories_related", query=RelatedQuery, answer=page_of("RelatedPage", RelatedOutput))
-    def get(self, request: Request, memory_id: str) -> Listed:
+    def get(self, request: Request, memory_id: UUID) -> Listed:
         """The notes within some links of a note, in either direction, nearest first."""
-        key = parse_id(memory_id)
-        rows = selectors.related_notes(self.user_id, key, depth=self.query(RelatedQuery).depth)
+        rows = selectors.related_notes(self.user_id, memory_id, depth=self.query(RelatedQuery).depth)
         return Listed(rows, lambda shown: [Beside(row.note, row) for row in shown])
 
 
@@ -235,14 +227,14 @@ class LinksView(NotesView):
     """The links of a note."""
 
     @operation("memories_links_list", answer=page_of("LinkPage", EdgeOutput))
-    def get(self, request: Request, memory_id: str) -> Any:
+    def get(self, request: Request, memory_id: UUID) -> Any:
         """The links that start or end at a note."""
-        return selectors.links_of(self.user_id, parse_id(memory_id))
+        return selectors.links_of(self.user_id, memory_id)
 
     @operation("memories_links_create", body=EdgeInput, answer=EdgeOutput, status=201)
-    def post(self, request: Request, memory_id: str) -> MemoryEdge:
+    def post(self, request: Request, memory_id: UUID) -> MemoryEdge:
         """Link a note to another; the same link again sets its weight."""
-        source = self.note(parse_id(memory_id))
+        source = self.note(memory_id)
         body = self.body(EdgeInput)
         return edge_create(
             user_id=self.user_id,
@@ -257,6 +249,6 @@ class LinkView(NotesView):
     """One link of a note."""
 
     @operation("memories_links_delete", status=204)
-    def delete(self, request: Request, memory_id: str, edge_id: str) -> None:
+    def delete(self, request: Request, memory_id: UUID, edge_id: UUID) -> None:
         """Remove a link."""
-        edge_delete(user_id=self.user_id, source_id=parse_id(memory_id), edge_id=parse_id(edge_id))
+        edge_delete(user_id=self.user_id, source_id=memory_id, edge_id=edge_id)

@@ -13,14 +13,16 @@ from apps.core.http.rest import Listed, operation
 from apps.core.http.shapes import ABSENT, Beside, Checked, ClosedInput, Shape, page_of
 from apps.core.ids import parse_id
 from apps.memory.models import Purged, PurgeReceipt, PurgeState
-from apps.memory.purge.selectors import (
+from apps.memory.purge import (
+    MAX_ALSO,
+    MAX_REDACTED,
     Preview,
-    file_purge_preview,
-    memory_purge_preview,
+    Redact,
+    memory_purge,
     off_disk_at,
+    purge_preview,
     receipt_get,
 )
-from apps.memory.purge.services import MAX_ALSO, MAX_REDACTED, Redact, file_purge, memory_purge
 
 from .notes import NotesView
 from .shapes import TEXTS
@@ -38,11 +40,7 @@ def _ids(value: object, *, field: str, limit: int = MAX_ALSO) -> list[UUID]:
 
 
 def _redact(value: object, *, field: str) -> Redact:
-    return (
-        bool(value)
-        if value is None or isinstance(value, bool)
-        else _ids(value, field=field, limit=MAX_REDACTED)
-    )
+    return value if isinstance(value, bool) else _ids(value, field=field, limit=MAX_REDACTED)
 
 
 REDACT = {"oneOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string", "format": "uuid"}}]}
@@ -142,36 +140,31 @@ class PurgeView(NotesView):
     """Taking a note out of everything, for good."""
 
     @operation("memories_purge_preview", answer=PreviewOutput)
-    def get(self, request: Request, memory_id: str) -> Preview:
+    def get(self, request: Request, memory_id: UUID) -> Preview:
         """Preview a purge: the messages and other notes that say the same."""
-        return memory_purge_preview(self.user_id, parse_id(memory_id))
+        return purge_preview(self.user_id, Purged.NOTE, memory_id)
 
     @operation("memories_purge", body=PurgeInput, answer=ReceiptOutput)
-    def post(self, request: Request, memory_id: str) -> Beside:
+    def post(self, request: Request, memory_id: UUID) -> Beside:
         """Purge a note of any status, also a deleted one; there is no way back. Answers with the receipt."""
-        key = parse_id(memory_id)
         body = self.body(PurgeInput)
-        return _receipt(
-            memory_purge(
-                user_id=self.user_id, memory_id=key, redact=body.redact or False, also=body.also or ()
-            )
-        )
+        ids = [memory_id, *(body.also or ())]
+        return _receipt(memory_purge(user_id=self.user_id, ids=ids, redact=body.redact or False))
 
 
 class FilePurgeView(NotesView):
     """Taking a file out of everything, for good."""
 
     @operation("memory_files_purge_preview", answer=PreviewOutput)
-    def get(self, request: Request, file_id: str) -> Preview:
+    def get(self, request: Request, file_id: UUID) -> Preview:
         """Preview a file's purge."""
-        return file_purge_preview(self.user_id, parse_id(file_id))
+        return purge_preview(self.user_id, Purged.FILE, file_id)
 
     @operation("memory_files_purge", body=FilePurgeInput, answer=ReceiptOutput)
-    def post(self, request: Request, file_id: str) -> Beside:
+    def post(self, request: Request, file_id: UUID) -> Beside:
         """Purge a file by its id (see the list), also a deleted one. Answers with the receipt."""
-        key = parse_id(file_id)
         redact = self.body(FilePurgeInput).redact or False
-        return _receipt(file_purge(user_id=self.user_id, file_id=key, redact=redact))
+        return _receipt(memory_purge(user_id=self.user_id, ids=[file_id], source=Purged.FILE, redact=redact))
 
 
 class ReceiptsView(NotesView):
@@ -188,9 +181,9 @@ class ReceiptView(NotesView):
     """One receipt."""
 
     @operation("memory_purges_retrieve", answer=ReceiptOutput)
-    def get(self, request: Request, receipt_id: str) -> Beside:
+    def get(self, request: Request, receipt_id: UUID) -> Beside:
         """Read a receipt; `disk` is up to date."""
-        return _receipt(receipt_get(self.user_id, parse_id(receipt_id)))
+        return _receipt(receipt_get(self.user_id, receipt_id))
 
 
 def _receipt(receipt: PurgeReceipt) -> Beside:

@@ -10,18 +10,16 @@ from rest_framework.request import Request
 from apps.core.errors import NotFound
 from apps.core.http.rest import Listed, operation
 from apps.core.http.shapes import Beside, ClosedInput, NoteId, Refused, Shape, page_of, text
-from apps.core.ids import parse_id
 from apps.memory import selectors
 from apps.memory.models import Memory, Proposal
 from apps.memory.notes.fields import MAX_CONTENT_CHARS
 from apps.memory.notes.joining import contradiction_resolve
 from apps.memory.notes.review import (
     review_accept,
-    review_accept_all,
+    review_decide,
     review_merge,
     review_queue,
     review_reject,
-    review_reject_all,
 )
 from apps.memory.notes.revisions import MAX_REASON_CHARS
 from apps.memory.pages.review import waiting_of
@@ -118,8 +116,8 @@ class ReviewView(NotesView):
     def post(self, request: Request) -> dict[str, Any]:
         """Accept or reject several notes; one that cannot be decided on does not hold up the others."""
         body = self.body(ReviewDecide)
-        decide = review_accept_all if body.decision == "accept" else review_reject_all
-        done = decide(user_id=self.user_id, memory_ids=body.notes, change=self.change)
+        accept = body.decision == "accept"
+        done = review_decide(user_id=self.user_id, memory_ids=body.notes, accept=accept, change=self.change)
         failed = [Beside(error, id=key) for key, error in done.failed.items()]
         return {"count": done.count, "failed": failed}
 
@@ -128,12 +126,10 @@ class AcceptView(NotesView):
     """Yes."""
 
     @operation("review_accept", body=ReviewAccept, answer=MemoryOutput)
-    def post(self, request: Request, memory_id: str) -> Memory:
+    def post(self, request: Request, memory_id: UUID) -> Memory:
         """Do what a waiting note proposes, or with another text; answers the note that holds it now."""
         content = self.body(ReviewAccept).content
-        note = review_accept(
-            user_id=self.user_id, memory_id=parse_id(memory_id), content=content, change=self.change
-        )
+        note = review_accept(user_id=self.user_id, memory_id=memory_id, content=content, change=self.change)
         return self.note(note.pk)
 
 
@@ -141,20 +137,19 @@ class RejectView(NotesView):
     """No."""
 
     @operation("review_reject", body=ReviewReject, status=204)
-    def post(self, request: Request, memory_id: str) -> None:
+    def post(self, request: Request, memory_id: UUID) -> None:
         """Turn a waiting note down; it can be restored for 30 days."""
-        key = parse_id(memory_id)
         reason = self.body(ReviewReject).reason or ""
-        review_reject(user_id=self.user_id, memory_id=key, change=replace(self.change, reason=reason))
+        review_reject(user_id=self.user_id, memory_id=memory_id, change=replace(self.change, reason=reason))
 
 
 class ReviewMergeView(NotesView):
     """Into another."""
 
     @operation("review_merge", body=ReviewMerge, answer=MemoryOutput)
-    def post(self, request: Request, memory_id: str) -> Memory:
+    def post(self, request: Request, memory_id: UUID) -> Memory:
         """Let an active note take in a waiting one."""
-        key = self.note(parse_id(memory_id)).pk
+        key = self.note(memory_id).pk
         body = self.body(ReviewMerge)
         note = review_merge(
             user_id=self.user_id, memory_id=key, into_id=body.into, content=body.content, change=self.change
@@ -176,14 +171,13 @@ class ContradictionView(NotesView):
     """One contradiction."""
 
     @operation("contradictions_resolve", body=ContradictionKeep, status=204)
-    def post(self, request: Request, edge_id: str) -> None:
+    def post(self, request: Request, edge_id: UUID) -> None:
         """Say which note is true: the other is superseded by it. Null says that both are."""
-        key = parse_id(edge_id)
-        if not selectors.open_contradictions(self.user_id).filter(pk=key).exists():
+        if not selectors.open_contradictions(self.user_id).filter(pk=edge_id).exists():
             raise NotFound("There is no open contradiction with this id.")
         contradiction_resolve(
             user_id=self.user_id,
-            edge_id=key,
+            edge_id=edge_id,
             keep_id=self.body(ContradictionKeep).keep,
             change=self.change,
         )

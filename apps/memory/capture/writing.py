@@ -14,7 +14,7 @@ from apps.memory.models import GateVerdict, Memory, Origin, Relation, Status, Tr
 from apps.memory.notes.creation import memory_submit, status_for
 from apps.memory.notes.fields import STANDING
 from apps.memory.notes.joining import edge_create, memory_absorb, memory_supersede, supersede_with
-from apps.memory.notes.revisions import Change, Provenance
+from apps.memory.notes.revisions import Change
 from apps.memory.similarity import adds_to
 from apps.memory.trust import least_trust, note_judged
 
@@ -62,18 +62,16 @@ class Statement:
     def said_at(self) -> datetime:
         return max(segment.said_at for segment in self.cited)
 
-    @property
-    def provenance(self) -> Provenance:
+    def change(self, reason: str = "") -> Change:
         fresh = [segment for segment in self.cited if not segment.seen]
-        return Provenance(
-            origin=Origin.EXTRACTION,
+        return Change(
+            actor=Origin.EXTRACTION,
+            reason=reason,
             trust=self.trust,
+            sensitive=self.item.sensitive,
             conversation_id=self.window.conversation_id,
             message_id=(fresh or self.cited)[0].message,
         )
-
-    def change(self, reason: str) -> Change:
-        return self.provenance.change(reason=reason, sensitive=self.item.sensitive)
 
     def is_older(self, note: Memory) -> bool:
         """Whether it was said before what the note says held."""
@@ -84,7 +82,6 @@ class Statement:
         return memory_absorb(
             user_id=note.user_id,
             memory_id=note.pk,
-            trust=self.trust,
             tags=self.item.tags,
             change=self.change(reason),
             **values,
@@ -214,7 +211,7 @@ def _give_way(old: Memory, same: Memory, statement: Statement, counts: CaptureCo
 
 def _write(statement: Statement, target: Memory | None, around: Nearby, counts: CaptureCounts) -> Memory:
     """A new note, alone or in the place of `target`; or, for an update, a new text of the target."""
-    item, user_id, provenance = statement.item, statement.window.user_id, statement.provenance
+    item, user_id = statement.item, statement.window.user_id
     if target is not None and item.action == Action.UPDATE:
         values = {"content": item.content, "importance": item.importance}
         return _counted(statement.absorbed_by(target, "more was said about it", **values), "merged", counts)
@@ -223,7 +220,6 @@ def _write(statement: Statement, target: Memory | None, around: Nearby, counts: 
             user_id=user_id,
             memory_id=target.pk,
             content=item.content,
-            provenance=provenance,
             change=statement.change("something else was said"),
             **statement.fields,
         )
@@ -231,8 +227,7 @@ def _write(statement: Statement, target: Memory | None, around: Nearby, counts: 
         note = memory_submit(
             user_id=user_id,
             content=item.content,
-            provenance=provenance,
-            sensitive=item.sensitive,
+            change=statement.change(),
             **statement.fields,
         )
     if note.status == Status.ACTIVE:

@@ -7,7 +7,7 @@ from django.db.models.functions import Substr
 
 from apps.core.errors import NotFound
 from apps.memory.models import MemoryFile, MemoryFileRevision, is_gone
-from apps.memory.notes.history import FileVersion, file_versions
+from apps.memory.notes.history import Version, versions_kept
 
 from .texts import ROOT, inside
 
@@ -53,8 +53,10 @@ def is_directory(user_id: UUID, path: str, *, without: UUID | None = None) -> bo
     return path == ROOT or others.exists()
 
 
-def file_history(user_id: UUID, file_id: UUID) -> list[FileVersion]:
+def file_history(user_id: UUID, file_id: UUID) -> list[Version]:
     """The versions of a file that are kept, newest first."""
     file = file_get(user_id, file_id)
-    revisions = MemoryFileRevision.objects.for_user(user_id).filter(file_id=file_id).order_by("version")
-    return file_versions(file, list(revisions))[::-1]
+    kept = MemoryFileRevision.objects.for_user(user_id).filter(file_id=file_id).order_by("version")
+    rows: list[MemoryFileRevision | MemoryFile] = [*kept, file]
+    states = [{"path": row.path, "trust": row.trust} for row in rows]
+    return versions_kept(file, list(kept), states, created="Created")

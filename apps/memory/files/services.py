@@ -4,7 +4,7 @@ All take paths as they come and raise `apps.core.errors`: InvalidInput and TooLa
 NotFound and Conflict with the sentences of the memory tool's documentation.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -50,26 +50,26 @@ class Replacement:
 
 
 @transaction.atomic
-def file_write(*, user_id: UUID, path: object, text: object, change: Change = BY_USER) -> MemoryFile:
-    """Create a file, its directories included, or give an existing one another content."""
-    place = clean_path(path)
-    content = clean_file_text(text, field="file_text")
+def file_write(
+    *, user_id: UUID, path: object, text: object, new: bool = False, change: Change = BY_USER
+) -> MemoryFile:
+    """Create a file, its directories included, or give an existing one another content, which with `new` is a Conflict."""
+    place, content = clean_path(path), clean_file_text(text, field="file_text")
     owner_lock(user_id)
     file = file_at(user_id, place, lock=True)
-    if file is None:
-        return _new(user_id, place, content, change)
-    return _edit(file, content, change, trust=change.words)
-
-
-@transaction.atomic
-def file_create(*, user_id: UUID, path: object, text: object, change: Change = BY_USER) -> MemoryFile:
-    """Create a file where there is none yet; one that exists is a Conflict."""
-    place = clean_path(path)
-    content = clean_file_text(text, field="file_text")
-    owner_lock(user_id)
-    if file_at(user_id, place) is not None:
+    if file is not None and new:
         raise Conflict(f"Error: File {place} already exists", code="exists", field="path")
-    return _new(user_id, place, content, change)
+    if file is not None:
+        return _edit(file, content, change, trust=change.words)
+    check_free(user_id, place)
+    check_room(user_id)
+    size = len(content.encode())
+    file = MemoryFile(
+        user_id=user_id, path=place, content=content, size=size, origin=change.actor, trust=change.words
+    )
+    file.save(force_insert=True)
+    files_index(user_id, [file])
+    return file
 
 
 @transaction.atomic
@@ -95,8 +95,7 @@ def file_insert(
     *, user_id: UUID, path: object, line: int, text: object, change: Change = BY_USER
 ) -> MemoryFile:
     """Insert lines after line `line` of a file; 0 is the top."""
-    place = clean_path(path)
-    addition = clean_file_text(text, field="insert_text")
+    place, addition = clean_path(path), clean_file_text(text, field="insert_text")
     owner_lock(user_id)
     file = file_at(user_id, place, lock=True)
     if file is None:
@@ -112,15 +111,12 @@ def file_delete(*, user_id: UUID, path: object, change: Change = BY_USER) -> lis
     place = clean_path(path)
     if place == ROOT:
         raise InvalidInput(f"Cannot delete the {ROOT} directory itself", code="is_root", field="path")
-    owner_lock(user_id)
-    files = _at_or_in(user_id, place, lock=True)
-    if not files:
-        raise NotFound(f"Error: The path {place} does not exist")
+    files = _locked(user_id, place)
     file_revisions_keep(files, action=FileAction.DELETED, change=change)
     now = timezone.now()
     for file in files:
         file.deleted_at = file.updated_at = now
-    _save(files, "deleted_at", "updated_at")
+    MemoryFile.everything.bulk_update(files, ["deleted_at", "updated_at"], batch_size=BATCH)
     files_index(user_id, files)
     return files
 
@@ -134,18 +130,15 @@ def file_rename(
         raise InvalidInput(f"Cannot rename the {ROOT} directory itself", code="is_root", field="old_path")
     with precompute():
         # The words of a path count as text: reading a whole directory anew would hold up all other writers.
-        files_prepare(
-            user_id, [(_moved(file.path, old, new), file.content) for file in _at_or_in(user_id, old)]
-        )
+        present = _at_or_in(user_id, old)
+        texts = [_text(new + file.path[len(old) :], file.content) for file in present]
+        documents_prepare(user_id=user_id, texts=texts)
         return _rename(user_id, old, new, change)
 
 
 @transaction.atomic
 def _rename(user_id: UUID, old: str, new: str, change: Change) -> list[MemoryFile]:
-    owner_lock(user_id)
-    files = _at_or_in(user_id, old, lock=True)
-    if not files:
-        raise NotFound(f"Error: The path {old} does not exist")
+    files = _locked(user_id, old)
     if new == old or file_at(user_id, new) is not None or is_directory(user_id, new):
         raise Conflict(f"Error: The destination {new} already exists", code="exists", field="new_path")
     if new.startswith(inside(old)):
@@ -154,9 +147,13 @@ def _rename(user_id: UUID, old: str, new: str, change: Change) -> list[MemoryFil
     file_revisions_keep(files, action=FileAction.RENAMED, change=change)
     now = timezone.now()
     for file in files:
-        file.path, file.updated_at = _checked(_moved(file.path, old, new)), now
+        path = new + file.path[len(old) :]
+        if len(path) > MAX_PATH_CHARS:
+            message = f"Error: The path {path[:100]}… would be longer than {MAX_PATH_CHARS} characters."
+            raise TooLarge(message, field="new_path", limit=MAX_PATH_CHARS)
+        file.path, file.updated_at = clean_path(path, field="new_path"), now
         file.trust = Trust.UNTRUSTED if change.words == Trust.UNTRUSTED else file.trust
-    _save(files, "path", "trust", "updated_at")
+    MemoryFile.everything.bulk_update(files, ["path", "trust", "updated_at"], batch_size=BATCH)
     files_index(user_id, files)
     return files
 
@@ -192,33 +189,27 @@ def check_free(user_id: UUID, path: str, *, field: str = "path", moving: UUID | 
         raise Conflict(message, code="not_a_directory", field=field)
 
 
-def check_room(user_id: UUID, more: int) -> None:
-    """Raises Conflict where the user would have more than MAX_FILES files."""
-    if MemoryFile.objects.for_user(user_id).count() + more > MAX_FILES:
+def check_room(user_id: UUID) -> None:
+    """Raises Conflict where one more would be more than MAX_FILES files."""
+    if MemoryFile.objects.for_user(user_id).count() >= MAX_FILES:
         message = f"Error: There are {MAX_FILES:,} files already. Delete some, or join several into one."
         raise Conflict(message, code="too_many_files", limit=MAX_FILES)
-
-
-def _new(user_id: UUID, path: str, content: str, change: Change) -> MemoryFile:
-    check_free(user_id, path)
-    check_room(user_id, 1)
-    size = len(content.encode())
-    file = MemoryFile(
-        user_id=user_id, path=path, content=content, size=size, origin=change.actor, trust=change.words
-    )
-    file.save(force_insert=True)
-    files_index(user_id, [file])
-    return file
 
 
 def _edit(file: MemoryFile, content: str, change: Change, *, trust: Trust | None = None) -> MemoryFile:
     """Another content. `trust` is that of the whole of it; without it, of a part: the least of both counts."""
     if content == file.content:
         return file
-    file_revisions_keep([file], action=FileAction.EDITED, change=change)
-    file.content, file.size, file.updated_at = content, len(content.encode()), timezone.now()
-    file.trust = trust or least_trust(file.trust, change.words)
-    file.save(update_fields=["content", "size", "trust", "updated_at"])
+    trust = trust or least_trust(file.trust, change.words)
+    return _put(file, (file.path, content, trust), FileAction.EDITED, change)
+
+
+def _put(file: MemoryFile, state: tuple[str, str, str], action: FileAction, change: Change) -> MemoryFile:
+    """Give a file this path, content and trust; a deleted one is there again."""
+    file_revisions_keep([file], action=action, change=change)
+    file.path, file.content, file.trust = state
+    file.size, file.deleted_at, file.updated_at = len(file.content.encode()), None, timezone.now()
+    file.save(update_fields=["path", "content", "size", "trust", "deleted_at", "updated_at"])
     files_index(file.user_id, [file])
     return file
 
@@ -230,20 +221,13 @@ def _at_or_in(user_id: UUID, path: str, *, lock: bool = False) -> list[MemoryFil
     return [file] if file is not None else list(files.select_for_update() if lock else files)
 
 
-def _moved(path: str, old: str, new: str) -> str:
-    return new + path[len(old) :]
-
-
-def _save(files: list[MemoryFile], *fields: str) -> None:
-    MemoryFile.everything.bulk_update(files, fields, batch_size=BATCH)
-
-
-def _checked(path: str) -> str:
-    """A path that a moved directory gives one of its files; the name may have become too long a path."""
-    if len(path) > MAX_PATH_CHARS:
-        message = f"Error: The path {path[:100]}… would be longer than {MAX_PATH_CHARS} characters."
-        raise TooLarge(message, field="new_path", limit=MAX_PATH_CHARS)
-    return clean_path(path, field="new_path")
+def _locked(user_id: UUID, path: str) -> list[MemoryFile]:
+    """The same for a change; NotFound where there is neither."""
+    owner_lock(user_id)
+    files = _at_or_in(user_id, path, lock=True)
+    if not files:
+        raise NotFound(f"Error: The path {path} does not exist")
+    return files
 
 
 @transaction.atomic
@@ -278,21 +262,16 @@ def file_restore(*, user_id: UUID, file_id: UUID, change: Change = BY_USER) -> M
 def _bring_back(
     file: MemoryFile, state: tuple[str, str, str], action: FileAction, change: Change
 ) -> MemoryFile:
-    """Give a file the path, content and trust of a former state."""
-    path, content, trust = state
+    """Give a file the path, content and trust of a former state, where its path is free."""
+    path = state[0]
     if file.deleted_at is not None:
-        check_room(file.user_id, 1)
+        check_room(file.user_id)
     if file.deleted_at is not None or file.path != path:
         if file_at(file.user_id, path) is not None:
             message = f"There is another file at {path} now. Rename or delete that one first."
             raise Conflict(message, code="exists", field="path")
         check_free(file.user_id, path, moving=file.pk)
-    file_revisions_keep([file], action=action, change=change)
-    file.path, file.content, file.size, file.trust = path, content, len(content.encode()), trust
-    file.deleted_at, file.updated_at = None, timezone.now()
-    file.save(update_fields=["path", "content", "size", "trust", "deleted_at", "updated_at"])
-    files_index(file.user_id, [file])
-    return file
+    return _put(file, state, action, change)
 
 
 @transaction.atomic
@@ -303,7 +282,7 @@ def file_erase(*, user_id: UUID, file_id: UUID) -> None:
 
 
 @transaction.atomic
-def user_files_forget(*, user_id: UUID) -> int:
+def user_files_forget(user_id: UUID) -> int:
     """Erase all files of a user, before the account goes; returns how many rows went."""
     revisions, _ = MemoryFileRevision.objects.for_user(user_id).delete()
     files, _ = MemoryFile.objects.with_deleted(user_id).delete()
@@ -312,8 +291,6 @@ def user_files_forget(*, user_id: UUID) -> int:
 
 def file_revisions_keep(files: Sequence[MemoryFile], *, action: FileAction, change: Change) -> None:
     """Store what files of one user are, before `action` changes them."""
-    if not files:
-        return
     kept = MemoryFileRevision.objects.owned_by(files[0].user_id)
     of_files = kept.filter(file_id__in=[file.pk for file in files]).order_by()
     newest = dict(of_files.values_list("file_id").annotate(version=Max("version")))
@@ -337,14 +314,19 @@ def file_revisions_keep(files: Sequence[MemoryFile], *, action: FileAction, chan
             kept.filter(file_id=row.file_id, version__lte=row.version - MAX_FILE_REVISIONS).delete()
 
 
-def files_prepare(user_id: UUID, files: Iterable[tuple[str, str]]) -> None:
-    """Work out what `files_index` needs for these (path, content), in this order; see `documents_prepare`."""
-    documents_prepare(user_id=user_id, texts=[_text(path, content) for path, content in files])
-
-
 def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
     """Bring the search index in step with the files' present state, inside the caller's transaction."""
-    shown = [_document(file) for file in files if file.deleted_at is None]
+    shown = [
+        Document(
+            source=Source.FILE,
+            source_id=file.pk,
+            text=_text(file.path, file.content),
+            happened_at=file.updated_at,
+            external_id=file.path,
+        )
+        for file in files
+        if file.deleted_at is None
+    ]
     hidden = [file.pk for file in files if file.deleted_at is not None]
     if shown:
         documents_index(user_id=user_id, documents=shown)
@@ -352,15 +334,6 @@ def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
         documents_remove(user_id=user_id, source=Source.FILE, source_ids=hidden)
 
 
-def _document(file: MemoryFile) -> Document:
-    return Document(
-        source=Source.FILE,
-        source_id=file.pk,
-        text=_text(file.path, file.content),
-        happened_at=file.updated_at,
-        external_id=file.path,
-    )
-
-
 def _text(path: str, content: str) -> str:
+    """What is found of a file: the words of its path, and its content."""
     return f"{path}\n\n{content}"

@@ -22,7 +22,6 @@ from .notes import (
     MemoryEdge,
     MemoryFile,
     MemoryFileRevision,
-    MemoryManager,
     MemoryRevision,
 )
 from .receipts import Purged, PurgeReceipt, PurgeState
@@ -43,7 +42,6 @@ __all__ = [
     "MemoryEdge",
     "MemoryFile",
     "MemoryFileRevision",
-    "MemoryManager",
     "MemoryRevision",
     "Origin",
     "Proposal",

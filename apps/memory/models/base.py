@@ -3,14 +3,15 @@
 import unicodedata
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned
+from apps.core.models import OwnedManager, UserOwned
 
 
 class Tier(models.TextChoices):
@@ -105,6 +106,8 @@ class ReviewReason(models.TextChoices):
     EVERYTHING = "everything", "you review everything"
 
 
+M = TypeVar("M", bound=models.Model)
+
 KEEP_DELETED = timedelta(days=30)
 """How long a deleted note or file can be restored."""
 
@@ -119,6 +122,25 @@ class Owned(UserOwned):
 
     class Meta:
         abstract = True
+
+
+class DeletableManager(OwnedManager[M]):
+    """The rows a user still has; a deleted one (`deleted_at`) is only in what says `with_deleted` or `restorable`."""
+
+    def unscoped(self) -> models.QuerySet[M]:
+        return super().unscoped().filter(deleted_at=None)
+
+    def with_deleted(self, user_id: UUID) -> models.QuerySet[M]:
+        """All rows of a user, also those in the 30 days after their deletion."""
+        return super().unscoped().filter(user_id=user_id)
+
+    def restorable(self, user_id: UUID) -> models.QuerySet[M]:
+        """The rows of a user that were deleted in the last 30 days."""
+        return self.with_deleted(user_id).filter(deleted_at__gt=timezone.now() - KEEP_DELETED)
+
+    def all_deleted(self) -> models.QuerySet[M]:
+        """Everybody's deleted rows, for the sweep."""
+        return super().unscoped().exclude(deleted_at=None)
 
 
 class Revision(UserOwned):

@@ -1,7 +1,6 @@
 """Rows of a user's memory: notes and files, what they were before each change, and how notes hang together."""
 
 from typing import ClassVar
-from uuid import UUID
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -9,11 +8,11 @@ from django.db import models
 from django.utils import timezone
 
 from apps.core.ids import note_id, uuid7
-from apps.core.models import OwnedManager, UserOwned, choices_checked
+from apps.core.models import UserOwned, choices_checked
 
 from .base import (
-    KEEP_DELETED,
     Action,
+    DeletableManager,
     FileAction,
     Kind,
     Origin,
@@ -32,24 +31,8 @@ PRIORITY_FLOOR = 0.05
 shows it with a mark."""
 
 
-class MemoryManager(OwnedManager["Memory"]):
-    """The notes a user still has; a deleted one is only in what says `with_deleted`."""
-
-    def unscoped(self) -> models.QuerySet["Memory"]:
-        return super().unscoped().exclude(status=Status.DELETED)
-
-    def with_deleted(self, user_id: UUID) -> models.QuerySet["Memory"]:
-        """All notes of a user, also those in the 30 days after their deletion."""
-        return super().unscoped().filter(user_id=user_id)
-
-    def restorable(self, user_id: UUID) -> models.QuerySet["Memory"]:
-        """The notes of a user that were deleted in the last 30 days."""
-        since = timezone.now() - KEEP_DELETED
-        return self.with_deleted(user_id).filter(status=Status.DELETED, deleted_at__gt=since)
-
-    def all_deleted(self) -> models.QuerySet["Memory"]:
-        """Everybody's deleted notes, for the sweep."""
-        return super().unscoped().filter(status=Status.DELETED)
+class MemoryManager(DeletableManager["Memory"]):
+    """Notes, of which a deleted one has that status too."""
 
 
 @choices_checked
@@ -215,23 +198,8 @@ class DecayCycle(models.Model):
 MAX_PATH_CHARS = 500
 
 
-class MemoryFileManager(OwnedManager["MemoryFile"]):
-    """The files a user has now; a deleted one is only in what says `with_deleted` or `restorable`."""
-
-    def unscoped(self) -> models.QuerySet["MemoryFile"]:
-        return super().unscoped().filter(deleted_at=None)
-
-    def with_deleted(self, user_id: UUID) -> models.QuerySet["MemoryFile"]:
-        """All files of a user, also those in the 30 days after their deletion."""
-        return super().unscoped().filter(user_id=user_id)
-
-    def restorable(self, user_id: UUID) -> models.QuerySet["MemoryFile"]:
-        """The files of a user that were deleted in the last 30 days."""
-        return self.with_deleted(user_id).filter(deleted_at__gt=timezone.now() - KEEP_DELETED)
-
-    def all_deleted(self) -> models.QuerySet["MemoryFile"]:
-        """Everybody's deleted files, for the sweep."""
-        return super().unscoped().exclude(deleted_at=None)
+class MemoryFileManager(DeletableManager["MemoryFile"]):
+    """Files."""
 
 
 @choices_checked

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -30,7 +30,7 @@ from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 from .creation import proposal_instead
-from .fields import STANDING, TIER_DEFAULTS, MemoryChanges, check_validity, clean_changes
+from .fields import STANDING, TIER_DEFAULTS, check_validity, clean_changes
 from .indexing import INDEXED_FIELDS, notes_reindex
 from .revisions import BY_USER, Change, note_state, revision_keep
 
@@ -42,19 +42,23 @@ def change_apply(
     change: Change,
     *,
     more: dict[str, Any] | None = None,
-) -> MemoryRevision | None:
+) -> None:
     """Give a locked note these (cleaned) values, keep the state they replace, and bring search in step.
 
     A new text or tier makes the note as fresh as a new one, unless `priority` is among the values. `more` tells
     of a change that concerns other notes too and is kept in the revision. Without it, and where nothing differs,
-    nothing is written and None returned.
+    nothing is written.
     """
     cycle = current_cycle(note.user_id)
     changed = _differing(note, values, cycle)
     if not changed and not more:
-        return None
-    revision = revision_keep(note, action=action, change=change, cycle=cycle, more=more)
-    _refresh_priority(note, changed)
+        return
+    revision_keep(note, action=action, change=change, cycle=cycle, more=more)
+    priority, decay_rate = TIER_DEFAULTS[Tier(changed.get("tier", note.tier))]
+    if "tier" in changed:
+        changed.setdefault("decay_rate", decay_rate)
+    if "tier" in changed or "content" in changed:
+        changed.setdefault("priority", priority)
     changed |= folded(changed)
     for name, value in changed.items():
         setattr(note, name, value)
@@ -65,7 +69,6 @@ def change_apply(
     note.save(update_fields=[*changed, "updated_at"])
     if INDEXED_FIELDS.intersection(changed):
         notes_reindex(note.user_id, [note])
-    return revision
 
 
 def differs(note: Memory, values: dict[str, Any]) -> bool:
@@ -79,23 +82,12 @@ def _differing(note: Memory, values: dict[str, Any], cycle: int) -> dict[str, An
     return {name: value for name, value in values.items() if present[name] != value}
 
 
-def _refresh_priority(note: Memory, changed: dict[str, Any]) -> None:
-    """A note whose text or tier changed starts over with its tier's priority."""
-    priority, decay_rate = TIER_DEFAULTS[Tier(changed.get("tier", note.tier))]
-    if "tier" in changed:
-        changed.setdefault("decay_rate", decay_rate)
-    if "tier" in changed or "content" in changed:
-        changed.setdefault("priority", priority)
-
-
 WAITS = "This note waits for the user's review; only the user can change it."
 REPLACED = "This note was replaced by another. Restore it to have it back in the place of that one."
 
 
 @transaction.atomic
-def memory_update(
-    *, user_id: UUID, memory_id: UUID, change: Change = BY_USER, **changes: Unpack[MemoryChanges]
-) -> Memory:
+def memory_update(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER, **changes: object) -> Memory:
     """Change the given fields of a note; its id stays and its former state is kept as a revision.
 
     The old text is out of search when this returns. A new text or tier makes the note as fresh as a new
@@ -150,7 +142,7 @@ def memories_erase(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
 
 
 @transaction.atomic
-def user_forget(*, user_id: UUID) -> int:
+def user_forget(user_id: UUID) -> int:
     """Erase all notes of a user, before the account goes; returns how many there were."""
     MemoryEdge.objects.for_user(user_id).delete()
     MemoryRevision.objects.for_user(user_id).delete()
@@ -187,17 +179,14 @@ def decay_apply(*, user_id: UUID, archive_after: timedelta) -> tuple[int, int]:
 
     Returns (notes written, notes archived). What is searchable or shown does not change by the writing.
     """
-    written, archived = _write_present(user_id), 0
+    with transaction.atomic():
+        cycle = current_cycle(user_id)
+        behind = Memory.objects.for_user(user_id).filter(priority_cycle__lt=cycle)
+        written = behind.update(priority=present_priority(cycle), priority_cycle=cycle)
+    archived = 0
     while batch := _archive_faded(user_id, archive_after):
         archived += batch
     return written, archived
-
-
-@transaction.atomic
-def _write_present(user_id: UUID) -> int:
-    cycle = current_cycle(user_id)
-    behind = Memory.objects.for_user(user_id).filter(priority_cycle__lt=cycle)
-    return behind.update(priority=present_priority(cycle), priority_cycle=cycle)
 
 
 @transaction.atomic

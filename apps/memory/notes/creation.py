@@ -1,7 +1,7 @@
 """New notes, one or many, and which of them wait for the user's review."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -13,25 +13,25 @@ from apps.core.db.writing import insert_all, precompute
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.memory.models import Memory, Proposal, ReviewReason, Status, Tier, Trust
 from apps.memory.models.base import folded
-from apps.memory.selectors import current_cycle, memory_get
+from apps.memory.selectors import current_cycle
 from apps.search.services import documents_prepare
 
-from .fields import BULK_LIMIT, TIER_DEFAULTS, MemoryDraft, MemoryFields, clean_changes
+from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes
 from .indexing import notes_index
-from .revisions import FROM_USER, Change, Provenance
+from .revisions import BY_USER, Change
+
+INHERITED = ("tier", "kind", "importance", "tags", "category")
+"""Fields a proposed text takes from its note, where nothing else is said."""
 
 
 @transaction.atomic
-def memory_create(
-    *, user_id: UUID, content: str, provenance: Provenance = FROM_USER, **fields: Unpack[MemoryFields]
-) -> Memory:
-    """A new note, searchable when this returns. Long-term unless `tier` says otherwise."""
-    values = clean_changes({"content": content, **fields})
-    return _store(user_id, [values], provenance)[0]
+def memory_create(*, user_id: UUID, content: object, change: Change = BY_USER, **fields: object) -> Memory:
+    """A new note with these fields of `MemoryInput`, searchable when this returns. Long-term unless `tier` says otherwise."""
+    return _store(user_id, [clean_changes({"content": content, **fields})], change)[0]
 
 
 def memory_bulk_create(
-    *, user_id: UUID, drafts: Sequence[MemoryDraft], provenance: Provenance = FROM_USER
+    *, user_id: UUID, drafts: Sequence[Mapping[str, object]], change: Change = BY_USER
 ) -> list[Memory]:
     """Up to 1,000 notes at once, all or none; searchable when this returns.
 
@@ -41,25 +41,23 @@ def memory_bulk_create(
         raise InvalidInput("There is no note in the list.", code="empty_list")
     if len(drafts) > BULK_LIMIT:
         raise TooLarge(f"At most {BULK_LIMIT:,} notes at once.", code="too_many", limit=BULK_LIMIT)
-    cleaned = [_clean_draft(index, draft) for index, draft in enumerate(drafts)]
+    cleaned = []
+    for index, draft in enumerate(drafts):
+        try:
+            if not isinstance(draft, Mapping):
+                raise InvalidInput("A note must be an object with content.", code="wrong_type")
+            cleaned.append(clean_changes({"content": None, **draft}))
+        except IzzyError as error:
+            error.extra["index"] = index
+            raise
     with precompute():
         # Reading them takes ten times as long as writing them, and would hold up all other writers.
         documents_prepare(user_id=user_id, texts=[draft["content"] for draft in cleaned])
         with transaction.atomic():
-            return _store(user_id, cleaned, provenance)
+            return _store(user_id, cleaned, change)
 
 
-def _clean_draft(index: int, draft: object) -> dict[str, Any]:
-    try:
-        if not isinstance(draft, Mapping):
-            raise InvalidInput("A note must be an object with content.", code="wrong_type")
-        return clean_changes({"content": None, **draft})
-    except IzzyError as error:
-        error.extra["index"] = index
-        raise
-
-
-def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], provenance: Provenance) -> list[Memory]:
+def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change) -> list[Memory]:
     """Write notes made of cleaned values, and make them searchable."""
     now, cycle = timezone.now(), current_cycle(user_id)
     notes = []
@@ -69,10 +67,10 @@ def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], provenance: Provenan
         notes.append(
             Memory(
                 user_id=user_id,
-                origin=provenance.origin,
-                trust=provenance.trust,
-                source_conversation_id=provenance.conversation_id,
-                source_message_id=provenance.message_id,
+                origin=change.actor,
+                trust=change.words,
+                source_conversation_id=change.conversation_id,
+                source_message_id=change.message_id,
                 priority_cycle=cycle,
                 created_at=now,
                 updated_at=now,
@@ -100,26 +98,14 @@ def status_for(*, user_id: UUID, trust: Trust, sensitive: bool = False) -> tuple
     return Status.ACTIVE, ""
 
 
-INHERITED = ("tier", "kind", "importance", "tags", "category")
-"""Fields a proposed text takes from its note, where nothing else is said."""
-
-
 @transaction.atomic
-def memory_submit(
-    *,
-    user_id: UUID,
-    content: str,
-    provenance: Provenance,
-    sensitive: bool = False,
-    **fields: Unpack[MemoryFields],
-) -> Memory:
+def memory_submit(*, user_id: UUID, content: str, change: Change, **fields: object) -> Memory:
     """A new note that the user did not write by hand: active, or pending where it has to be reviewed."""
-    status, reason = status_for(user_id=user_id, trust=provenance.trust, sensitive=sensitive)
-    values: Any = {**fields, "status": str(status)}
-    note = memory_create(user_id=user_id, content=content, provenance=provenance, **values)
+    status, reason = status_for(user_id=user_id, trust=change.words, sensitive=change.sensitive)
+    values = clean_changes({"content": content, **fields, "status": status})
     if status == Status.PENDING:
-        _waits(note, reason, Proposal.ADD)
-    return note
+        values |= {"review_reason": reason, "proposed_action": Proposal.ADD}
+    return _store(user_id, [values], change)[0]
 
 
 def proposal_instead(
@@ -138,25 +124,13 @@ def proposal_instead(
     )
     if (known := same.first()) is not None:
         return known
-    fields = {name: value for name, value in wanted.items() if name in {*INHERITED, "valid_from", "valid_to"}}
-    waiting = memory_create(
-        user_id=note.user_id,
-        content=wanted["content"],
-        provenance=change.provenance,
-        **{**fields, "status": str(Status.PENDING)},
-    )
-    _waits(waiting, reason, action, target=note, fields=sorted(values))
-    return memory_get(note.user_id, waiting.pk)
-
-
-def _waits(
-    note: Memory,
-    reason: str,
-    action: Proposal,
-    *,
-    target: Memory | None = None,
-    fields: list[str] | None = None,
-) -> None:
-    note.review_reason, note.proposed_action = reason, action
-    note.proposed_target, note.proposed_fields = target, fields or []
-    note.save(update_fields=["review_reason", "proposed_action", "proposed_target", "proposed_fields"])
+    proposed = {
+        **{name: wanted[name] for name in ("content", *INHERITED)},
+        **{name: wanted[name] for name in ("valid_from", "valid_to") if name in wanted},
+        "status": Status.PENDING,
+        "review_reason": reason,
+        "proposed_action": action,
+        "proposed_target": note,
+        "proposed_fields": sorted(values),
+    }
+    return _store(note.user_id, [proposed], change)[0]

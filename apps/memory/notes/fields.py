@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, Required, TypedDict
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -80,33 +80,6 @@ class MemoryInput(SupersedeInput):
 MemoryPatch = MemoryInput.partial()
 
 
-class MemoryFields(TypedDict, total=False):
-    """The fields of a note, beside its content, that a caller may set."""
-
-    tier: str
-    kind: str
-    importance: int
-    tags: list[str]
-    category: str
-    status: str
-    valid_from: datetime | str | None
-    valid_to: datetime | str | None
-    priority: float
-    decay_rate: float
-
-
-class MemoryChanges(MemoryFields, total=False):
-    """Fields for `memory_update`."""
-
-    content: str
-
-
-class MemoryDraft(MemoryFields, total=False):
-    """A note to be: content and whatever is known about it."""
-
-    content: Required[str]
-
-
 def clean_content(value: object) -> str:
     """The text of a note: 1 to MAX_CONTENT_CHARS characters that a database can hold.
 
@@ -130,10 +103,3 @@ def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> No
     """Raises InvalidInput where a note would end to be valid before it begins to."""
     if valid_from and valid_to and valid_to <= valid_from:
         raise InvalidInput("valid_to must be later than valid_from.", field="valid_to")
-
-
-def clean_threshold(value: object) -> float:
-    """A score from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput("threshold must be a number from 0 to 1.", field="threshold")
-    return float(value)

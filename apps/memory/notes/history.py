@@ -1,11 +1,12 @@
 """Versions of notes and files, the texts of a time, and what differs between two texts."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from itertools import groupby
+from typing import Any, Literal
 
 from apps.core.http.shapes import clean_time
 from apps.memory.models import (
@@ -17,8 +18,6 @@ from apps.memory.models import (
     MemoryRevision,
     Status,
 )
-
-from .revisions import note_state
 
 Kind = Literal["same", "added", "removed"]
 
@@ -36,9 +35,6 @@ class Piece:
     kind: Kind
     text: str
 
-    def to_json(self) -> dict[str, str]:
-        return {"kind": self.kind, "text": self.text}
-
 
 def text_diff(old: str, new: str) -> list[Piece]:
     """How `new` came from `old`: joined, the same and added pieces are `new`, the same and removed ones `old`.
@@ -47,9 +43,17 @@ def text_diff(old: str, new: str) -> list[Piece]:
     """
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
-    middle = old[head : len(old) - tail], new[head : len(new) - tail]
-    begins, ends = Piece("same", old[:head]), Piece("same", old[len(old) - tail :])
-    return _joined([begins, *_compared(*_tokens(*middle)), ends])
+    before, after = _tokens(old[head : len(old) - tail], new[head : len(new) - tail])
+    pieces = [Piece("same", old[:head])]
+    start = first = 0
+    for end, last, size in _common(before, after):
+        pieces.append(Piece("removed", "".join(before[start:end])))
+        pieces.append(Piece("added", "".join(after[first:last])))
+        pieces.append(Piece("same", "".join(before[end : end + size])))
+        start, first = end + size, last + size
+    pieces.append(Piece("same", old[len(old) - tail :]))
+    runs = groupby((piece for piece in pieces if piece.text), lambda piece: piece.kind)
+    return [Piece(kind, "".join(piece.text for piece in run)) for kind, run in runs]
 
 
 def _shared(one: str, two: str) -> int:
@@ -70,158 +74,93 @@ def _tokens(old: str, new: str) -> tuple[list[str], list[str]]:
     return [old], [new]
 
 
-def _compared(before: list[str], after: list[str]) -> list[Piece]:
-    pieces: list[Piece] = []
-    start = first = 0
-    for end, last, size in _common(before, after):
-        pieces.append(Piece("removed", "".join(before[start:end])))
-        pieces.append(Piece("added", "".join(after[first:last])))
-        pieces.append(Piece("same", "".join(before[end : end + size])))
-        start, first = end + size, last + size
-    return pieces
-
-
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Without empty pieces, and one for neighbours of a kind."""
-    joined: list[Piece] = []
-    for piece in pieces:
-        if joined and piece.text and joined[-1].kind == piece.kind:
-            joined[-1] = Piece(piece.kind, joined[-1].text + piece.text)
-        elif piece.text:
-            joined.append(piece)
-    return joined
-
-
 def _common(before: list[str], after: list[str]) -> list[tuple[int, int, int]]:
     """Runs of words that stand in both, as (place in the old, place in the new, length); the last has length 0.
 
     A run of nothing but space or signs between two changes is no help to a reader: it counts as changed.
     """
-    blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
-    *runs, end = ((block.a, block.b, block.size) for block in blocks)
-    kept = [
-        run for run in runs if _tells(before[run[0] : run[0] + run[2]]) or _at_an_edge(run, before, after)
-    ]
+    *runs, end = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
+    kept = []
+    for one, two, size in runs:
+        begins = one == two == 0
+        ends = (one + size, two + size) == (len(before), len(after))
+        if begins or ends or any(token[0].isalnum() for token in before[one : one + size]):
+            kept.append((one, two, size))
     return [*kept, end]
-
-
-def _tells(tokens: list[str]) -> bool:
-    return any(token[0].isalnum() for token in tokens)
-
-
-def _at_an_edge(run: tuple[int, int, int], before: list[str], after: list[str]) -> bool:
-    """Whether a run begins or ends both."""
-    begins = run[0] == run[1] == 0
-    return begins or (run[0] + run[2] == len(before) and run[1] + run[2] == len(after))
 
 
 CREATED = "created"
 KEPT = "kept"
 """Made the oldest version where older ones are not kept any more."""
-OLDEST = "The oldest that is kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One state: what it held from `at` on, and who made it so, why. `current` is the note or file itself."""
+    """A state of a note or file: what it held from `at` on, and who made it so, why."""
 
     version: int
     content: str
+    state: dict[str, Any]  # all else that a user may change; of a file its path and trust
     action: str
+    action_label: str  # in a word: Saved, Changed, Merged …
     actor: str
     reason: str
     at: datetime
-    current: bool
-
-    labels: ClassVar[dict[str, str]]
-
-    @property
-    def action_label(self) -> str:
-        """The action in a word: Saved, Changed, Merged …"""
-        return self.labels[self.action]
+    current: bool  # the note or file itself
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteVersion(Version):
-    """A state of a note; `state` is all that a user may change, but for the content."""
+def versions_kept(
+    row: Memory | MemoryFile,
+    revisions: Sequence[MemoryRevision | MemoryFileRevision],
+    states: Sequence[dict[str, Any]],
+    *,
+    created: str,
+) -> list[Version]:
+    """The versions of a note or file that are kept, newest first, in these states; `created` says how it came to be.
 
-    state: dict[str, Any]
-
-    labels: ClassVar[dict[str, str]] = {**dict(Action.choices), CREATED: "Saved", KEPT: OLDEST}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileVersion(Version):
-    """A state of a file."""
-
-    path: str
-    trust: str
-
-    labels: ClassVar[dict[str, str]] = {
+    A revision holds the state that a change ended, so what it says of that change belongs to the version after it.
+    """
+    labels = {
+        **dict(Action.choices),
         **dict(FileAction.choices),
-        CREATED: "Created",
-        KEPT: OLDEST,
+        KEPT: "The oldest that is kept",
+        CREATED: created,
     }
-
-
-def note_versions(note: Memory, revisions: Sequence[MemoryRevision], cycle: int) -> list[NoteVersion]:
-    """The versions of a note that are kept, oldest first; its priority now is that at the user's decay cycle `cycle`."""
-    states = [(row.content, row.state) for row in revisions] + [(note.content, note_state(note, cycle))]
-    told = _told(note, revisions)
-    return [
-        NoteVersion(content=content, state=state, **made)
-        for (content, state), made in zip(states, told, strict=True)
-    ]
-
-
-def file_versions(file: MemoryFile, revisions: Sequence[MemoryFileRevision]) -> list[FileVersion]:
-    """The versions of a file that are kept, oldest first."""
-    states = [(row.content, row.path, row.trust) for row in revisions]
-    states.append((file.content, file.path, file.trust))
-    told = _told(file, revisions)
-    return [
-        FileVersion(content=content, path=path, trust=trust, **made)
-        for (content, path, trust), made in zip(states, told, strict=True)
-    ]
-
-
-def _told(
-    row: Memory | MemoryFile, revisions: Sequence[MemoryRevision | MemoryFileRevision]
-) -> Iterator[dict[str, Any]]:
-    """Yields for each version, the present one of `row` last, its number and the change that made it."""
     first = revisions[0].version if revisions else 1
-    last = first + len(revisions)
-    action = CREATED if first == 1 else KEPT
-    made = {"action": action, "actor": row.origin, "reason": "", "at": row.created_at}
-    for number, revision in enumerate(revisions, first):
-        yield {**made, "version": number, "current": False}
-        made = {
-            "action": revision.action,
-            "actor": revision.actor,
-            "reason": revision.reason,
-            "at": revision.created_at,
-        }
-    yield {**made, "version": last, "current": True}
-
-
-V = TypeVar("V", bound=Version)
+    versions = []
+    for place, (held, state) in enumerate(zip([*revisions, row], states, strict=True)):
+        made = revisions[place - 1] if place else None
+        action = made.action if made else CREATED if first == 1 else KEPT
+        versions.append(
+            Version(
+                version=first + place,
+                content=held.content,
+                state=state,
+                action=action,
+                action_label=str(labels[action]),
+                actor=made.actor if made else row.origin,
+                reason=made.reason if made else "",
+                at=(made or row).created_at,
+                current=held is row,
+            )
+        )
+    return versions[::-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[V]):
+class Step:
     """A version, and how its text came from that of the version before; empty for the first and where none differs."""
 
-    version: V
+    version: Version
     diff: tuple[Piece, ...] = ()
 
 
-def steps_of(versions: Sequence[V], shown: Callable[[str], str] = str) -> list[Step[V]]:
+def steps_of(versions: Sequence[Version], shown: Callable[[str], str] = str) -> list[Step]:
     """The versions, newest first as they are given, as steps; `shown` makes of a text what the page shows of it."""
     steps = []
-    for place, version in enumerate(versions):
-        former = versions[place + 1].content if place + 1 < len(versions) else version.content
-        differs = former != version.content
-        diff = text_diff(shown(former), shown(version.content)) if differs else ()
+    for version, former in zip(versions, [*versions[1:], versions[-1]], strict=True):
+        differs = former.content != version.content
+        diff = text_diff(shown(former.content), shown(version.content)) if differs else ()
         steps.append(Step(version, tuple(diff)))
     return steps
 

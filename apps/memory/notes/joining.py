@@ -1,9 +1,8 @@
 """Several notes at once: links, one in the place of another, one made of many, contradictions settled."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -19,8 +18,8 @@ from apps.memory.trust import least_trust
 
 from .changes import change_apply
 from .creation import INHERITED, memory_create, proposal_instead
-from .fields import MAX_TAGS, TIER_DEFAULTS, MemoryFields, clean_changes, clean_content
-from .revisions import BY_USER, FROM_USER, Change, Provenance
+from .fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
+from .revisions import BY_USER, Change
 
 MAX_RELATION_CHARS = 64
 
@@ -55,6 +54,13 @@ def edge_create(
     return edge
 
 
+def edge_ensure(user_id: UUID, source_id: UUID, target_id: UUID, relation: Relation) -> None:
+    """Link two notes of the user, which must be theirs, unless they are linked so already."""
+    MemoryEdge.objects.unscoped().get_or_create(
+        source_id=source_id, target_id=target_id, relation=relation, defaults={"user_id": user_id}
+    )
+
+
 @transaction.atomic
 def edge_delete(*, user_id: UUID, source_id: UUID, edge_id: UUID) -> None:
     """Remove a link that starts or ends at the note `source_id`."""
@@ -70,15 +76,14 @@ def memory_supersede(
     user_id: UUID,
     memory_id: UUID,
     content: str,
-    provenance: Provenance = FROM_USER,
     change: Change = BY_USER,
-    **fields: Unpack[MemoryFields],
+    **fields: object,
 ) -> Memory:
     """A new note in the place of an old one; returns the new one, which inherits what `fields` leave out.
 
     The old note is superseded: out of search but as of a time before `valid_from` (now unless given; where it lies
     ahead the old note holds until then). An old note that was replaced already stands for the newest in its chain.
-    Trust is that of `provenance`. Where the user has to see the change first, what is returned is the pending note
+    Trust is that of the change's words. Where the user has to see the change first, what is returned is the pending note
     that proposes it, and the old one stays as it is.
 
     Raises NotFound for an unknown note, Conflict where it, or what replaced it, waits for review or was deleted.
@@ -89,12 +94,11 @@ def memory_supersede(
     values = clean_changes({"valid_from": None, **fields, "content": content})
     start: datetime | None = values["valid_from"]
     if not change.by_hand:
-        words = provenance.change(sensitive=change.sensitive)
-        waiting = proposal_instead(old, Proposal.SUPERSEDE, values, words)
+        waiting = proposal_instead(old, Proposal.SUPERSEDE, values, change)
         if waiting is not None:
             return waiting
     inherited: dict[str, Any] = {name: getattr(old, name) for name in INHERITED}
-    new = memory_create(user_id=user_id, provenance=provenance, **{**inherited, **values})
+    new = memory_create(user_id=user_id, change=change, **{**inherited, **values})
     supersede_with(old, new, at=start or new.created_at, change=change, made=True)
     return new
 
@@ -136,12 +140,7 @@ def supersede_with(
     if end <= timezone.now():
         values["status"] = Status.SUPERSEDED
     change_apply(old, values, action, change, more={"by": str(new.pk), "made": made})
-    MemoryEdge.objects.unscoped().get_or_create(
-        source_id=new.pk,
-        target_id=old.pk,
-        relation=Relation.SUPERSEDES,
-        defaults={"user_id": old.user_id},
-    )
+    edge_ensure(old.user_id, new.pk, old.pk, Relation.SUPERSEDES)
 
 
 @transaction.atomic
@@ -171,12 +170,7 @@ def contradiction_resolve(
     if edge is None:
         raise NotFound("There is no open contradiction with this id.")
     if keep_id is None:
-        MemoryEdge.objects.unscoped().get_or_create(
-            source_id=edge.source_id,
-            target_id=edge.target_id,
-            relation=Relation.RELATED,
-            defaults={"user_id": user_id},
-        )
+        edge_ensure(user_id, edge.source_id, edge.target_id, Relation.RELATED)
         edge.delete()
         return
     if keep_id not in {edge.source_id, edge.target_id}:
@@ -199,7 +193,6 @@ def memory_absorb(
     user_id: UUID,
     memory_id: UUID,
     content: str | None,
-    trust: Trust,
     importance: int | None = None,
     tags: Collection[str] = (),
     change: Change,
@@ -207,15 +200,15 @@ def memory_absorb(
     """Let a note take in what was found to say the same; it keeps its id.
 
     It gets the merged text where one is given, one step more importance (at most 5, at least `importance`), the tags it
-    does not have, and is as fresh as a new one. `trust` is that of what is taken in: with a new text the note is trusted as the least of
-    both, without one its words are what they were. Untrusted words make no note more important: without a text they
+    does not have, and is as fresh as a new one. With a new text it is trusted as the least of its own and the change's
+    words, without one its words are what they were. Untrusted words make no note more important: without a text they
     change nothing. Where the user has to see the change first, what is returned is the pending note that proposes it.
     """
     note = memory_get(user_id, memory_id, lock=True)
     if note.status == Status.PENDING:
         raise Conflict("This note waits for review; decide on it first.", code="waits_for_review")
     text = note.content if content is None else clean_content(content)
-    if text == note.content and trust == Trust.UNTRUSTED:
+    if text == note.content and change.words == Trust.UNTRUSTED:
         return note
     values = clean_changes(
         {
@@ -226,10 +219,10 @@ def memory_absorb(
         }
     )
     if text != note.content:
-        waiting = proposal_instead(note, Proposal.MERGE, values, replace(change, trust=trust))
+        waiting = proposal_instead(note, Proposal.MERGE, values, change)
         if waiting is not None:
             return waiting
-        values["trust"] = least_trust(note.trust, trust)
+        values["trust"] = least_trust(note.trust, change.words)
     change_apply(note, values, Action.MERGED, change)
     return note
 

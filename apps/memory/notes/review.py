@@ -29,14 +29,10 @@ def review_queue(user_id: UUID) -> QuerySet[Memory]:
     return with_present_priority(user_id, waiting).order_by("-pk")
 
 
-def pending_count(user_id: UUID) -> int:
-    """How many notes wait."""
-    return Memory.objects.for_user(user_id).filter(status=Status.PENDING).count()
-
-
 def waiting_count(user_id: UUID) -> int:
     """How many things wait for the user's word: notes, and contradictions to be settled."""
-    return pending_count(user_id) + open_contradictions(user_id).count()
+    notes = Memory.objects.for_user(user_id).filter(status=Status.PENDING)
+    return notes.count() + open_contradictions(user_id).count()
 
 
 def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
@@ -74,11 +70,10 @@ def review_accept(
         if text != note.content:
             change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
     target = _target(note)
-    if target is None:
-        return _activate(note, change)
-    if note.proposed_action == Proposal.SUPERSEDE:
-        _activate(note, change)
-        supersede_with(target, note, at=note.valid_from or note.created_at, change=change, made=True)
+    if target is None or note.proposed_action == Proposal.SUPERSEDE:
+        change_apply(note, {"status": Status.ACTIVE}, Action.ACCEPTED, change)
+        if target is not None:
+            supersede_with(target, note, at=note.valid_from or note.created_at, change=change, made=True)
         return note
     values = {name: getattr(note, name) for name in _FIELDS if name in {"content", *note.proposed_fields}}
     action = Action.MERGED if note.proposed_action == Proposal.MERGE else Action.UPDATED
@@ -111,24 +106,16 @@ def review_reject(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -
     return memory_delete(user_id=user_id, memory_id=note.pk, change=_because(change, "rejected in review"))
 
 
-def review_accept_all(*, user_id: UUID, memory_ids: Sequence[UUID], change: Change = BY_USER) -> Decided:
-    """Accept several notes, each for itself: one that cannot be accepted does not hold up the others."""
-    return _each(review_accept, user_id, memory_ids, change)
-
-
-def review_reject_all(*, user_id: UUID, memory_ids: Sequence[UUID], change: Change = BY_USER) -> Decided:
-    """Reject several notes, each for itself."""
-    return _each(review_reject, user_id, memory_ids, change)
-
-
-def _each(decide: Any, user_id: UUID, memory_ids: Sequence[UUID], change: Change) -> Decided:
+def review_decide(
+    *, user_id: UUID, memory_ids: Sequence[UUID], accept: bool, change: Change = BY_USER
+) -> Decided:
+    """Accept or reject several notes, each for itself: one that cannot be decided on does not hold up the others."""
     wanted = list(dict.fromkeys(memory_ids))
     if not wanted or len(wanted) > MAX_AT_ONCE:
         raise InvalidInput(f"Name 1 to {MAX_AT_ONCE} notes.", field="notes", limit=MAX_AT_ONCE)
+    decide = review_accept if accept else review_reject
     failed: dict[UUID, IzzyError] = {}
-    for memory_id in reversed(
-        wanted
-    ):  # the queue lists the newest first; of two on one note the newer counts
+    for memory_id in reversed(wanted):  # the queue has the newest first; of two on one note the newer counts
         try:
             decide(user_id=user_id, memory_id=memory_id, change=change)
         except IzzyError as error:
@@ -140,29 +127,22 @@ def _target(note: Memory) -> Memory | None:
     """The note that a proposal concerns, or what replaced it since; None where there is none (any more)."""
     if note.proposed_action == Proposal.ADD or note.proposed_target_id is None:
         return None
-    target = (
-        Memory.objects.for_user(note.user_id).select_for_update().filter(pk=note.proposed_target_id).first()
-    )
-    if target is None:
-        return None
+    rows = Memory.objects.for_user(note.user_id).select_for_update()
+    target = rows.filter(pk=note.proposed_target_id).first()
     try:
-        newest = newest_of(target)
+        newest = newest_of(target) if target is not None else None
     except Conflict:
         return None
-    return None if newest.status == Status.PENDING else newest
-
-
-def _activate(note: Memory, change: Change) -> Memory:
-    change_apply(note, {"status": Status.ACTIVE}, Action.ACCEPTED, change)
-    return note
+    return None if newest is None or newest.status == Status.PENDING else newest
 
 
 def _take_in(target: Memory, note: Memory, values: dict[str, Any], action: Action, change: Change) -> Memory:
     """Change `target` as a proposal wants it, and put the proposal away."""
     if values["content"] != target.content:
         values["trust"] = least_trust(target.trust, note.trust)
-    change_apply(target, values, action, _because(change, "accepted in review"))
-    memory_delete(user_id=note.user_id, memory_id=note.pk, change=_because(change, "accepted in review"))
+    change = _because(change, "accepted in review")
+    change_apply(target, values, action, change)
+    memory_delete(user_id=note.user_id, memory_id=note.pk, change=change)
     return memory_get(note.user_id, target.pk)
 
 

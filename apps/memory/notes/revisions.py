@@ -23,39 +23,14 @@ BY_HAND = frozenset({Origin.USER, Origin.API})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Where a new note comes from. `trust` says whose words it repeats."""
-
-    origin: Origin = Origin.USER
-    trust: Trust = Trust.USER
-    conversation_id: UUID | None = None
-    message_id: UUID | None = None
-
-    def change(self, *, reason: str = "", sensitive: bool = False) -> "Change":
-        """A change of another note by the writer of this one."""
-        return Change(
-            actor=self.origin,
-            reason=reason,
-            trust=self.trust,
-            sensitive=sensitive,
-            conversation_id=self.conversation_id,
-            message_id=self.message_id,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change's actor and reason, at most 200 characters (shown in the history).
-
-    `trust` is that of the words it brings, by default what the actor's words are worth; `sensitive` says that they
-    are of a kind the user may want to see first. Conversation and message are where a proposal comes from.
-    """
+    """Who makes a note or changes one, and why."""
 
     actor: Origin = Origin.USER
-    reason: str = ""
-    trust: Trust | None = None
-    sensitive: bool = False
-    conversation_id: UUID | None = None
+    reason: str = ""  # at most MAX_REASON_CHARS; shown in the history
+    trust: Trust | None = None  # of the words it brings; by default what the actor's words are worth
+    sensitive: bool = False  # of a kind that the user may want to see first
+    conversation_id: UUID | None = None  # where a new note, or a proposal, comes from
     message_id: UUID | None = None
 
     @property
@@ -68,21 +43,9 @@ class Change:
         """Whether the user made it, on a page or with a program of theirs."""
         return self.actor in BY_HAND and self.words == Trust.USER
 
-    @property
-    def provenance(self) -> Provenance:
-        """Where a note comes from that this change makes."""
-        return Provenance(
-            origin=self.actor,
-            trust=self.words,
-            conversation_id=self.conversation_id,
-            message_id=self.message_id,
-        )
 
-
-FROM_USER = Provenance()
 BY_USER = Change(actor=Origin.USER)
 BY_ASSISTANT = Change(actor=Origin.ASSISTANT)
-
 
 _PLAIN = ("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust")
 _TIMES = ("valid_from", "valid_to")
@@ -122,7 +85,7 @@ MAX_REVISIONS = 500
 
 def revision_keep(
     note: Memory, *, action: Action, change: Change, cycle: int, more: dict[str, Any] | None = None
-) -> MemoryRevision:
+) -> None:
     """Store what `note` is at the user's decay cycle `cycle`, before `action` changes it.
 
     `more` names the other notes of the change: `by` the note that takes its place (`made` for that, or there before),
@@ -132,7 +95,7 @@ def revision_keep(
     version = int(kept.aggregate(version=Max("version"))["version"] or 0) + 1
     if version > MAX_REVISIONS:
         kept.filter(version__lte=version - MAX_REVISIONS).delete()
-    return MemoryRevision.objects.create(
+    MemoryRevision.objects.create(
         user_id=note.user_id,
         memory_id=note.pk,
         version=version,

@@ -2,7 +2,8 @@
 were deleted, archived or replaced; for one note or many at once."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -14,10 +15,20 @@ from apps.core.ids import parse_id
 from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status, is_gone
 from apps.memory.selectors import current_cycle, memory_get
 
-from .changes import change_apply, differs, memory_archive, memory_delete, memory_update
+from .changes import change_apply, differs, memory_delete, memory_update
 from .indexing import notes_reindex
-from .joining import supersede_with
+from .joining import edge_ensure, supersede_with
 from .revisions import BY_USER, Change, revision_keep, state_values
+
+MAX_AT_ONCE = 200
+MAX_STEPS = 500
+NOTHING = "There is nothing that can be undone."
+CHANGED_SINCE = "It was changed since, so this can no longer be undone at once. The history of each memory has the way back."
+_STEP = re.compile(
+    r"(?P<kind>delete|undo|contradicts) (?P<one>\S{1,60}) (?P<two>[\w-]{1,60}) (?P<three>\d{1,8})"
+)
+"""`undo` and `delete`: a note, its newest version, the version to go back to. `contradicts`: two notes, whether they were
+linked otherwise too."""
 
 
 @transaction.atomic
@@ -32,7 +43,7 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
     replaced since.
     """
     note = memory_get(user_id, memory_id, lock=True)
-    revisions = list(_revisions(note).order_by("version"))
+    revisions = list(_revisions(note).reverse())
     wanted = next((row for row in revisions if row.version == version), None)
     if wanted is None:
         raise NotFound(f"This note has no earlier version {version}.", code="unknown_version")
@@ -42,7 +53,9 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
         _withdraw(note, note.superseded_by_id, change)
     parted = [_part(note, key, change) for key in now if key not in then]
     values = state_values(wanted)
-    joined = _unchanged(note, [key for key in then if key not in now])
+    rows = Memory.objects.owned_by(user_id).select_for_update().exclude(pk=memory_id).order_by("created_at")
+    once = rows.filter(pk__in=[key for key in then if key not in now], status=Status.ACTIVE)
+    joined = [other for other in once if _reads_as_merged(other, note)]
     if any(parted) or joined or differs(note, values):
         change_apply(note, values, Action.UNDONE, change, more={"to": version})
     for other in joined:
@@ -50,47 +63,43 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
     return note
 
 
-def _revisions(note: Memory) -> QuerySet[MemoryRevision]:
-    return MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
+def _revisions(note: Memory, **kept: object) -> QuerySet[MemoryRevision]:
+    """The kept versions of a note, the newest first."""
+    return (
+        MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk, **kept).order_by("-version")
+    )
 
 
 def _merged_by_version(revisions: Sequence[MemoryRevision]) -> dict[int, tuple[UUID, ...]]:
     """By version, up to the present one, the notes that had been merged into it, as far back as versions are kept."""
     taken: dict[int, tuple[UUID, ...]] = {revisions[0].version: ()}
     for row in revisions:
-        told = row.state.get("change", {})
-        if "to" in told:
-            taken[row.version + 1] = taken.get(told["to"], ())
+        change = row.state.get("change", {})
+        if "to" in change:
+            taken[row.version + 1] = taken.get(change["to"], ())
         else:
-            taken[row.version + 1] = (*taken[row.version], *map(UUID, told.get("merged", ())))
+            taken[row.version + 1] = (*taken[row.version], *map(UUID, change.get("merged", ())))
     return taken
 
 
-def _unchanged(note: Memory, keys: Sequence[UUID]) -> list[Memory]:
-    """Those of the notes that were once merged into it which are active and read as they did then."""
-    rows = Memory.objects.owned_by(note.user_id).select_for_update()
-    found = rows.filter(pk__in=keys, status=Status.ACTIVE).exclude(pk=note.pk).order_by("created_at")
-    return [other for other in found if _reads_as_merged(other, note)]
-
-
 def _reads_as_merged(other: Memory, into: Memory) -> bool:
-    merged = _revisions(other).filter(action=Action.MERGED, state__change__by=str(into.pk))
-    newest = merged.order_by("-version").first()
+    """Whether a note says what it said when it was last merged into another."""
+    newest = _revisions(other, action=Action.MERGED, state__change__by=str(into.pk)).first()
     return newest is not None and newest.content == other.content
 
 
 def _withdraw(old: Memory, newer_id: UUID, change: Change) -> None:
     """Let the note that took the place of `old` give it back: gone, unless it was there before or stands for others."""
-    newer = Memory.objects.for_user(old.user_id).select_for_update().filter(pk=newer_id).first()
+    notes = Memory.objects.for_user(old.user_id)
+    newer = notes.select_for_update().filter(pk=newer_id).first()
     _unlink(newer_id, old)
-    replaced = _last_replaced(old)
+    replaced = _revisions(old, state__change__by__isnull=False).first()
     if newer is None or replaced is None or not replaced.state["change"].get("made"):
         return
     if newer.status == Status.SUPERSEDED:
         message = "The note that replaced this one has itself been replaced since. Restore that one first."
         raise Conflict(message, code="replaced")
-    others = Memory.objects.for_user(old.user_id).filter(superseded_by=newer).exclude(pk=old.pk)
-    if not others.exists():
+    if not notes.filter(superseded_by=newer).exclude(pk=old.pk).exists():
         memory_delete(user_id=old.user_id, memory_id=newer_id, change=change)
 
 
@@ -98,17 +107,12 @@ def _part(into: Memory, other_id: UUID, change: Change) -> bool:
     """Bring back a note that was merged into another and still stands behind it; whether it did."""
     notes = Memory.objects.for_user(into.user_id).select_for_update()
     other = notes.filter(pk=other_id, superseded_by=into).first()
-    replaced = _last_replaced(other) if other is not None else None
+    replaced = _revisions(other, state__change__by__isnull=False).first() if other is not None else None
     if other is None or replaced is None:
         return False
     _unlink(into.pk, other)
     change_apply(other, state_values(replaced), Action.UNDONE, change)
     return True
-
-
-def _last_replaced(note: Memory) -> MemoryRevision | None:
-    """The version of a replaced note that its replacement ended."""
-    return _revisions(note).filter(state__change__by__isnull=False).order_by("-version").first()
 
 
 def _unlink(newer_id: UUID, old: Memory) -> None:
@@ -127,12 +131,13 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     if note is None or is_gone(note.deleted_at):
         raise NotFound("There is no note with this id that could be restored.")
     if note.status == Status.SUPERSEDED:
-        replaced = _ended_by(note, Action.SUPERSEDED, Action.MERGED)
+        replaced = _revisions(note, action__in=[Action.SUPERSEDED, Action.MERGED]).first()
         if replaced is not None:
             return memory_undo(user_id=user_id, memory_id=memory_id, version=replaced.version, change=change)
     if note.status not in {Status.DELETED, Status.ARCHIVED}:
         return note
-    ended = _ended_by(note, Action.DELETED if note.status == Status.DELETED else Action.ARCHIVED)
+    action = Action.DELETED if note.status == Status.DELETED else Action.ARCHIVED
+    ended = _revisions(note, action=action).first()
     former = str(ended.state["status"]) if ended else Status.ACTIVE
     revision_keep(note, action=Action.RESTORED, change=change, cycle=current_cycle(user_id))
     note.status = str(Status.ACTIVE) if former == Status.DELETED else former
@@ -142,64 +147,26 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     return note
 
 
-def _ended_by(note: Memory, *actions: Action) -> MemoryRevision | None:
-    """The newest version that a change of these kinds ended."""
-    kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk, action__in=actions)
-    return kept.order_by("-version").first()
-
-
-MAX_TICKED = 200
-TOO_MANY = f"At most {MAX_TICKED} memories can be changed at once."
+def memory_tag(*, user_id: UUID, memory_id: UUID, tag: str) -> Memory:
+    """Give a note a tag that it may have already; InvalidInput for what is no tag or one too many."""
+    tags = [*memory_get(user_id, memory_id).tags, tag]
+    return memory_update(user_id=user_id, memory_id=memory_id, tags=tags)
 
 
 @transaction.atomic
-def memories_delete(*, user_id: UUID, memory_ids: Sequence[UUID]) -> int:
-    """How many were deleted. NotFound, and nothing changed, for one that is unknown, deleted or somebody else's."""
-    for key in _unique(memory_ids):
-        memory_delete(user_id=user_id, memory_id=key)
-    return len(_unique(memory_ids))
+def bulk_change(
+    work: Callable[..., Memory], *, user_id: UUID, memory_ids: Sequence[UUID], **options: Any
+) -> int:
+    """Change several notes by hand, each with `work`: all of them, or none where one is not there any more; how many.
 
-
-@transaction.atomic
-def memories_archive(*, user_id: UUID, memory_ids: Sequence[UUID]) -> int:
-    """How many were put away; errors as `memories_delete`."""
-    for key in _unique(memory_ids):
-        memory_archive(user_id=user_id, memory_id=key)
-    return len(_unique(memory_ids))
-
-
-@transaction.atomic
-def memories_tag(*, user_id: UUID, memory_ids: Sequence[UUID], tag: str) -> int:
-    """How many have the tag now; errors as `memories_delete`, and InvalidInput for what is no tag or one too many."""
-    for key in _unique(memory_ids):
-        tags = memory_get(user_id, key).tags
-        memory_update(user_id=user_id, memory_id=key, tags=[*tags, tag])
-    return len(_unique(memory_ids))
-
-
-@transaction.atomic
-def memories_restore(*, user_id: UUID, memory_ids: Sequence[UUID]) -> int:
-    """How many are back; NotFound, and nothing changed, for one that cannot be brought back any more."""
-    for key in _unique(memory_ids):
-        memory_restore(user_id=user_id, memory_id=key)
-    return len(_unique(memory_ids))
-
-
-def _unique(memory_ids: Sequence[UUID]) -> list[UUID]:
-    """Each once, in the same order for everybody, so that two changes at once do not wait for each other in a circle."""
-    if len(memory_ids) > MAX_TICKED:
-        raise TooLarge(TOO_MANY)
-    return sorted(set(memory_ids))
-
-
-MAX_STEPS = 500
-NOTHING = "There is nothing that can be undone."
-CHANGED_SINCE = "It was changed since, so this can no longer be undone at once. The history of each memory has the way back."
-_STEP = re.compile(
-    r"(?P<kind>delete|undo|contradicts) (?P<one>\S{1,60}) (?P<two>[\w-]{1,60}) (?P<three>\d{1,8})"
-)
-"""`undo` and `delete`: a note, its newest version, the version to go back to. `contradicts`: two notes, whether they were
-linked otherwise too."""
+    Raises NotFound, and nothing changed, for one that is unknown, deleted or somebody else's, TooLarge for too many.
+    """
+    if len(memory_ids) > MAX_AT_ONCE:
+        raise TooLarge(f"At most {MAX_AT_ONCE} memories can be changed at once.")
+    keys = sorted(set(memory_ids))  # in the same order for everybody: two changes at once wait in no circle
+    for key in keys:
+        work(user_id=user_id, memory_id=key, **options)
+    return len(keys)
 
 
 def versions_of(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, tuple[int, str]]:
@@ -223,17 +190,15 @@ def steps_back(user_id: UUID, before: Mapping[UUID, tuple[int, str]]) -> list[st
 
 
 @transaction.atomic
-def steps_take(*, user_id: UUID, steps: Sequence[str], change: Change = BY_USER) -> int:
+def steps_take(*, user_id: UUID, steps: Sequence[str]) -> int:
     """Takes these steps back, all or none; how many notes are as they were.
 
     Raises InvalidInput for what is no step, NotFound for a note that is not there (any more) or somebody else's, Conflict
     (`changed_since`) where a note was changed after what is to be undone.
     """
-    if not 0 < len(steps) <= MAX_STEPS:
-        raise InvalidInput(NOTHING, code="no_steps", field="step")
-    taken = [_STEP.fullmatch(step) for step in steps]
+    taken = [_STEP.fullmatch(step) for step in steps[:MAX_STEPS]]
     found = [(step["kind"], parse_id(step["one"]), step["two"], step["three"]) for step in taken if step]
-    if len(found) < len(steps):
+    if not found or len(found) < len(steps):
         raise InvalidInput(NOTHING, code="no_steps", field="step")
     expected = {key: int(version) for kind, key, version, _ in found if kind != "contradicts"}
     now = versions_of(user_id, expected)
@@ -245,10 +210,10 @@ def steps_take(*, user_id: UUID, steps: Sequence[str], change: Change = BY_USER)
         if kind == "contradicts":
             _oppose(user_id, key, parse_id(second), linked=third == "1")
         elif kind == "delete":
-            memory_delete(user_id=user_id, memory_id=key, change=change)
+            memory_delete(user_id=user_id, memory_id=key)
         else:
-            memory_restore(user_id=user_id, memory_id=key, change=change)
-            memory_undo(user_id=user_id, memory_id=key, version=int(third), change=change)
+            memory_restore(user_id=user_id, memory_id=key)
+            memory_undo(user_id=user_id, memory_id=key, version=int(third))
     return len(expected)
 
 
@@ -259,9 +224,4 @@ def _oppose(user_id: UUID, source_id: UUID, target_id: UUID, *, linked: bool) ->
     edges = MemoryEdge.objects.for_user(user_id).filter(source_id=source_id, target_id=target_id)
     if not linked:
         edges.filter(relation=Relation.RELATED).delete()
-    MemoryEdge.objects.unscoped().get_or_create(
-        source_id=source_id,
-        target_id=target_id,
-        relation=Relation.CONTRADICTS,
-        defaults={"user_id": user_id},
-    )
+    edge_ensure(user_id, source_id, target_id, Relation.CONTRADICTS)

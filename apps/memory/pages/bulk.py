@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -13,18 +12,19 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.ids import parse_id
-from apps.memory import selectors
 from apps.memory.models import Memory
+from apps.memory.notes.changes import memory_archive, memory_delete
 from apps.memory.notes.joining import MAX_MERGED, memory_merge
-from apps.memory.notes.undoing import memories_archive, memories_delete, memories_restore, memories_tag
+from apps.memory.notes.undoing import bulk_change, memory_restore, memory_tag
+from apps.memory.selectors import memories_by_id
 
-from .done import done_next, list_url, named, own_note, with_steps
+from .done import done_next, list_url, named, own_note, plain_breaks, with_steps
 
-DONE: dict[str, tuple[Callable[..., int], str]] = {
-    "archive": (memories_archive, "Archived {}."),
-    "delete": (memories_delete, "Deleted {}."),
-    "restore": (memories_restore, "Brought back {}."),
-    "tag": (memories_tag, "Tagged “{tag}”: {}."),
+DONE: dict[str, tuple[Callable[..., Memory], str]] = {
+    "archive": (memory_archive, "Archived {}."),
+    "delete": (memory_delete, "Deleted {}."),
+    "restore": (memory_restore, "Brought back {}."),
+    "tag": (memory_tag, "Tagged “{tag}”: {}."),
 }
 GONE = "Nothing was changed: one of these memories is no longer there."
 
@@ -57,7 +57,8 @@ def _done(request: SignedInRequest, wanted: str, given: list[str]) -> tuple[str,
         raise IzzyError("Tick some memories first.")
     user_id, keys = request.user.pk, list(dict.fromkeys(map(parse_id, given)))
     options = {"tag": tag} if wanted == "tag" else {}
-    _, steps = with_steps(user_id, keys, partial(work, user_id=user_id, memory_ids=keys, **options))
+    change = partial(bulk_change, work, user_id=user_id, memory_ids=keys, **options)
+    _, steps = with_steps(user_id, keys, change)
     return words.format(named(user_id, keys), tag=tag), steps
 
 
@@ -65,40 +66,25 @@ def _done(request: SignedInRequest, wanted: str, given: list[str]) -> tuple[str,
 @own_note
 def merge(request: SignedInRequest) -> HttpResponse:
     """GET `?notes=…&notes=…`: the form with their text; POST: one note of them."""
-    given = request.POST if request.method == "POST" else request.GET
+    user_id, posted = request.user.pk, request.method == "POST"
+    given = request.POST if posted else request.GET
     ids = list(dict.fromkeys(map(parse_id, given.getlist("notes"))))
-    notes = _notes(request.user.pk, ids)
-    text = "\n".join(note.content for note in notes)
-    if request.method != "POST":
-        problem = "" if len(notes) > 1 else "Tick two or more notes on the memories page first."
-        return _form(request, notes, text, problem)
-    content = request.POST.get("content", text).replace("\r\n", "\n")
-    try:
-        into = parse_id(request.POST.get("into") or (ids[0] if ids else ""))
-        merge_them = partial(
-            memory_merge,
-            user_id=request.user.pk,
-            into_id=into,
-            from_ids=[key for key in ids if key != into],
-            content=content,
-        )
-        said = named(request.user.pk, ids)
-        _, steps = with_steps(request.user.pk, ids, merge_them)
-    except REFUSALS as error:
-        return _form(request, notes, content, error.message, status=422)
-    done_next(request, f"Merged into one: {said}.", steps)
-    return redirect("memory:list")
-
-
-def _notes(user_id: UUID, ids: list[UUID]) -> list[Memory]:
-    found = selectors.memories_by_id(user_id, ids[: MAX_MERGED + 1])
+    found = memories_by_id(user_id, ids[: MAX_MERGED + 1])
     if len(found) < len(ids):
         raise NotFound("One of these notes is no longer there.")
-    return [found[key] for key in ids]
-
-
-def _form(
-    request: SignedInRequest, notes: list[Memory], text: str, problem: str, status: int = 200
-) -> HttpResponse:
+    notes = [found[key] for key in ids]
+    text = "\n".join(note.content for note in notes)
+    problem = "" if posted or len(notes) > 1 else "Tick two or more notes on the memories page first."
+    if posted:
+        text = plain_breaks(request.POST.get("content", text))
+        try:
+            into = parse_id(request.POST.get("into") or (ids[0] if ids else ""))
+            others = [key for key in ids if key != into]
+            merging = partial(memory_merge, user_id=user_id, into_id=into, from_ids=others, content=text)
+            line = f"Merged into one: {named(user_id, ids)}."
+            done_next(request, line, with_steps(user_id, ids, merging)[1])
+            return redirect("memory:list")
+        except REFUSALS as error:
+            problem = error.message
     context = {"nav": "memory", "notes": notes, "text": text, "problem": problem}
-    return render(request, "memory/merge.html", context, status=status)
+    return render(request, "memory/merge.html", context, status=422 if posted else 200)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpResponse
@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import IzzyError, NotFound
+from apps.core.ids import parse_id
 from apps.memory.addressing import addressed
 from apps.memory.models import Memory
 from apps.memory.notes.undoing import steps_back, steps_take, versions_of
@@ -23,21 +24,33 @@ NAMED_CHARS = 60
 UNDONE = "Undone."
 
 
-P = ParamSpec("P")
-View = Callable[Concatenate[SignedInRequest, P], HttpResponse]
-
-
-def own_note(view: View[P]) -> View[P]:
-    """A page of a note that is unknown, deleted or somebody else's is not there."""
+def own_note(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Hands the ids of an address to a page; one of a row that is unknown, deleted or somebody else's is not there."""
 
     @wraps(view)
-    def guarded(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guarded(request: SignedInRequest, **ids: str) -> HttpResponse:
         try:
-            return view(request, *args, **kwargs)
+            return view(request, **{name: parse_id(value) for name, value in ids.items()})
         except NotFound as error:
             raise Http404(error.message) from error
 
     return guarded
+
+
+def is_fragment(request: SignedInRequest) -> bool:
+    """Whether HTMX asked, which takes a part of a page."""
+    return bool(request.headers.get("HX-Request"))
+
+
+def plain_breaks(text: str) -> str:
+    """A text with the line breaks of notes rather than those of browsers."""
+    return text.replace("\r\n", "\n")
+
+
+def version_asked(request: SignedInRequest) -> int:
+    """The version to go back to; 0, which no row ever had, for what is no number."""
+    version = request.POST.get("version", "")
+    return int(version) if version.isdecimal() and len(version) < 9 else 0
 
 
 def named(user_id: UUID, memory_ids: Sequence[UUID]) -> str:
@@ -83,8 +96,6 @@ def take_back(request: SignedInRequest) -> HttpResponse:
         done_next(request, error.message, failed=True)
     else:
         done_next(request, UNDONE)
-    url = reverse("memory:review") if request.POST.get("page") == "review" else ""
-    url = url or list_url(request.POST.get("back", "")[:2000])
-    if request.headers.get("HX-Request"):
-        return HttpResponse(headers={"HX-Redirect": url})
-    return redirect(url)
+    of_review = request.POST.get("page") == "review"
+    url = reverse("memory:review") if of_review else list_url(request.POST.get("back", "")[:2000])
+    return HttpResponse(headers={"HX-Redirect": url}) if is_fragment(request) else redirect(url)

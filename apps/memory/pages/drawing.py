@@ -1,7 +1,7 @@
 """A graph as shapes: where its notes stand, and where their words go."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import hypot
 
 import numpy as np
@@ -17,43 +17,32 @@ Points = NDArray[np.float64]
 def positions(count: int, links: Sequence[tuple[int, int]], *, pinned: bool) -> Points:
     """Places on no particular scale, (count, 2); with `pinned` the others gather round the first.
 
-    O(STEPS · count²) in time: 48 notes take some 30 ms.
+    Forces as in T. Fruchterman and E. Reingold, "Graph drawing by force-directed placement" (1991): all notes push each
+    other away by k²/d, links pull by d²/k, and what they may move shrinks from step to step; a weak pull to the middle
+    keeps what is not linked together. It begins with a spiral and has no chance in it: the same notes stand at the same
+    places. O(STEPS · count²) in time: 48 notes take some 30 ms.
     """
     if count == 0:
         return np.zeros((0, 2))
-    places = _spiral(count)
+    number = np.arange(count, dtype=np.float64)
+    radius, angle = 0.5 * np.sqrt(number / max(count - 1, 1)), number * GOLDEN_ANGLE
+    places: Points = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
     ideal = 1.0 / np.sqrt(count)
-    pull = _adjacency(count, links)
+    pull = np.zeros((count, count))
+    for one, two in links:
+        pull[one, two] = pull[two, one] = 1.0
     for step in range(STEPS):
-        moved = _forces(places, pull, ideal)
+        apart = places[:, None, :] - places[None, :, :]
+        distance = np.maximum(np.linalg.norm(apart, axis=2), 1e-3)
+        strength = ideal**2 / distance**2 - pull * distance / ideal
+        np.fill_diagonal(strength, 0.0)
+        moved = (apart * strength[:, :, None]).sum(axis=1) - GRAVITY * places
         length = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
         warmth = 0.12 * (1 - step / STEPS)
         places += moved / length * np.minimum(length, warmth)
         if pinned:
             places -= places[0]
     return places
-
-
-def _spiral(count: int) -> Points:
-    number = np.arange(count, dtype=np.float64)
-    radius = 0.5 * np.sqrt(number / max(count - 1, 1))
-    return np.stack([radius * np.cos(number * GOLDEN_ANGLE), radius * np.sin(number * GOLDEN_ANGLE)], axis=1)
-
-
-def _adjacency(count: int, links: Sequence[tuple[int, int]]) -> Points:
-    pull = np.zeros((count, count))
-    for one, two in links:
-        pull[one, two] = pull[two, one] = 1.0
-    return pull
-
-
-def _forces(places: Points, pull: Points, ideal: float) -> Points:
-    apart = places[:, None, :] - places[None, :, :]
-    distance = np.maximum(np.linalg.norm(apart, axis=2), 1e-3)
-    strength = ideal**2 / distance**2 - pull * distance / ideal
-    np.fill_diagonal(strength, 0.0)
-    forces: Points = (apart * strength[:, :, None]).sum(axis=1) - GRAVITY * places
-    return forces
 
 
 def fitted(places: Points, aspect: float) -> Points:
@@ -97,21 +86,26 @@ class Labels:
         self._width, self._height = width, height
         self._taken = [(x - r - 2, y - r - 2, x + r + 2, y + r + 2) for (x, y), r in circles]
 
-    def beside(self, place: int, width: float, neighbours: Iterable[Point]) -> Label:
+    def beside(self, place: int, width: float, neighbours: Sequence[Point]) -> Label:
         """The label of circle `place`; its lines lead to `neighbours`."""
-        point, radius = self._circles[place]
-        lines = list(_directions(point, neighbours))
-        sides = sorted(SIDES, key=lambda side: sum(max(0.0, side[0] * x + side[1] * y) for x, y in lines))
-        for side in sides:
-            x, y, anchor, box = self._at(point, radius, width, side)
+        (x, y), radius = self._circles[place]
+
+        def crowded(side: Point) -> float:
+            """How much the lines lead to a side."""
+            away = [(other[0] - x, other[1] - y) for other in neighbours]
+            return sum(max(0.0, side[0] * dx + side[1] * dy) / (hypot(dx, dy) or 1.0) for dx, dy in away)
+
+        for side in sorted(SIDES, key=crowded):
+            label, box = self._at((x, y), radius, width, side)
             if self._is_free(box, place):
                 self._taken.append(box)
-                return Label(round(x, 1), round(y, 1), anchor, True)
-        below = self._at(point, radius, width, (0, 1))
-        x, y, anchor, _ = below if below[3][3] <= self._height else self._at(point, radius, width, (0, -1))
-        return Label(round(x, 1), round(y, 1), anchor, False)
+                return label
+        label, box = self._at((x, y), radius, width, (0, 1))
+        if box[3] > self._height:
+            label, _ = self._at((x, y), radius, width, (0, -1))
+        return replace(label, shown=False)
 
-    def _at(self, point: Point, radius: float, width: float, side: Point) -> tuple[float, float, str, Box]:
+    def _at(self, point: Point, radius: float, width: float, side: Point) -> tuple[Label, Box]:
         x, y = point
         if side[0]:
             label_x, label_y, anchor = x + side[0] * (radius + GAP), y + 4, "start" if side[0] > 0 else "end"
@@ -120,20 +114,14 @@ class Labels:
             label_x = min(max(x, width / 2 + 2), self._width - width / 2 - 2)
             label_y, anchor = y + radius + LINE - 2 if side[1] > 0 else y - radius - GAP, "middle"
             left = label_x - width / 2
-        return label_x, label_y, anchor, (left, label_y - LINE + 4, left + width, label_y + 4)
+        box = left, label_y - LINE + 4, left + width, label_y + 4
+        return Label(round(label_x, 1), round(label_y, 1), anchor, True), box
 
     def _is_free(self, box: Box, own: int) -> bool:
-        inside = box[0] >= 0 and box[2] <= self._width and box[1] >= 0 and box[3] <= self._height
-        return inside and not any(
-            _meet(box, other) for place, other in enumerate(self._taken) if place != own
+        """Whether a box is within the picture and meets no other, but for the circle that it is the label of."""
+        left, top, right, bottom = box
+        others = [other for place, other in enumerate(self._taken) if place != own]
+        within = left >= 0 and right <= self._width and top >= 0 and bottom <= self._height
+        return within and not any(
+            left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in others
         )
-
-
-def _directions(point: Point, others: Iterable[Point]) -> Iterable[Point]:
-    for x, y in others:
-        length = hypot(x - point[0], y - point[1]) or 1.0
-        yield (x - point[0]) / length, (y - point[1]) / length
-
-
-def _meet(one: Box, two: Box) -> bool:
-    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]

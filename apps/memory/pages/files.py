@@ -1,22 +1,20 @@
 """The files page: list, read, write, edit, delete with undo, history."""
 
-from typing import Any
+from uuid import UUID
 
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, IzzyError
-from apps.core.ids import parse_id
 from apps.memory.files.selectors import file_get, file_history, files_in
-from apps.memory.files.services import file_create, file_delete, file_restore, file_undo, file_update
+from apps.memory.files.services import file_delete, file_restore, file_undo, file_update, file_write
 from apps.memory.models import MemoryFile
 from apps.memory.notes.history import steps_of
 
-from .done import done_last, done_next, own_note
+from .done import done_last, done_next, is_fragment, own_note, version_asked
 from .forms import FileForm
 
 PAGE_SIZE = 50
@@ -35,7 +33,7 @@ def create(request: SignedInRequest) -> HttpResponse:
     form = FileForm(request.POST, prefix="new")
     if form.is_valid():
         try:
-            file = file_create(user_id=request.user.pk, **form.changes())
+            file = file_write(user_id=request.user.pk, new=True, **form.changes())
         except IzzyError as error:
             form.add_failure(error)
         else:
@@ -44,31 +42,45 @@ def create(request: SignedInRequest) -> HttpResponse:
     return _page(request, form, status=422)
 
 
+def _page(request: SignedInRequest, form: FileForm, status: int = 200) -> HttpResponse:
+    user_id = request.user.pk
+    page = Paginator(files_in(user_id).defer("content"), PAGE_SIZE).get_page(request.GET.get("page"))
+    deleted = MemoryFile.objects.restorable(user_id).defer("content").order_by("-deleted_at")
+    context = {
+        "nav": "memory",
+        "page": page,
+        "deleted": deleted[:DELETED_SHOWN],
+        "form": form,
+        **done_last(request),
+    }
+    return render(request, "memory/files/page.html", context, status=status)
+
+
 @require_GET
 @own_note
-def card(request: SignedInRequest, file_id: str) -> HttpResponse:
+def card(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     """The file as a line of the list."""
     return _card(request, _present(request, file_id))
 
 
 @require_GET
 @own_note
-def read(request: SignedInRequest, file_id: str) -> HttpResponse:
+def read(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     """The file with its text."""
     return _card(request, _present(request, file_id), opened=True)
 
 
 @require_http_methods(["GET", "POST"])
 @own_note
-def edit(request: SignedInRequest, file_id: str) -> HttpResponse:
+def edit(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     """The form in the card's place; a POST saves and answers with the card, or 422 and the form."""
     file = _present(request, file_id)
     if request.method != "POST":
         return render(request, "memory/files/_edit.html", {"form": FileForm.of(file), "file": file})
-    form = FileForm(request.POST, prefix=str(file.pk))
+    form = FileForm(request.POST, prefix=str(file_id))
     if form.is_valid():
         try:
-            changed = file_update(user_id=request.user.pk, file_id=file.pk, **form.changes())
+            changed = file_update(user_id=request.user.pk, file_id=file_id, **form.changes())
         except REFUSALS as error:
             form.add_failure(error)
         else:
@@ -78,78 +90,54 @@ def edit(request: SignedInRequest, file_id: str) -> HttpResponse:
 
 @require_POST
 @own_note
-def delete(request: SignedInRequest, file_id: str) -> HttpResponse:
+def delete(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     """Delete a file; answers with what is left of its card: the way back."""
     file = _present(request, file_id)
     file_delete(user_id=request.user.pk, path=file.path)
-    if not request.headers.get("HX-Request"):
+    if not is_fragment(request):
         return redirect("memory:files")
     return render(request, "memory/files/_deleted.html", {"file": file, "fresh": True})
 
 
 @require_POST
 @own_note
-def restore(request: SignedInRequest, file_id: str) -> HttpResponse:
+def restore(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     """Bring back a deleted file."""
-    key = parse_id(file_id)
     try:
-        file = file_restore(user_id=request.user.pk, file_id=key)
+        return _changed(request, file_restore(user_id=request.user.pk, file_id=file_id))
     except REFUSALS as error:
-        file = file_get(request.user.pk, key)
-        return render(
-            request, "memory/files/_deleted.html", {"file": file, "problem": error.message}, status=422
-        )
-    return _changed(request, file)
+        context = {"file": file_get(request.user.pk, file_id), "problem": error.message}
+        return render(request, "memory/files/_deleted.html", context, status=422)
 
 
 @require_GET
 @own_note
-def history(request: SignedInRequest, file_id: str) -> HttpResponse:
+def history(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     """Shows the file's versions, each with a way back to it."""
     return _history(request, _present(request, file_id))
 
 
 @require_POST
 @own_note
-def undo(request: SignedInRequest, file_id: str) -> HttpResponse:
+def undo(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     """Go back to an earlier version."""
     file = _present(request, file_id)
-    version = request.POST.get("version", "")
-    number = int(version) if version.isdecimal() and len(version) < 9 else 0
     try:
-        changed = file_undo(user_id=request.user.pk, file_id=file.pk, version=number)
+        changed = file_undo(user_id=request.user.pk, file_id=file_id, version=version_asked(request))
     except REFUSALS as error:
         return _history(request, file, error.message)
     return _changed(request, changed, opened=True)
 
 
-def _page(request: SignedInRequest, form: FileForm, status: int = 200) -> HttpResponse:
-    page = Paginator(files_in(request.user.pk).defer("content"), PAGE_SIZE).get_page(request.GET.get("page"))
-    deleted = MemoryFile.objects.restorable(request.user.pk).defer("content").order_by("-deleted_at")
-    context = {
-        "nav": "memory",
-        "page": page,
-        "rows": [_row(file) for file in page],
-        "deleted": deleted[:DELETED_SHOWN],
-        "form": form,
-        **done_last(request),
-    }
-    return render(request, "memory/files/page.html", context, status=status)
-
-
-def _present(request: SignedInRequest, file_id: str) -> MemoryFile:
-    file = file_get(request.user.pk, parse_id(file_id))
+def _present(request: SignedInRequest, file_id: UUID) -> MemoryFile:
+    file = file_get(request.user.pk, file_id)
     if file.deleted_at is not None:
         raise Http404("This file was deleted.")
     return file
 
 
-def _row(file: MemoryFile) -> dict[str, Any]:
-    return {"file": file, "size": filesizeformat(file.size)}
-
-
 def _card(request: SignedInRequest, file: MemoryFile, *, opened: bool = False) -> HttpResponse:
-    return render(request, "memory/files/_card.html", {"row": _row(file), "opened": opened})
+    return render(request, "memory/files/_card.html", {"file": file, "opened": opened})
 
 
 def _history(request: SignedInRequest, file: MemoryFile, problem: str = "") -> HttpResponse:
@@ -160,6 +148,4 @@ def _history(request: SignedInRequest, file: MemoryFile, problem: str = "") -> H
 
 def _changed(request: SignedInRequest, file: MemoryFile, *, opened: bool = False) -> HttpResponse:
     """After a change: the card, or without HTMX the page again."""
-    if request.headers.get("HX-Request"):
-        return _card(request, file, opened=opened)
-    return redirect("memory:files")
+    return _card(request, file, opened=opened) if is_fragment(request) else redirect("memory:files")

@@ -1,6 +1,6 @@
 """Forms of the pages of notes and files. What they may hold is checked by the services; forms carry texts to them."""
 
-from typing import Any, cast
+from typing import Any
 
 from django import forms
 
@@ -8,7 +8,7 @@ from apps.core.errors import IzzyError
 from apps.memory.addressing import addressed
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT
 from apps.memory.models import MAX_PATH_CHARS, Kind, Memory, MemoryFile, Origin, Status, Tier
-from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, STANDING, MemoryChanges
+from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, STANDING
 
 IMPORTANCE = [(1, "1 · trivial"), (2, "2 · minor"), (3, "3 · normal"), (4, "4 · important"), (5, "5 · vital")]
 
@@ -22,11 +22,18 @@ SOURCES = [
     (Origin.FILE, "A file"),
 ]
 
-FIELD_OF = {"file_text": "content", "new_path": "path", "old_path": "path", "path": "path"}
-"""By what a service calls it, the field of a file's form."""
+
+class ServiceForm(forms.Form):
+    """A form that shows what a service refuses."""
+
+    def add_failure(self, error: IzzyError) -> None:
+        """Show an error of the service at its field, which may be called otherwise here."""
+        name = str(error.extra.get("field", ""))
+        field = {"file_text": "content", "new_path": "path", "old_path": "path"}.get(name, name)
+        self.add_error(field if field in self.fields else None, error.message)
 
 
-class NoteForm(forms.Form):
+class NoteForm(ServiceForm):
     """A note's text and what sorts it; `tags` are separated by commas."""
 
     content = forms.CharField(
@@ -59,7 +66,7 @@ class NoteForm(forms.Form):
             form.fields["content"].help_text = "In the text that Izzy keeps you are “the user”."
         return form
 
-    def changes(self) -> MemoryChanges:
+    def changes(self) -> dict[str, Any]:
         """Entered values; a field left out of the request changes nothing."""
         given: dict[str, Any] = {
             name: value for name, value in self.cleaned_data.items() if self.add_prefix(name) in self.data
@@ -69,12 +76,7 @@ class NoteForm(forms.Form):
         for name in ("kind", "tier", "importance"):
             if not given.get(name):
                 given.pop(name, None)
-        return cast("MemoryChanges", given)
-
-    def add_failure(self, error: IzzyError) -> None:
-        """Show an error of the service at its field."""
-        field = str(error.extra.get("field", ""))
-        self.add_error(field if field in self.fields else None, error.message)
+        return given
 
 
 class FilterForm(forms.Form):
@@ -112,7 +114,7 @@ class FilterForm(forms.Form):
         return sum(bool(self[name].value()) and self[name].value() != "-created_at" for name in lists)
 
 
-class FileForm(forms.Form):
+class FileForm(ServiceForm):
     """A file's path and content."""
 
     path = forms.CharField(
@@ -144,7 +146,3 @@ class FileForm(forms.Form):
         """Path and text, with the line breaks of files rather than those of browsers."""
         text = self.cleaned_data["content"].replace("\r\n", "\n")
         return {"path": self.cleaned_data["path"], "text": text}
-
-    def add_failure(self, error: IzzyError) -> None:
-        """Show an error of the service at its field."""
-        self.add_error(FIELD_OF.get(str(error.extra.get("field", ""))), error.message)

@@ -53,40 +53,30 @@ def memory_quality(user_id: UUID) -> dict[str, Any]:
     `duplicates` are pairs of active notes, `never_retrieved` active notes older than a week that neither a search nor
     the chat has brought up, `gated_out` the share of read passages in which the gate found nothing worth keeping.
     """
-    counts = _counts(user_id)
+    counts = Memory.objects.for_user(user_id).aggregate(
+        total=Count("pk"),
+        active=Count("pk", filter=Q(status=Status.ACTIVE)),
+        pending_review=Count("pk", filter=Q(status=Status.PENDING)),
+        archived=Count("pk", filter=Q(status=Status.ARCHIVED)),
+        untrusted=Count("pk", filter=Q(trust=Trust.UNTRUSTED)),
+    )
     capture = capture_figures(user_id)
     judged, passed = capture["gated"], capture["passed"]
     return {
-        "active": counts["active"],
         "duplicates": len(duplicate_ids(user_id)),
         "contradictions_open": open_contradictions(user_id).count(),
         "never_retrieved": never_retrieved(user_id).count(),
         "faded": faded(user_id).count(),
-        "pending_review": counts["pending"],
-        "archived": counts["archived"],
-        "untrusted": counts["untrusted"],
-        "untrusted_share": _share(counts["untrusted"], counts["total"]),
+        "untrusted_share": _share(counts["untrusted"], counts.pop("total")),
+        **counts,
         "gated_out": _share(judged - passed, judged),
         "tokens_per_memory": capture["tokens_per_memory"],
         "cost_per_memory_usd": capture["cost_per_memory"],
         "injected_again": capture["injected_again"],
-        "files": counts["files"],
-        "file_bytes": counts["file_bytes"],
+        **MemoryFile.objects.for_user(user_id).aggregate(
+            files=Count("pk"), file_bytes=Sum("size", default=0)
+        ),
     }
-
-
-def _counts(user_id: UUID) -> dict[str, int]:
-    files = MemoryFile.objects.for_user(user_id).aggregate(
-        files=Count("pk"), file_bytes=Sum("size", default=0)
-    )
-    notes = Memory.objects.for_user(user_id).aggregate(
-        total=Count("pk"),
-        active=Count("pk", filter=Q(status=Status.ACTIVE)),
-        pending=Count("pk", filter=Q(status=Status.PENDING)),
-        archived=Count("pk", filter=Q(status=Status.ARCHIVED)),
-        untrusted=Count("pk", filter=Q(trust=Trust.UNTRUSTED)),
-    )
-    return {**notes, **files}
 
 
 def _share(part: int, whole: int) -> float | None:
@@ -115,9 +105,9 @@ def duplicate_ids(user_id: UUID) -> list[tuple[UUID, UUID, float]]:
     contents = dict(active(user_id).values_list("pk", "content"))
     pairs = alike_pairs(user_id, source=Source.MEMORY, among=contents, at_least=SAME)
     return [
-        pair
-        for pair in pairs
-        if pair[0] in contents and pair[1] in contents and not differs(contents[pair[0]], contents[pair[1]])
+        (one, two, similarity)
+        for one, two, similarity in pairs
+        if {one, two} <= contents.keys() and not differs(contents[one], contents[two])
     ]
 
 
@@ -148,42 +138,33 @@ class Share:
 
 def breakdown(user_id: UUID) -> list[tuple[str, list[Share]]]:
     """The groups with what is in them, most first; a group of one says nothing and is left out."""
-    notes = Memory.objects.for_user(user_id).filter(status=Status.ACTIVE)
-    groups = (
+    groups: tuple[tuple[str, str, str, Iterable[tuple[Any, Any]]], ...] = (
         ("By kind", "kind", "kind", Kind.choices),
         ("By source", "source", "origin", SOURCES),
         ("By term", "tier", "tier", Tier.choices),
     )
-    found = [
-        (
-            title,
-            name,
-            notes.values_list(column).annotate(count=Count("pk")).order_by("-count", column),
-            labels,
-        )
-        for title, name, column, labels in groups
-    ]
-    return [
-        (title, _shares(name, dict(counts), labels))
-        for title, name, counts, labels in found
-        if len(counts) > 1
-    ]
+    found = []
+    for title, name, column, labels in groups:
+        rows = active(user_id).values_list(column).annotate(count=Count("pk")).order_by("-count", column)
+        words = {str(value): str(label) for value, label in labels}
+        shares = [
+            Share(
+                label=words[value],
+                count=count,
+                percent=max(1, round(100 * count / rows[0][1])),
+                href=f"{reverse('memory:list')}?{urlencode({name: value})}",
+            )
+            for value, count in rows
+        ]
+        if len(shares) > 1:
+            found.append((title, shares))
+    return found
 
 
 def most_used(user_id: UUID) -> QuerySet[Memory]:
     """The notes that were brought up or found most often."""
-    notes = Memory.objects.for_user(user_id).filter(status=Status.ACTIVE, access_count__gt=0)
+    notes = active(user_id).filter(access_count__gt=0)
     return notes.order_by("-access_count", "-last_accessed", "-pk")[:MOST_USED]
-
-
-def _shares(name: str, counts: dict[str, int], labels: Iterable[tuple[Any, Any]]) -> list[Share]:
-    words = {str(value): str(label) for value, label in labels}
-    most = max(counts.values())
-    here = reverse("memory:list")
-    return [
-        Share(words[value], count, max(1, round(100 * count / most)), f"{here}?{urlencode({name: value})}")
-        for value, count in counts.items()
-    ]
 
 
 PAGE_SIZE = 30
@@ -219,7 +200,7 @@ def quality(request: SignedInRequest) -> HttpResponse:
     values = memory_quality(user_id)
     context: dict[str, Any] = {
         "nav": "memory",
-        "figures": figures(user_id, values),
+        "figures": figures(values),
         "reading": reading_figures(values),
         "breakdown": breakdown(user_id),
         "most_used": most_used(user_id),
@@ -238,75 +219,42 @@ def quality(request: SignedInRequest) -> HttpResponse:
     return render(request, "memory/quality/page.html", context)
 
 
-def figures(user_id: UUID, values: dict[str, Any]) -> list[Figure]:
+def figures(values: dict[str, Any]) -> list[Figure]:
     """Figures for tidying up, most worth looking at first."""
-    here, notes = reverse("memory:quality"), reverse("memory:list")
-    return [
-        Figure(
-            _count(values["duplicates"]),
-            "Said twice",
-            "pairs that could be one",
-            f"{here}?show=duplicates",
-            warn=True,
-        ),
-        Figure(
-            _count(values["contradictions_open"]),
+    shown, size = f"{reverse('memory:quality')}?show=", values["file_bytes"]
+    rows = (
+        ("duplicates", "Said twice", "pairs that could be one", f"{shown}duplicates", True),
+        (
+            "contradictions_open",
             "Contradictions",
             "pairs that cannot both be true",
-            f"{here}?show=contradictions",
-            warn=True,
+            f"{shown}contradictions",
+            True,
         ),
-        Figure(
-            _count(values["pending_review"]),
-            "Waiting for review",
-            "not used without your yes",
-            reverse("memory:review"),
-            warn=True,
-        ),
-        Figure(
-            _count(values["never_retrieved"]),
-            "Never brought up",
-            "though older than a week",
-            f"{here}?show=unused",
-        ),
-        Figure(_count(values["faded"]), "Faded", "not used for long", f"{here}?show=faded"),
-        Figure(
-            _count(values["untrusted"]),
-            "Untrusted",
-            "repeat pages, files or others",
-            f"{here}?show=untrusted",
-        ),
-        Figure(_count(values["archived"]), "Archived", "put aside", f"{notes}?status=archived"),
-        Figure(_count(values["files"]), "Files", _size(values["file_bytes"]), reverse("memory:files")),
-    ]
+        ("pending_review", "Waiting for review", "not used without your yes", reverse("memory:review"), True),
+        ("never_retrieved", "Never brought up", "though older than a week", f"{shown}unused"),
+        ("faded", "Faded", "not used for long", f"{shown}faded"),
+        ("untrusted", "Untrusted", "repeat pages, files or others", f"{shown}untrusted"),
+        ("archived", "Archived", "put aside", f"{reverse('memory:list')}?status=archived"),
+        ("files", "Files", filesizeformat(size) if size else "", reverse("memory:files")),
+    )
+    return [Figure(_count(values[name]), *row) for name, *row in rows]
 
 
 def reading_figures(values: dict[str, Any]) -> list[Figure]:
     """Results and cost of reading by itself; empty until it has read something."""
-    if values["gated_out"] is None and not values["tokens_per_memory"]:
+    passed_over, cost = values["gated_out"], values["cost_per_memory_usd"]
+    if passed_over is None and not values["tokens_per_memory"]:
         return []
+    share = "–" if passed_over is None else f"{passed_over:.0%}"
+    price = "" if cost is None else f"${cost:.4f} each"
+    again = "memories of its own that Izzy heard again"
     return [
-        Figure(_percent(values["gated_out"]), "Passed over", "of what was said held nothing to keep"),
-        Figure(
-            _count(values["tokens_per_memory"]), "Tokens per memory", _cost(values["cost_per_memory_usd"])
-        ),
-        Figure(
-            _count(values["injected_again"]), "Not saved twice", "memories of its own that Izzy heard again"
-        ),
+        Figure(share, "Passed over", "of what was said held nothing to keep"),
+        Figure(_count(values["tokens_per_memory"]), "Tokens per memory", price),
+        Figure(_count(values["injected_again"]), "Not saved twice", again),
     ]
 
 
 def _count(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
-
-
-def _cost(dollars: float | None) -> str:
-    return "" if dollars is None else f"${dollars:.4f} each"
-
-
-def _size(count: int) -> str:
-    return filesizeformat(count) if count else ""

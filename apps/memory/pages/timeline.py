@@ -24,6 +24,7 @@ from apps.memory.models import KEEP_DELETED, Action, Kind, Memory, MemoryRevisio
 from apps.memory.notes.history import CREATED, Piece, text_diff
 from apps.memory.notes.revisions import note_state
 
+from .done import is_fragment
 from .forms import SOURCES
 
 GROUPS: dict[str, frozenset[str]] = {
@@ -34,15 +35,7 @@ GROUPS: dict[str, frozenset[str]] = {
     "restored": frozenset({Action.RESTORED}),
 }
 """Filter value -> the actions it takes in."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
-    """Which events: a key of GROUPS, a `Kind` of the note, an `Origin` of who did it; "" does not limit."""
-
-    what: str = ""
-    kind: str = ""
-    source: str = ""
+ICONS = {"saved": "plus", "changed": "edit", "replaced": "retry", "removed": "trash", "restored": "undo"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +61,7 @@ class Events:
 
     def within(self, first: date, last: date) -> "Events":
         """Those from the beginning of `first` to the end of `last`, in the reader's time zone."""
-        span = Q(created_at__gte=begins(first), created_at__lt=begins(last + timedelta(days=1)))
+        span = _span(first, last)
         return Events(self.saved.filter(span), self.changed.filter(span))
 
     def count(self) -> int:
@@ -78,22 +71,14 @@ class Events:
         """How many there are on each of these days."""
         totals: dict[date, int] = dict.fromkeys(days, 0)
         for rows in (self.saved, self.changed):
-            counts = {f"d{day:%Y%m%d}": Count("pk", filter=_on(day)) for day in days}
+            counts = {f"d{day:%Y%m%d}": Count("pk", filter=_span(day, day)) for day in days}
             found = rows.order_by().aggregate(**counts)
             for day in days:
                 totals[day] += found[f"d{day:%Y%m%d}"]
         return totals
 
-    def latest(self, before: datetime | None = None) -> datetime | None:
-        """When the last of them was, or the last before a time."""
-        limit = Q(created_at__lt=before) if before else Q()
-        return max(self._edges(limit, Max("created_at")), default=None)
-
-    def earliest(self, after: datetime) -> datetime | None:
-        """When the first of them from a time on was."""
-        return min(self._edges(Q(created_at__gte=after), Min("created_at")), default=None)
-
-    def _edges(self, limit: Q, which: Max | Min) -> list[datetime]:
+    def edges(self, limit: Q, which: Max | Min) -> list[datetime]:
+        """When the last or first of those within a limit was, among both."""
         found = (rows.filter(limit).aggregate(edge=which)["edge"] for rows in (self.saved, self.changed))
         return [moment for moment in found if moment is not None]
 
@@ -105,42 +90,43 @@ class Events:
         return [Event(*row) for row in found[part]]
 
 
-def events_of(user_id: UUID, wanted: EventFilter) -> Events:
-    """The events of a user. A note that was deleted is part of it for as long as it can be restored."""
-    since = timezone.now() - KEEP_DELETED
-    saved = Memory.objects.with_deleted(user_id).exclude(status=Status.DELETED, deleted_at__lte=since)
-    changed = MemoryRevision.objects.for_user(user_id).exclude(
-        memory__status=Status.DELETED, memory__deleted_at__lte=since
-    )
-    if wanted.kind:
-        saved, changed = saved.filter(kind=wanted.kind), changed.filter(memory__kind=wanted.kind)
-    if wanted.source:
-        saved, changed = saved.filter(origin=wanted.source), changed.filter(actor=wanted.source)
-    if wanted.what:
-        actions = GROUPS[wanted.what]
-        saved = saved if CREATED in actions else saved.none()
-        changed = changed.filter(action__in=actions)
-    return Events(saved, changed)
-
-
-def begins(day: date) -> datetime:
-    """When a day begins where the reader is."""
-    return timezone.make_aware(datetime.combine(day, time.min))
-
-
-def _on(day: date) -> Q:
-    return Q(created_at__gte=begins(day), created_at__lt=begins(day + timedelta(days=1)))
-
-
 def _columns(rows: QuerySet[Any], note: str, action: Any, actor: str, number: Any) -> QuerySet[Any]:
     named = rows.order_by().annotate(note=F(note), on=F("created_at"), did=action, by=F(actor), number=number)
     listed: QuerySet[Any] = named.values_list("note", "on", "did", "by", "number")
     return listed
 
 
+def _begins(day: date) -> datetime:
+    """When a day begins where the reader is."""
+    return timezone.make_aware(datetime.combine(day, time.min))
+
+
+def _span(first: date, last: date) -> Q:
+    return Q(created_at__gte=_begins(first), created_at__lt=_begins(last + timedelta(days=1)))
+
+
+def events_of(user_id: UUID, *, what: str = "", kind: str = "", source: str = "") -> Events:
+    """The events of a user: of a key of GROUPS, about notes of a kind, by an `Origin`; "" does not limit.
+
+    A note that was deleted is part of it for as long as it can be restored.
+    """
+    since = timezone.now() - KEEP_DELETED
+    saved = Memory.objects.with_deleted(user_id).exclude(status=Status.DELETED, deleted_at__lte=since)
+    changed = MemoryRevision.objects.for_user(user_id).exclude(
+        memory__status=Status.DELETED, memory__deleted_at__lte=since
+    )
+    if kind:
+        saved, changed = saved.filter(kind=kind), changed.filter(memory__kind=kind)
+    if source:
+        saved, changed = saved.filter(origin=source), changed.filter(actor=source)
+    if what:
+        saved = saved if CREATED in GROUPS[what] else saved.none()
+        changed = changed.filter(action__in=GROUPS[what])
+    return Events(saved, changed)
+
+
 HEIGHT = 64
 STEP = 10
-BAR = 7
 LEAST = 3
 
 
@@ -157,18 +143,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """`chosen` is the one day that is shown of it, if any; `before` and `after` are other months with events."""
+    """The month that is shown: its days with how much happened on each."""
 
     first: date
     last: date
-    chosen: date | None
-    bars: tuple[Bar, ...]
-    before: date | None
+    chosen: date | None  # the one day that is shown of it, if any
+    bars: Sequence[Bar]
+    before: date | None  # in the month before it with events
     after: date | None
-
-    @property
-    def span(self) -> tuple[date, date]:
-        return (self.chosen, self.chosen) if self.chosen else (self.first, self.last)
 
     @property
     def total(self) -> int:
@@ -181,18 +163,26 @@ class Month:
 
 def month_of(events: Events, month: str, day: str) -> Month:
     """The month `2031-05` or that of the day `2031-05-17`; else the last one in which something happened."""
-    chosen = _date(day)
-    first = (chosen or _date(f"{month}-01") or _last(events)).replace(day=1)
+    newest, chosen = Max("created_at"), _date(day)
+    latest = max(events.edges(Q(), newest), default=timezone.now())
+    first = (chosen or _date(f"{month}-01") or timezone.localtime(latest).date()).replace(day=1)
     last = first.replace(day=calendar.monthrange(first.year, first.month)[1])
-    before = events.latest(begins(first))
-    after = events.earliest(begins(last + timedelta(days=1)))
+    days = [first + timedelta(days=number) for number in range(last.day)]
+    counts = events.within(first, last).per_day(days)
+    most = max(counts.values()) or 1
+    bars = []
+    for place, (each, count) in enumerate(counts.items()):
+        height = max(LEAST, round(count / most * HEIGHT)) if count else 0
+        bars.append(Bar(each, count, place * STEP, HEIGHT - height, height))
+    before = events.edges(Q(created_at__lt=_begins(first)), newest)
+    after = events.edges(Q(created_at__gte=_begins(last + timedelta(days=1))), Min("created_at"))
     return Month(
         first=first,
         last=last,
         chosen=chosen,
-        bars=_bars(events.within(first, last), first, last),
-        before=timezone.localtime(before).date() if before else None,
-        after=timezone.localtime(after).date() if after else None,
+        bars=bars,
+        before=timezone.localtime(max(before)).date() if before else None,
+        after=timezone.localtime(min(after)).date() if after else None,
     )
 
 
@@ -202,21 +192,6 @@ def _date(text: str) -> date | None:
     except ValueError:
         return None
     return found if found and 1900 < found.year < 9000 else None
-
-
-def _last(events: Events) -> date:
-    return timezone.localtime(events.latest() or timezone.now()).date()
-
-
-def _bars(events: Events, first: date, last: date) -> tuple[Bar, ...]:
-    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    counts = events.per_day(days)
-    most = max(counts.values()) or 1
-    bars = []
-    for place, day in enumerate(days):
-        height = max(LEAST, round(counts[day] / most * HEIGHT)) if counts[day] else 0
-        bars.append(Bar(day, counts[day], place * STEP, HEIGHT - height, height))
-    return tuple(bars)
 
 
 DID = {
@@ -244,13 +219,13 @@ FIELDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownEvent:
-    """An event: `text` as the note read then, or `diff` where its words changed; `fields` that changed beside them."""
+    """An event in the words a page shows."""
 
     event: Event
     note: Memory
-    text: str
-    diff: tuple[Piece, ...] = ()
-    fields: tuple[str, ...] = ()
+    text: str  # as the note read then
+    diff: tuple[Piece, ...] = ()  # where its words changed
+    fields: tuple[str, ...] = ()  # that changed beside them
     replaced_by: str = ""
 
     @property
@@ -262,56 +237,43 @@ class ShownEvent:
     def group(self) -> str:
         return next(name for name, actions in GROUPS.items() if self.event.action in actions)
 
+    @property
+    def icon(self) -> str:
+        return ICONS[self.group]
+
 
 def shown_events(user_id: UUID, events: Sequence[Event]) -> list[ShownEvent]:
     """The events with their words; three queries however many there are."""
     keys = {event.note_id for event in events}
     notes = Memory.objects.with_deleted(user_id).select_related("superseded_by").in_bulk(keys)
-    states = _states(user_id, events)
+    # The version that each ended, the one after it, and first versions.
+    changed = [event for event in events if event.version]
+    numbers = {number for event in changed for number in (event.version, event.version + 1)}
+    wanted = Q(memory_id__in={event.note_id for event in changed}, version__in=numbers)
+    wanted |= Q(memory_id__in={event.note_id for event in events if not event.version}, version=1)
+    rows = MemoryRevision.objects.owned_by(user_id).filter(wanted)
+    states = {(row.memory_id, row.version): row for row in rows}
     return [_shown_event(event, notes[event.note_id], states) for event in events if event.note_id in notes]
 
 
-def by_day(events: Sequence[ShownEvent]) -> list[tuple[date, list[ShownEvent]]]:
-    """The events of each day where the reader is, in their order."""
-    return [(day, list(rows)) for day, rows in groupby(events, lambda row: _day(row.event.at))]
-
-
-def _day(moment: datetime) -> date:
-    return timezone.localtime(moment).date()
-
-
-def _states(user_id: UUID, events: Sequence[Event]) -> dict[tuple[UUID, int], MemoryRevision]:
-    """The revisions that the events need: the version each ended, the one after it, and first versions."""
-    wanted = Q(pk__in=[])
-    changed = [event for event in events if event.version]
-    numbers = {number for event in changed for number in (event.version, event.version + 1)}
-    wanted |= Q(memory_id__in={event.note_id for event in changed}, version__in=numbers)
-    wanted |= Q(memory_id__in={event.note_id for event in events if not event.version}, version=1)
-    rows = MemoryRevision.objects.owned_by(user_id).filter(wanted)
-    return {(row.memory_id, row.version): row for row in rows}
-
-
 def _shown_event(event: Event, note: Memory, states: dict[tuple[UUID, int], MemoryRevision]) -> ShownEvent:
-    now = note.content, note_state(note, note.priority_cycle)
     if not event.version:
         first = states.get((note.pk, 1))
-        return ShownEvent(event=event, note=note, text=addressed(first.content if first else now[0]))
+        return ShownEvent(event=event, note=note, text=addressed(first.content if first else note.content))
     before, later = states[note.pk, event.version], states.get((note.pk, event.version + 1))
-    text, state = (later.content, later.state) if later else now
+    text = later.content if later else note.content
+    state = later.state if later else note_state(note, note.priority_cycle)
     differs = text != before.content
     replaced = note.superseded_by if event.action == Action.SUPERSEDED else None
+    changed = (words for name, words in FIELDS.items() if before.state.get(name) != state.get(name))
     return ShownEvent(
         event=event,
         note=note,
         text=addressed(text),
         diff=tuple(text_diff(addressed(before.content), addressed(text))) if differs else (),
-        fields=() if replaced else _changed(before.state, state),
+        fields=() if replaced else tuple(changed),
         replaced_by=addressed(replaced.content) if replaced and not differs else "",
     )
-
-
-def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(words for name, words in FIELDS.items() if before.get(name) != after.get(name))
 
 
 WHAT = [
@@ -331,10 +293,6 @@ class EventForm(forms.Form):
     kind = forms.ChoiceField(label="Kind", required=False, choices=[("", "All kinds"), *Kind.choices])
     source = forms.ChoiceField(label="Who did it", required=False, choices=[("", "By anybody"), *SOURCES])
 
-    def wanted(self) -> EventFilter:
-        self.is_valid()
-        return EventFilter(**self.cleaned_data)
-
 
 PAGE_SIZE = 50
 
@@ -344,24 +302,22 @@ def timeline(request: SignedInRequest) -> HttpResponse:
     """`?month=2031-05` or `?day=2031-05-17`, filtered by `what`, `kind` and `source`; for HTMX its list alone."""
     user_id = request.user.pk
     filters = EventForm(request.GET)
-    events = events_of(user_id, filters.wanted())
+    filters.is_valid()
+    given = {name: value for name, value in filters.cleaned_data.items() if value}
+    events = events_of(user_id, **given)
     month = month_of(events, request.GET.get("month", ""), request.GET.get("day", ""))
-    page = Paginator(cast("Any", events.within(*month.span)), PAGE_SIZE).get_page(request.GET.get("page"))
+    shown = cast("Any", events.within(month.chosen or month.first, month.chosen or month.last))
+    page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
+    days = groupby(shown_events(user_id, list(page)), lambda row: timezone.localtime(row.event.at).date())
     context: dict[str, Any] = {
         "nav": "memory",
         "filters": filters,
         "month": month,
         "chart": {"height": HEIGHT, "step": STEP},
         "page": page,
-        "days": by_day(shown_events(user_id, list(page))),
-        "asked": _asked(filters),
+        "days": [(day, list(rows)) for day, rows in days],
+        "asked": f"&{urlencode(given)}" if given else "",  # for the page's links to repeat
         "empty": not month.total and not Memory.objects.with_deleted(user_id).exists(),
     }
-    partial = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
+    partial = is_fragment(request) and not request.headers.get("HX-Boosted")
     return render(request, "memory/timeline/_month.html" if partial else "memory/timeline/page.html", context)
-
-
-def _asked(filters: EventForm) -> str:
-    """The filter as a part of a query string, which the links of the page repeat."""
-    given = {name: value for name, value in filters.cleaned_data.items() if value}
-    return f"&{urlencode(given)}" if given else ""

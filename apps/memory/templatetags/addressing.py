@@ -1,6 +1,10 @@
 """Notes as their owner reads them."""
 
+from datetime import date, timedelta
+
 from django import template
+from django.utils import timezone
+from django.utils.formats import date_format
 
 from apps.memory.addressing import addressed
 from apps.memory.models import Origin, Status
@@ -43,3 +47,12 @@ def by(origin: str) -> str:
 def status(value: str) -> str:
     """Name of a status within a sentence."""
     return str(Status(value).label).lower()
+
+
+@register.filter
+def weekday(day: date) -> str:
+    """ "Today", "Yesterday", "Saturday 17 May"."""
+    today = timezone.localdate()
+    if day == today:
+        return "Today"
+    return "Yesterday" if day == today - timedelta(days=1) else date_format(day, "l j F")

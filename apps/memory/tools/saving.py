@@ -2,7 +2,7 @@
 to whoever saves it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -23,7 +23,7 @@ from apps.memory.notes.fields import (
     clean_content,
 )
 from apps.memory.notes.joining import MAX_RELATION_CHARS, edge_create, joined_tags
-from apps.memory.notes.revisions import BY_ASSISTANT, Change, Provenance
+from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.selectors import memories_by_id, memory_get
 from apps.memory.similarity import adds_nothing, denies_other, near_notes
 from apps.memory.trust import least_trust, needs_a_look, note_judged, texts_judged
@@ -147,22 +147,22 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     content = fields.pop("content")
     own = context.taint.own() if context.taint.is_tainted else None
     judged = note_judged(own, content, fields)
-    provenance = Provenance(
-        origin=Origin.ASSISTANT,
+    words = [content, *fields.get("tags", []), fields.get("category", "")]
+    change = Change(
+        actor=Origin.ASSISTANT,
         trust=judged.trust,
+        sensitive=needs_a_look(context.taint, words),
         conversation_id=context.conversation_id,
         message_id=context.message_id,
     )
     near = _notes_near(user_id, content)
     for note, _ in near:
         if least_trust(note.trust, judged.trust) == judged.trust and adds_nothing(content, note.content):
-            return _said_again(note, judged.fields, provenance.change(reason="said again"))
-    words = [content, *fields.get("tags", []), fields.get("category", "")]
+            return _said_again(note, judged.fields, replace(change, reason="said again", sensitive=False))
     note = memory_submit(
         user_id=user_id,
         content=content,
-        provenance=provenance,
-        sensitive=needs_a_look(context.taint, words),
+        change=change,
         **judged.fields,
     )
     if note.status == Status.PENDING:
