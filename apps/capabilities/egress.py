@@ -17,7 +17,6 @@ from apps.core.errors import InvalidInput, IzzyError
 from apps.core.http.addresses import (
     AddressRefused,
     PrivateHost,
-    ResolvedAddress,
     canonical_host,
     resolve_public,
 )
@@ -230,7 +229,14 @@ class EgressProxy:
         except IzzyError as error:
             raise Refused(403 if error.code == "address_refused" else 502, error.message) from None
         self.used.add(name)
-        return await _first_that_answers(addresses)
+        problem = ""
+        for found in addresses:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    return await asyncio.open_connection(found.address, found.port)
+            except (OSError, TimeoutError) as error:
+                problem = str(error) or "it does not answer"
+        raise Refused(502, f"{name} cannot be reached: {problem}.")
 
     async def _exchange(
         self,
@@ -277,19 +283,6 @@ class EgressProxy:
             await _say(writer, 200, await self._install(lines.decode("utf-8", "replace")))
         except IzzyError as error:
             raise Refused(422, error.message) from None
-
-
-async def _first_that_answers(
-    addresses: list[ResolvedAddress],
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    problem = ""
-    for found in addresses:
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                return await asyncio.open_connection(found.address, found.port)
-        except (OSError, TimeoutError) as error:
-            problem = str(error) or "it does not answer"
-    raise Refused(502, f"{addresses[0].host} cannot be reached: {problem}.")
 
 
 async def _say(writer: asyncio.StreamWriter, status: int, message: str) -> None:

@@ -121,7 +121,7 @@ class CommandResult(Result):
 
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
-"""Told `{"status": "queued"|"preparing"|"installing"|"running"}` and
+"""Called with `{"status": "queued"|"preparing"|"installing"|"running"}` and
 `{"status": "output", "stream": "stdout"|"stderr", "text": lines}`."""
 
 

@@ -1,4 +1,4 @@
-"""A tool's output: the beginning is kept, all of it is counted, and its lines are told as they come."""
+"""A tool's output: the beginning is kept, all of it is counted, and its lines are emitted as they come."""
 
 import asyncio
 import codecs
@@ -13,9 +13,9 @@ from .bubblewrap.inside.answers import end_of
 
 logger = logging.getLogger(__name__)
 
-TELL_EVERY_SECONDS = 0.1
-TOLD_CHARS = 4000
-"""At most so much of what was printed within a tenth of a second is told; the newest."""
+EMIT_EVERY_SECONDS = 0.1
+EMITTED_CHARS = 4000
+"""At most so much of what was printed within a tenth of a second is emitted; the newest."""
 
 _UNSTORABLE = str.maketrans({"\x00": "�", **{chr(code): "�" for code in range(0xD800, 0xE000)}})
 
@@ -37,14 +37,14 @@ class Captured:
         self._keep = keep
         self._kept = bytearray()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._untold = ""
+        self._pending = ""
 
     def feed(self, data: bytes) -> None:
         room = self._keep - len(self._kept)
         self.total += len(data)
         if room > 0:
             self._kept += data[:room]
-            self._untold += self._decoder.decode(data[:room])
+            self._pending += self._decoder.decode(data[:room])
 
     def text(self) -> str:
         text = storable(self._kept.decode("utf-8", "replace"))
@@ -52,14 +52,14 @@ class Captured:
         return f"{text}\n… {missing:,} more bytes were not kept." if missing else text
 
     def lines(self, *, all_of_it: bool) -> str:
-        """Text not told yet: whole lines, at the end the rest too."""
-        cut = len(self._untold) if all_of_it else self._untold.rfind("\n") + 1
-        told, self._untold = self._untold[:cut], self._untold[cut:]
-        return storable(end_of(told, TOLD_CHARS))
+        """Text not emitted yet: whole lines, at the end the rest too."""
+        cut = len(self._pending) if all_of_it else self._pending.rfind("\n") + 1
+        text, self._pending = self._pending[:cut], self._pending[cut:]
+        return storable(end_of(text, EMITTED_CHARS))
 
 
 class Output:
-    """Standard output and error of one call. `on_flood` is told where more is written than any tool has reason to, again
+    """Standard output and error of one call. `on_flood` is called where more is written than any tool has reason to, again
     with each piece that comes after."""
 
     def __init__(
@@ -87,31 +87,31 @@ class Output:
         return {**texts, "duration_ms": round((time.monotonic() - self._began) * 1000)}
 
     @asynccontextmanager
-    async def telling(self) -> AsyncIterator[None]:
+    async def emitting(self) -> AsyncIterator[None]:
         """Lines go to `progress` while the block runs, the last of them at its end, where nothing was raised."""
         if self._progress is None:
             yield
             return
-        teller = asyncio.create_task(self._tell_now_and_then())
+        emitter = asyncio.create_task(self._emit_now_and_then())
         try:
             yield
         finally:
-            teller.cancel()
-        await asyncio.wait([teller])
-        await self._tell(all_of_it=True)
+            emitter.cancel()
+        await asyncio.wait([emitter])
+        await self._emit(all_of_it=True)
 
-    async def _tell_now_and_then(self) -> None:
+    async def _emit_now_and_then(self) -> None:
         while True:
-            await asyncio.sleep(TELL_EVERY_SECONDS)
-            await self._tell(all_of_it=False)
+            await asyncio.sleep(EMIT_EVERY_SECONDS)
+            await self._emit(all_of_it=False)
 
-    async def _tell(self, *, all_of_it: bool) -> None:
+    async def _emit(self, *, all_of_it: bool) -> None:
         for name, captured in self._streams.items():
             if text := captured.lines(all_of_it=all_of_it):
-                await tell(self._progress, {"status": "output", "stream": name, "text": text})
+                await emit(self._progress, {"status": "output", "stream": name, "text": text})
 
 
-async def tell(progress: Progress | None, event: dict[str, Any]) -> None:
+async def emit(progress: Progress | None, event: dict[str, Any]) -> None:
     """A listener that fails does not end the run."""
     if progress is None:
         return

@@ -30,28 +30,19 @@ def parse_requirements(text: str, secrets: Sequence[str] = ()) -> list[str]:
     one of the secrets: the package index is asked for whatever stands there."""
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _refused(f"requirements.txt may have {MAX_BYTES:,} bytes at most.")
-    if _reveals(text, secrets):
-        raise _refused(
-            "requirements.txt holds a secret or a key, which the package index would get to see. Name packages alone."
-        )
-    found, lines = set(), 0
-    for number, line in enumerate(text.splitlines(), 1):
-        wanted = COMMENT.sub("", line.lstrip("\ufeff")).strip()
-        if wanted:
-            found.add(_requirement(wanted, number))
-            lines += 1
-        if lines > MAX_LINES:
-            raise _refused(f"requirements.txt may name {MAX_LINES} packages at most.")
-    return sorted(found)
-
-
-def _reveals(text: str, secrets: Sequence[str]) -> bool:
-    """Whether a secret stands there, also in the spelling that a package's name would get or spread over lines."""
-    lines = [COMMENT.sub("", line) for line in text.splitlines()]
+    # A secret may also stand there in the spelling that a package's name would get, or spread over lines.
+    lines = [COMMENT.sub("", line.lstrip("\ufeff")) for line in text.splitlines()]
     squeezed = _squeezed("".join(lines))
     small = [each for secret in secrets if len(each := _squeezed(secret)) >= MIN_SECRET_CHARS]
     scrubber = Scrubber(secrets)
-    return any(each in squeezed for each in small) or any(scrubber.text(line) != line for line in lines)
+    if any(each in squeezed for each in small) or any(scrubber.text(line) != line for line in lines):
+        raise _refused(
+            "requirements.txt holds a secret or a key, which the package index would get to see. Name packages alone."
+        )
+    wanted = [(line.strip(), number) for number, line in enumerate(lines, 1) if line.strip()]
+    if len(wanted) > MAX_LINES:
+        raise _refused(f"requirements.txt may name {MAX_LINES} packages at most.")
+    return sorted({_requirement(line, number) for line, number in wanted})
 
 
 def _squeezed(text: str) -> str:

@@ -24,13 +24,13 @@ from .base import (
     SandboxGone,
     SandboxSpec,
 )
-from .output import tell
+from .output import emit
 from .selection import current_backend
 
 PER_CORE = 2
 
 Waited = Callable[[int], Awaitable[None]]
-"""Told how many come before, once, where a call has to wait."""
+"""Called with how many come before, once, where a call has to wait."""
 
 
 class FairQueue:
@@ -48,16 +48,16 @@ class FairQueue:
     @asynccontextmanager
     async def place(self, user_id: UUID, on_wait: Waited | None = None) -> AsyncIterator[None]:
         """Held as long as the block runs. Cancelling while waiting gives the turn up."""
-        await self._enter(user_id, on_wait)
+        if self._free and not self._waiting:
+            self._free -= 1
+        else:
+            await self._turn(user_id, on_wait)
         try:
             yield
         finally:
             self._leave()
 
-    async def _enter(self, user_id: UUID, on_wait: Waited | None) -> None:
-        if self._free and not self._waiting:
-            self._free -= 1
-            return
+    async def _turn(self, user_id: UUID, on_wait: Waited | None) -> None:
         ahead = self.waiting
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(user_id, deque()).append(turn)
@@ -113,7 +113,7 @@ async def open_sandbox(spec: SandboxSpec, progress: Progress | None = None) -> A
     (requirements, hosts)."""
 
     async def waiting(ahead: int) -> None:
-        await tell(progress, {"status": "queued", "ahead": ahead})
+        await emit(progress, {"status": "queued", "ahead": ahead})
 
     backend = await asyncio.to_thread(current_backend)
     async with queue_of(spec.purpose).place(spec.user_id, waiting):
@@ -127,7 +127,7 @@ async def open_sandbox(spec: SandboxSpec, progress: Progress | None = None) -> A
 async def run_capability(
     spec: SandboxSpec, files: Mapping[str, str], args: dict[str, Any], progress: Progress | None = None
 ) -> RunResult:
-    """Calls `run(args)` of main.py in a fresh sandbox. What goes wrong is in the outcome; raises SandboxUnavailable, and
+    """Calls `run(args)` of main.py in a fresh sandbox. What goes wrong is in the result; raises SandboxUnavailable, and
     when cancelled CancelledError after everything in the sandbox was killed."""
     try:
         async with open_sandbox(spec, progress) as sandbox:

@@ -17,7 +17,6 @@ BACKENDS = {
     "e2b": "apps.capabilities.sandbox.e2b.backend.E2BBackend",
     "bubblewrap": "apps.capabilities.sandbox.bubblewrap.backend.BubblewrapBackend",
 }
-CHOICES = (AUTO, *BACKENDS, NONE)
 SWITCHED_OFF = "Running tools is switched off (IZZY_SANDBOX=none)."
 SWITCH_ON = "Set IZZY_SANDBOX=auto and restart."
 

@@ -8,6 +8,7 @@ store/views/NAME      what the sandbox of a build sees of its requirements
 Every sandbox can read in its mount table where they lie: so no part of that path names a user, an id or the data directory.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -99,10 +100,11 @@ def _kept(place: Path) -> Path:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, operation: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """A lock goes with the process that holds it, in whatever container that runs."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, operation)
         yield
     finally:
         os.close(descriptor)
@@ -110,44 +112,30 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def live_folder(parent: Path, identity: Identity, *, writable: bool = True) -> Iterator[Path]:
-    """A new folder, removed at the end of the block. `writable`: the sandbox's user owns it, and nobody else may look.
-
-    It is locked as long as it is in use: a lock goes with the process that holds it, in whatever container that runs."""
+    """A new folder, removed at the end of the block and locked until then. `writable`: the sandbox's user owns it, and
+    nobody else may look."""
     folder = parent / secrets.token_hex(8)
     folder.mkdir(mode=0o700)
     if not writable:
         folder.chmod(0o755)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if writable and identity.dropped:
-            os.chown(folder, identity.uid, identity.gid)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
+    with _locked(folder):
+        try:
+            if writable and identity.dropped:
+                os.chown(folder, identity.uid, identity.gid)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_abandoned(identity: Identity) -> int:
     """Removes what processes that are gone left behind; returns how many folders."""
     os.utime(store_folder(identity))  # it is in use
-    return sum(
-        _removed(folder) for name in LIVE_FOLDERS for folder in (store_folder(identity) / name).iterdir()
-    )
-
-
-def _removed(folder: Path) -> bool:
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # another process was first
-        return False
-    try:
-        if time.time() - folder.stat().st_mtime < YOUNG_SECONDS:  # it may just be about to be locked
-            return False
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except (BlockingIOError, FileNotFoundError):
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+    removed = 0
+    for folder in [each for name in LIVE_FOLDERS for each in (store_folder(identity) / name).iterdir()]:
+        with contextlib.suppress(OSError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):  # in use, or gone
+            if (
+                time.time() - folder.stat().st_mtime >= YOUNG_SECONDS
+            ):  # else it may just be about to be locked
+                shutil.rmtree(folder, ignore_errors=True)
+                removed += 1
+    return removed

@@ -16,8 +16,7 @@ from apps.capabilities.sandbox.bubblewrap import identity, prepared, probing, sp
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.identity import Identity, find_interpreter
 from apps.capabilities.sandbox.bubblewrap.probing import explain
-from apps.capabilities.sandbox.bubblewrap.seccomp import build_filter
-from apps.capabilities.sandbox.bubblewrap.syscalls import AARCH64, X86_64
+from apps.capabilities.sandbox.bubblewrap.seccomp import AARCH64, X86_64, build_filter
 from apps.capabilities.sandbox.running import run_capability
 from apps.capabilities.sandbox.selection import check_sandbox, current_backend
 from apps.core.health import State, checks

@@ -12,7 +12,7 @@ from apps.core.health import CheckResult
 
 from ..base import InstallFailed, Progress, Purpose, SandboxSpec, SandboxUnavailable
 from ..layers.installing import ensure_layer
-from ..output import tell
+from ..output import emit
 from ..requirements import parse_requirements
 from ..store import live_folder, store_folder
 from .prepared import CannotPrepare, Prepared, prepare
@@ -33,7 +33,7 @@ class BubblewrapBackend:
         return probe()
 
     async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> BubblewrapSandbox:
-        await tell(progress, {"status": "preparing"})
+        await emit(progress, {"status": "preparing"})
         try:
             prepared = prepare()
         except CannotPrepare as error:

@@ -17,8 +17,7 @@ from typing import Any
 from ..store import store_folder
 from .identity import Identity, Interpreter, find_interpreter, sandbox_identity
 from .inside import PIP_SHIM, PYTHON_SHIM
-from .seccomp import build_filter
-from .syscalls import MACHINES
+from .seccomp import MACHINES, build_filter
 
 BWRAP = "bwrap"
 SOURCES = Path(__file__).parent / "inside"

@@ -37,11 +37,11 @@ def look() -> CheckResult:
         prepared = prepare()
     except CannotPrepare as error:
         return CheckResult(False, str(error), error.hint)
-    code, said = _try(prepared)
+    code, printed = _try(prepared)
     if code == 0:
         as_whom = f" as user {prepared.identity.uid}" if prepared.identity.dropped else ""
         return CheckResult(True, f"bubblewrap makes sandboxes{as_whom}, with {prepared.interpreter.path}.")
-    return explain(code, said)
+    return explain(code, printed)
 
 
 def _try(prepared: Prepared) -> tuple[int, str]:
@@ -77,12 +77,12 @@ def _setting(file: Path) -> int:
         return -1
 
 
-def explain(code: int, said: str, kernel: Path = Path("/proc/sys")) -> CheckResult:
-    """From what bwrap said and how the kernel is set."""
-    if "Unknown option" in said:
-        return CheckResult(False, f"bubblewrap is too old ({said}).", "Install bubblewrap 0.8 or newer.")
-    if "source path" in said:
-        message = f"The user as whom tools run cannot read what a sandbox needs ({said[:200]})."
+def explain(code: int, printed: str, kernel: Path = Path("/proc/sys")) -> CheckResult:
+    """From what bwrap printed and how the kernel is set."""
+    if "Unknown option" in printed:
+        return CheckResult(False, f"bubblewrap is too old ({printed}).", "Install bubblewrap 0.8 or newer.")
+    if "source path" in printed:
+        message = f"The user as whom tools run cannot read what a sandbox needs ({printed[:200]})."
         return CheckResult(False, message, "Set IZZY_SANDBOX_DIR to a folder that this user can enter.")
     if _setting(kernel / "user/max_user_namespaces") == 0:
         hint = "Allow them: sysctl -w user.max_user_namespaces=15000."
@@ -95,12 +95,14 @@ def explain(code: int, said: str, kernel: Path = Path("/proc/sys")) -> CheckResu
         message = "AppArmor keeps bubblewrap from making sandboxes (Ubuntu's restriction of user namespaces)."
         hint = f"Give /usr/bin/bwrap an AppArmor profile with `userns,`. {DOCS}"
         return CheckResult(False, message, hint)
-    if "proc" in said and ("mount" in said.lower() or "permitted" in said):
+    if "proc" in printed and ("mount" in printed.lower() or "permitted" in printed):
         message = "The container hides parts of /proc, so that no sandbox can have its own."
         hint = f"Start it with --security-opt systempaths=unconfined. {DOCS}"
         return CheckResult(False, message, hint)
-    if any(word in said for word in ("namespace", "Operation not permitted", "Permission denied", "uid map")):
+    if any(
+        word in printed for word in ("namespace", "Operation not permitted", "Permission denied", "uid map")
+    ):
         message = "The container does not allow user namespaces (its seccomp or AppArmor profile)."
-        hint = f"Start it with the seccomp profile of docs/sandbox.md, or set E2B_API_KEY. bwrap said: {said[:200]}"
+        hint = f"Start it with the seccomp profile of docs/sandbox.md, or set E2B_API_KEY. bwrap said: {printed[:200]}"
         return CheckResult(False, message, hint)
-    return CheckResult(False, f"bubblewrap fails ({code}): {said[:300] or 'it said nothing'}.", DOCS)
+    return CheckResult(False, f"bubblewrap fails ({code}): {printed[:300] or 'it said nothing'}.", DOCS)

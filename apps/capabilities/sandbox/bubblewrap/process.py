@@ -31,7 +31,7 @@ class BadFrame(Exception):
 
 
 class Channel:
-    """Jobs to a sandbox, answers from it, and what is printed there, of which `on_output` is told with `stdout` or `stderr`.
+    """Jobs to a sandbox, answers from it, and what is printed there, for which `on_output` is called with `stdout` or `stderr`.
 
     It belongs to one event loop. `end` ends the sandbox where it says what it must not.
     """
@@ -193,16 +193,16 @@ class SandboxProcess:
         self.channel = Channel(self._spawned, self.frame_limit, self.end)
 
     async def _become_ready(self, proxied: bool) -> None:
-        said = bytearray()
-        self.channel.on_output = lambda _, data: said.extend(data)
+        printed = bytearray()
+        self.channel.on_output = lambda _, data: printed.extend(data)
         if proxied:
             self.listener = await self.channel.received_listener()
         ready = self.listener is not None or not proxied
         if not ready or await self.channel.answer() is None:
             await self.wait()
             self.channel.drain()
-            words = said.decode("utf-8", "replace").strip()
-            raise OSError(words or f"bwrap ended with {self.exit_code()}")
+            message = printed.decode("utf-8", "replace").strip()
+            raise OSError(message or f"bwrap ended with {self.exit_code()}")
         self.channel.on_output = None
 
     def run_for(self, seconds: float) -> None:

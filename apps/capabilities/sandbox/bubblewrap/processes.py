@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 PRIVATE_FIELDS = ("RssAnon:", "VmSwap:", "VmPTE:")
@@ -32,28 +32,21 @@ class ProcessTable:
             self.forget()
         listed = {int(name) for name in _listed("/proc") if name.isdigit()}
         children: dict[int, list[int]] = {}
-        for pid in listed - self._foreign:
-            children.setdefault(parent_of(pid), []).append(pid)
-        found = {root: beneath(children, root) for root in roots}
+        for pid in listed - self._foreign:  # the name in parentheses may itself hold any character
+            words = _text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["0", "0"]
+            children.setdefault(int(words[1]), []).append(pid)
+        found: dict[int, list[int]] = {}
+        for root in roots:
+            found[root] = beneath = list(children.get(root, ()))
+            for child in beneath:  # grows while it is walked
+                beneath += children.get(child, ())
         self._foreign = listed.difference(*found.values())
         return found
-
-
-def beneath(children: dict[int, list[int]], pid: int) -> list[int]:
-    found = list(children.get(pid, ()))
-    for child in found:  # grows while it is walked
-        found += children.get(child, ())
-    return found
 
 
 def descendants(pid: int) -> list[int]:
     """By a fresh look at all processes: some milliseconds."""
     return ProcessTable().look([pid])[pid]
-
-
-def parent_of(pid: int) -> int:
-    """0 where it is gone. The name in parentheses may itself hold any character."""
-    return int((_text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["0", "0"])[1])
 
 
 def private_bytes(pid: int) -> int:
@@ -88,15 +81,12 @@ def socket_bytes(pid: int) -> int:
             used = int(words[2])
         elif words[0] == "TCP:":
             tcp = int(words[2])
-    queued = 3 * sum(_queued(pid)) if tcp > SOCKETS_FREE else 0
-    return max(0, used - SOCKETS_FREE) * SOCKET_BYTES + queued
-
-
-def _queued(pid: int) -> Iterator[int]:
-    for name in ("tcp", "tcp6"):
+    queued = 0
+    for name in ("tcp", "tcp6") if tcp > SOCKETS_FREE else ():
         for line in _text(f"/proc/{pid}/net/{name}").splitlines()[1:]:
             sent, _, received = line.split()[4].partition(":")
-            yield int(sent, 16) + int(received, 16)
+            queued += int(sent, 16) + int(received, 16)
+    return max(0, used - SOCKETS_FREE) * SOCKET_BYTES + 3 * queued
 
 
 def inodes(pid: int) -> int:

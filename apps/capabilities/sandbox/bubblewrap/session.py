@@ -25,7 +25,7 @@ from ..base import (
     SandboxUnavailable,
     writable_path,
 )
-from ..output import Output, storable, tell
+from ..output import Output, emit, storable
 from .prepared import Prepared
 from .process import BadFrame, SandboxProcess
 from .processes import descendants, inner_pid
@@ -124,7 +124,7 @@ class BubblewrapSandbox:
         self._require_size("The tool", sum(len(text) for text in files.values()))
         given = {writable_path(path): text.encode("utf-8", "replace") for path, text in files.items()}
         async with self._call() as output:
-            await tell(self._progress, {"status": "running"})
+            await emit(self._progress, {"status": "running"})
             answer = await self._exchange({"op": "capability", "files": given, "args": args}, output, None)
         error = output.error or answer_error(answer)
         result = answer.get("result")
@@ -172,7 +172,7 @@ class BubblewrapSandbox:
                 )
             output = Output(process.limits, self._progress, process.end)
             process.channel.on_output = output.feed
-            async with output.telling():
+            async with output.emitting():
                 try:
                     yield output
                 except asyncio.CancelledError:

@@ -122,7 +122,10 @@ def spawn(prepared: Prepared, limits: Limits, bindings: Sequence[Binding], *, pr
         jobs, jobs_inside = socket.socketpair()
         ours.callback(jobs.close)
         theirs.callback(jobs_inside.close)
-        ends = {name: _pipe(ours, theirs) for name in PIPES}
+        ends = {}
+        for name in PIPES:
+            reading, writing = os.pipe()
+            ends[name] = _closed_by(ours, reading), _closed_by(theirs, writing)
         given = [_closed_by(theirs, pipe_with(data)) for data in (arguments, prepared.filter)]
         options = ["--args", str(given[0]), "--seccomp", str(given[1]), "--info-fd", str(ends["info"][1])]
         channel = [str(jobs_inside.fileno()), str(ends["frames"][1]), *(["listen"] if proxied else [])]
@@ -141,11 +144,6 @@ def spawn(prepared: Prepared, limits: Limits, bindings: Sequence[Binding], *, pr
         )
         ours.pop_all()
     return Spawned(popen, jobs, *(ends[name][0] for name in PIPES))
-
-
-def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
-    reading, writing = os.pipe()
-    return _closed_by(ours, reading), _closed_by(theirs, writing)
 
 
 def _closed_by(stack: ExitStack, descriptor: int) -> int:

@@ -96,9 +96,9 @@ class Watchdog(threading.Thread):
 
     def call(self, function: Callable[[], Any]) -> "Future[Any]":
         """Run it in this thread, at once."""
-        outcome: Future[Any] = Future()
-        self._work.put((function, outcome))
-        return outcome
+        future: Future[Any] = Future()
+        self._work.put((function, future))
+        return future
 
     def watch(self, watched: Watched) -> None:
         self._watched.add(watched)
@@ -109,8 +109,8 @@ class Watchdog(threading.Thread):
 
     def run(self) -> None:
         while True:
-            due = time.monotonic() + TICK_SECONDS
-            self._do_work(None if not self._watched else due)
+            until = time.monotonic() + TICK_SECONDS
+            self._do_work(until if self._watched else None)
             try:
                 self._tick()
             except Exception:  # without this thread nothing would be limited any more
@@ -121,12 +121,12 @@ class Watchdog(threading.Thread):
         while until is None or time.monotonic() < until:
             with contextlib.suppress(queue.Empty):
                 timeout = None if until is None else max(0.0, until - time.monotonic())
-                function, outcome = self._work.get(timeout=timeout)
-                if outcome.set_running_or_notify_cancel():
+                function, future = self._work.get(timeout=timeout)
+                if future.set_running_or_notify_cancel():
                     try:
-                        outcome.set_result(function())
+                        future.set_result(function())
                     except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
-                        outcome.set_exception(error)
+                        future.set_exception(error)
             if until is None and self._watched:
                 return
 

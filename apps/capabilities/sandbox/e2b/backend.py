@@ -14,7 +14,7 @@ from django.conf import settings
 from apps.core.health import CheckResult
 
 from ..base import Progress, Purpose, Sandbox, SandboxSpec, SandboxUnavailable
-from ..output import tell
+from ..output import emit
 from ..requirements import PUBLIC_FILES, PUBLIC_INDEX, parse_requirements
 from .sandbox import E2BSandbox, network_for
 
@@ -43,7 +43,7 @@ class E2BBackend:
 
     async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> Sandbox:
         """See `Backend.create`. Requirements are installed with the package index reachable, before anything else is."""
-        await tell(progress, {"status": "preparing"})
+        await emit(progress, {"status": "preparing"})
         lines = parse_requirements(spec.requirements, spec.secrets)
         index = {PUBLIC_INDEX, PUBLIC_FILES, *settings.IZZY_PACKAGE_HOSTS}
         # A build tries packages out as it goes; a run has what it named, and nothing of the index any more.

@@ -41,15 +41,15 @@ def main() -> None:
 
 def awaited(reading: int, pid: int) -> bytes:
     """The tool's answer, or what is to be said of its end."""
-    said, status = b"", None
+    answer, status = b"", None
     while True:
         if select.select([reading], [], [], 0.05 if status is None else 0)[0]:
             part = os.read(reading, 1_000_000)
-            said += part
-            if len(said) >= HEAD and len(said) >= HEAD + int(said[:HEAD]):
+            answer += part
+            if len(answer) >= HEAD and len(answer) >= HEAD + int(answer[:HEAD]):
                 if status is None:
                     os.kill(pid, signal.SIGKILL)  # it has answered; threads that it left would keep it
-                return said[HEAD:]
+                return answer[HEAD:]
             if part:
                 continue
         if status is not None:
@@ -62,7 +62,13 @@ def run_tool(job: dict[str, Any], writing: int) -> None:
     """Never returns."""
     os.set_inheritable(writing, False)
     try:
-        set_limits(job)
+        for limit, value in (
+            (resource.RLIMIT_AS, job["memory_bytes"]),
+            (resource.RLIMIT_FSIZE, job["file_bytes"]),
+            (resource.RLIMIT_CPU, job["cpu_seconds"]),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            resource.setrlimit(limit, (value, value))
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
         sys.path[0] = os.getcwd()
@@ -73,19 +79,9 @@ def run_tool(job: dict[str, Any], writing: int) -> None:
     except BaseException as error:  # noqa: BLE001  also SystemExit: the answer says so
         answer = failure(error)
     flush()
-    said = json.dumps(answer).encode()
-    write_all(writing, str(len(said)).zfill(HEAD).encode() + said)
+    data = json.dumps(answer).encode()
+    write_all(writing, str(len(data)).zfill(HEAD).encode() + data)
     os._exit(0)
-
-
-def set_limits(job: dict[str, Any]) -> None:
-    for limit, value in (
-        (resource.RLIMIT_AS, job["memory_bytes"]),
-        (resource.RLIMIT_FSIZE, job["file_bytes"]),
-        (resource.RLIMIT_CPU, job["cpu_seconds"]),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(limit, (value, value))
 
 
 def ended(status: int) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ..base import (
     writable_path,
 )
 from ..bubblewrap.inside.answers import end_of
-from ..output import Output, storable, tell
+from ..output import Output, emit, storable
 from .answers import MESSAGE_CHARS, MarkedOutput, answer_error, inside_script
 
 logger = logging.getLogger(__name__)
@@ -77,14 +77,14 @@ class E2BSandbox:
 
     async def install(self, lines: list[str], *, seconds: float) -> None:
         """Installs the requirements, then closes the way to the package index. Raises InstallFailed."""
-        await tell(self._progress, {"status": "installing"})
+        await emit(self._progress, {"status": "installing"})
         await self._remote.files.write(f"{OWN}/requirements.txt", "\n".join(lines) + "\n")
         done = await self._shell(f"{PIP} -r {OWN}/requirements.txt", seconds=seconds, env={})
         if done.error is not None:
             raise InstallFailed(f"The requirements could not be installed within {seconds:g} seconds.")
         if done.exit_code:
-            said = (done.stderr.strip() or done.stdout.strip())[-QUOTED_CHARS:]
-            raise InstallFailed(f"The requirements could not be installed:\n{said}")
+            text = (done.stderr.strip() or done.stdout.strip())[-QUOTED_CHARS:]
+            raise InstallFailed(f"The requirements could not be installed:\n{text}")
         await self._remote.update_network(network_for(self._hosts))
 
     async def begin(self, spare: float) -> None:
@@ -93,7 +93,7 @@ class E2BSandbox:
         self._ends = time.monotonic() + wall
         if self._spec.requirements.strip():
             await self._remote.set_timeout(round(wall + spare))
-        await tell(self._progress, {"status": "running"})
+        await emit(self._progress, {"status": "running"})
 
     # --- what the protocol offers ---
 
@@ -123,13 +123,13 @@ class E2BSandbox:
                 code,
                 envs=dict(self._spec.env),
                 timeout=limit,
-                on_stdout=lambda said: output.feed("stdout", said.line.encode("utf-8", "replace")),
-                on_stderr=lambda said: output.feed("stderr", said.line.encode("utf-8", "replace")),
+                on_stdout=lambda message: output.feed("stdout", message.line.encode("utf-8", "replace")),
+                on_stderr=lambda message: output.feed("stderr", message.line.encode("utf-8", "replace")),
             )
             if error := execution.error:
                 kind = ErrorCode.OUT_OF_MEMORY if error.name == "MemoryError" else ErrorCode.RAISED
-                said = storable(str(error.traceback or f"{error.name}: {error.value}"))
-                output.error = RunError(kind, end_of(said, MESSAGE_CHARS))
+                text = storable(str(error.traceback or f"{error.name}: {error.value}"))
+                output.error = RunError(kind, end_of(text, MESSAGE_CHARS))
             else:
                 value = storable(execution.text or "")
         if len(value) > VALUE_CHARS:
@@ -229,7 +229,7 @@ class E2BSandbox:
         if self._gone is not None or self._remote is None:
             raise SandboxGone(self._gone or RunError(ErrorCode.CANCELLED, "The sandbox was closed."))
         output = Output(self._spec.limits, self._progress, self._flooded)
-        async with output.telling():
+        async with output.emitting():
             try:
                 async with asyncio.timeout(seconds + GRACE_SECONDS):
                     yield output

@@ -29,7 +29,7 @@ from ..bubblewrap.prepared import Prepared
 from ..bubblewrap.process import SandboxProcess
 from ..bubblewrap.session import BubblewrapSandbox
 from ..bubblewrap.spawning import CERTIFICATES, Binding
-from ..output import tell
+from ..output import emit
 from ..requirements import PUBLIC_FILES, PUBLIC_INDEX
 from ..store import live_folder, store_folder
 from .store import layer_folder, mark_used
@@ -100,23 +100,23 @@ def package_index() -> PackageIndex:
 
 def _from_uv_file(file: Path) -> dict[str, str]:
     try:
-        said = tomllib.loads(file.read_text())
+        found = tomllib.loads(file.read_text())
     except (OSError, ValueError):
         return {}
-    said = {**said.get("pip", {}), **said}
-    indexes: list[dict[str, Any]] = said.get("index", [])
-    found = {
+    options = {**found.get("pip", {}), **found}
+    indexes: list[dict[str, Any]] = options.get("index", [])
+    variables = {
         "UV_DEFAULT_INDEX": next((entry["url"] for entry in indexes if entry.get("default")), "")
-        or said.get("index-url", ""),
+        or options.get("index-url", ""),
         "UV_INDEX": " ".join(
             [
                 *(entry["url"] for entry in indexes if not entry.get("default")),
-                *said.get("extra-index-url", []),
+                *options.get("extra-index-url", []),
             ]
         ),
-        "UV_FIND_LINKS": ",".join(said.get("find-links", [])),
+        "UV_FIND_LINKS": ",".join(options.get("find-links", [])),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in variables.items() if value}
 
 
 def _from_pip() -> dict[str, str]:
@@ -166,8 +166,11 @@ async def ensure_layer(
     try:
         async with _alone(layer):
             if not mark_used(layer):
-                await tell(progress, {"status": "installing"})
-                await _install(prepared, layer, requirements)
+                await emit(progress, {"status": "installing"})
+                staging = store_folder(prepared.identity) / "staging"
+                with live_folder(staging, prepared.identity) as stage:
+                    await _run_uv(prepared, stage, requirements)
+                    await asyncio.to_thread(_put_in_place, stage / "layer", layer)
     except OSError as error:  # no room, no right to write
         raise InstallFailed(f"The requirements could not be stored: {error.strerror or error}.") from error
     return layer
@@ -188,13 +191,6 @@ async def _alone(layer: Path) -> AsyncIterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-async def _install(prepared: Prepared, layer: Path, requirements: Sequence[str]) -> None:
-    staging = store_folder(prepared.identity) / "staging"
-    with live_folder(staging, prepared.identity) as stage:
-        await _run_uv(prepared, stage, requirements)
-        await asyncio.to_thread(_put_in_place, stage / "layer", layer)
 
 
 def _put_in_place(made: Path, layer: Path) -> None:
@@ -230,7 +226,7 @@ async def _run_uv(prepared: Prepared, stage: Path, requirements: Sequence[str]) 
     try:
         await sandbox.start(bindings, index.variables | UV_ENVIRONMENT, address_space=2**40, open_files=4096)
     except SandboxUnavailable as error:
-        raise InstallFailed(f"For installing: {error.message}") from error
+        raise InstallFailed(f"The requirements could not be installed: {error.message}") from error
     sizes = asyncio.create_task(_end_if_large(sandbox.process, stage))
     try:
         done = await sandbox.run_program([*UV_INSTALL, "--python", str(prepared.interpreter.path)])
@@ -266,9 +262,9 @@ def _measured(folder: Path) -> tuple[int, int]:
     return size, files
 
 
-def _shown(said: str) -> str:
+def _shown(printed: str) -> str:
     """uv's words, without what is only about this sandbox."""
-    text = said.replace(f"{STAGE}/", "").partition("\nhint:")[0].strip()
+    text = printed.replace(f"{STAGE}/", "").partition("\nhint:")[0].strip()
     if "no usable wheels" in text or "no wheels" in text:
         text += "\nOnly ready-made packages (wheels) can be installed here: take another version or another package."
     return text[-SAID_CHARS:] or "uv gave no reason."

@@ -15,6 +15,8 @@ from django.utils.crypto import salted_hmac
 from ..bubblewrap.prepared import CannotPrepare, Prepared, prepare
 from ..store import remove_abandoned, store_folder
 
+logger = logging.getLogger(__name__)
+
 DAY_SECONDS = 86_400
 
 
@@ -40,22 +42,30 @@ def mark_used(layer: Path) -> bool:
     return True
 
 
-def layers_forget(user_id: UUID, prepared: Prepared) -> int:
-    """Remove all layers of a user; returns how many there were."""
-    folder = _layers_of(user_id, prepared)
-    number = sum(place.is_dir() for place in folder.iterdir()) if folder.is_dir() else 0
-    shutil.rmtree(folder, ignore_errors=True)
-    return number
+def sweep() -> None:
+    """Clears away folders of processes that are gone, and requirements that nobody uses any more."""
+    from .installing import readable_uv  # here: it loads the proxy, which most commands do without
 
-
-def remove_unused(prepared: Prepared, *, days: float) -> int:
-    """Remove the layers that no run has used for so long; returns how many."""
-    oldest = time.time() - days * DAY_SECONDS
-    removed = 0
-    for user in (store_folder(prepared.identity) / "layers").iterdir():
-        for layer in filter(Path.is_dir, user.iterdir()):
-            removed += _removed(layer, oldest)
-    return removed
+    try:
+        prepared = prepare()
+    except CannotPrepare:
+        return  # there are no local sandboxes
+    abandoned = remove_abandoned(prepared.identity)
+    oldest = time.time() - settings.IZZY_LAYER_DAYS * DAY_SECONDS
+    users = (store_folder(prepared.identity) / "layers").iterdir()
+    layers = [layer for user in users for layer in user.iterdir() if layer.is_dir()]
+    unused = sum(_removed(layer, oldest) for layer in layers)
+    # What earlier versions bound into sandboxes goes once it is so old that none of them still runs.
+    keep = {prepared.inside, prepared.certificates, readable_uv(prepared)}
+    for found in prepared.inside.parent.iterdir():
+        if found in keep or found.stat().st_mtime >= oldest:
+            continue
+        if found.is_dir():
+            shutil.rmtree(found, ignore_errors=True)
+        else:
+            found.unlink()
+    if abandoned or unused:
+        logger.info("sandboxes: removed %s abandoned folders, %s unused requirements", abandoned, unused)
 
 
 def _removed(layer: Path, oldest: float) -> bool:
@@ -71,41 +81,12 @@ def _removed(layer: Path, oldest: float) -> bool:
     return True
 
 
-def remove_outdated(prepared: Prepared, *, keep: Path, days: float) -> int:
-    """Remove what earlier versions bound into sandboxes, once it is so old that none of them still runs."""
-    oldest = time.time() - days * DAY_SECONDS
-    removed = 0
-    for found in prepared.inside.parent.iterdir():
-        if found in {prepared.inside, prepared.certificates, keep} or found.stat().st_mtime >= oldest:
-            continue
-        if found.is_dir():
-            shutil.rmtree(found, ignore_errors=True)
-        else:
-            found.unlink()
-        removed += 1
-    return removed
-
-
-logger = logging.getLogger(__name__)
-
-
-def sweep() -> None:
-    from .installing import readable_uv  # here: it loads the proxy, which most commands do without
-
-    try:
-        prepared = prepare()
-    except CannotPrepare:
-        return  # there are no local sandboxes
-    abandoned = remove_abandoned(prepared.identity)
-    unused = remove_unused(prepared, days=settings.IZZY_LAYER_DAYS)
-    remove_outdated(prepared, keep=readable_uv(prepared), days=settings.IZZY_LAYER_DAYS)
-    if abandoned or unused:
-        logger.info("sandboxes: removed %s abandoned folders, %s unused requirements", abandoned, unused)
-
-
 def user_forget(user_id: UUID) -> int:
     """Remove the requirements that a user's tools had installed; returns how many sets there were."""
     try:
-        return layers_forget(user_id, prepare())
+        folder = _layers_of(user_id, prepare())
     except CannotPrepare:
         return 0
+    number = sum(place.is_dir() for place in folder.iterdir()) if folder.is_dir() else 0
+    shutil.rmtree(folder, ignore_errors=True)
+    return number

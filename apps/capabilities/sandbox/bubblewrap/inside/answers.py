@@ -28,23 +28,18 @@ def checked(result: object, limit: int) -> dict[str, Any]:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """The answer for what a tool's code raised."""
+    """The answer for what a tool's code raised: the last lines of the traceback, without the frames of Izzy's own files."""
     try:
         code = "out_of_memory" if isinstance(error, MemoryError) else "raised"
-        return {"code": code, "message": traceback_tail(error)}
+        import traceback
+
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):
+            trace = trace.tb_next
+        lines = traceback.format_exception(type(error), error, trace, limit=-TRACEBACK_FRAMES)
+        return {"code": code, "message": end_of("".join(lines).strip(), TRACEBACK_LENGTH)}
     except BaseException:  # noqa: BLE001  a __str__ that raises; no memory left to format it
         return {"code": "raised", "message": f"{type(error).__name__} (its text could not be made)"}
-
-
-def traceback_tail(error: BaseException) -> str:
-    """The last lines, without the frames of Izzy's own files."""
-    import traceback
-
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):
-        trace = trace.tb_next
-    lines = traceback.format_exception(type(error), error, trace, limit=-TRACEBACK_FRAMES)
-    return end_of("".join(lines).strip(), TRACEBACK_LENGTH)
 
 
 def end_of(text: str, length: int) -> str:

@@ -19,6 +19,7 @@ from .answers import checked, failure, flush, write_all
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
+    import _socket
     from collections.abc import Callable
     from typing import Any
 
@@ -27,6 +28,7 @@ LAYER = "/opt/deps"
 OWN_FOLDER = "/opt/izzy"
 OWN_PACKAGE = __name__.partition(".")[0]
 PIECE = 65536
+RECEIVED_PIECE = 1_000_000
 OWN, OF_A_TOOL = b"r", b"t"
 POLL_SECONDS = 0.01
 TOO_LONG = -9
@@ -81,6 +83,18 @@ def frame_bytes(frame: dict[str, Any]) -> bytes:
 
 def packed(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
+
+
+def received(channel: _socket.socket, size: int) -> bytes:
+    """This process ends where the other end of the channel is gone."""
+    parts = []
+    while size:
+        part = channel.recv(min(size, RECEIVED_PIECE))
+        if not part:
+            os._exit(0)
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def to_json(value: object) -> str:

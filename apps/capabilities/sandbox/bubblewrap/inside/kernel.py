@@ -5,7 +5,7 @@ from __future__ import annotations
 import _socket
 
 from .answers import failure, flush
-from .children import await_frame, fork, frame_bytes, in_child, packed, prepare_python
+from .children import await_frame, fork, frame_bytes, in_child, packed, prepare_python, received
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
@@ -62,17 +62,6 @@ def serve_code(channel: _socket.socket, value_limit: int) -> None:
                 answer["code"] = "interrupted"
         flush()
         channel.sendall(packed(frame_bytes(answer)))
-
-
-def received(channel: _socket.socket, size: int) -> bytes:
-    parts = []
-    while size:
-        part = channel.recv(size)
-        if not part:
-            raise SystemExit
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
 
 
 def run_cell(code: str, name: str, namespace: dict[str, Any], value_limit: int) -> str:

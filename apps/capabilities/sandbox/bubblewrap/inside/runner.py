@@ -24,6 +24,7 @@ from .children import (
     in_child,
     kill,
     pass_on,
+    received,
     run_tool,
     send,
     set_dumpable,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from .kernel import Kernel
 
 PROXY_PORT = 3128
-JOB_PIECE = 1_000_000
 
 
 def main() -> None:
@@ -73,19 +73,9 @@ class Runner:
             "capability": self.capability,
         }
         while True:
-            size = int.from_bytes(self.receive(4), "big")
-            job = marshal.loads(self.receive(size))  # noqa: S302  from the host, which is trusted in here
+            size = int.from_bytes(received(self.jobs, 4), "big")
+            job = marshal.loads(received(self.jobs, size))  # noqa: S302  from the host, which is trusted in here
             actions[job["op"]](job)
-
-    def receive(self, size: int) -> bytes:
-        parts = []
-        while size:
-            part = self.jobs.recv(min(size, JOB_PIECE))
-            if not part:
-                os._exit(0)  # the host is gone
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
 
     def begin(self, job: dict[str, Any]) -> None:
         """No answer: a job follows. From now on it leads a group of its own, so that a tool that signals its group reaches
