@@ -1,7 +1,6 @@
 """Writes of the agent: the life of a tool call's row, what the user says to a waiting one, and lasting grants."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -12,7 +11,7 @@ from django.utils import timezone
 
 from apps.agent.models import SERVER_TIER, ModelCall, ToolCall, ToolGrant
 from apps.agent.tools.base import Reach
-from apps.agent.tools.results import Outcome
+from apps.agent.tools.results import ToolOutcome
 from apps.core.db.writing import rows_remove
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
@@ -42,47 +41,24 @@ CHECK_FIRST = "It was not run again and may have taken effect: check before you 
 DECLINED = "The user declined this call; it was not run. Do not try it again: ask what they want instead."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCall:
-    """A tool call as it came from the model; `input` is scrubbed already."""
-
-    tool_use_id: str
-    name: str
-    tier: str
-    input: dict[str, Any]
-
-
 @transaction.atomic
-def toolcalls_open(
-    *, user_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, round: int, calls: Sequence[NewCall]
-) -> list[ToolCall]:
-    """The rows of one round's calls, in order: those that exist, and new pending ones for the others.
+def toolcalls_open(rows: Sequence[ToolCall]) -> list[ToolCall]:
+    """The rows of one round's calls, in order: those that are stored already, and these for the others.
 
     Of the calls that were found running, read-only ones become pending again; the others are ended with an error.
     """
+    first = rows[0]
     known = {}
-    if turn_id is not None:
-        rows = _own_calls(user_id, turn_id, round)
-        known = {row.position: row for row in rows}
-    fresh = [
-        ToolCall(
-            user_id=user_id,
-            conversation_id=conversation_id,
-            turn_id=turn_id,
-            round=round,
-            position=position,
-            tool_use_id=call.tool_use_id[:128],
-            name=call.name[:128],
-            tier=call.tier,
-            input=call.input,
-        )
-        for position, call in enumerate(calls)
-        if position not in known
-    ]
-    ToolCall.objects.bulk_create(fresh)
+    if first.turn_id is not None:
+        known = {row.position: row for row in _own_calls(first.user_id, first.turn_id, first.round)}
+    ToolCall.objects.bulk_create(row for row in rows if row.position not in known)
     for row in known.values():
-        _leave_running(row)
-    return [*sorted([*known.values(), *fresh], key=lambda row: row.position)]
+        if row.state == State.RUNNING and row.tier == "read_only":
+            row.state = State.PENDING
+            row.save(update_fields=["state"])
+        elif row.state == State.RUNNING:
+            _end(row, f"{PERHAPS_RUN['interrupted']} {CHECK_FIRST}", "interrupted")
+    return [known.get(row.position, row) for row in rows]
 
 
 def _own_calls(user_id: UUID, turn_id: UUID, round: int) -> QuerySet[ToolCall]:
@@ -91,53 +67,40 @@ def _own_calls(user_id: UUID, turn_id: UUID, round: int) -> QuerySet[ToolCall]:
 
 
 @transaction.atomic
-def toolcall_record(
-    *,
-    user_id: UUID,
-    conversation_id: UUID | None,
-    turn_id: UUID | None,
-    round: int,
-    id: UUID,
-    call: NewCall,
-    outcome: Outcome,
-) -> ToolCall:
-    """The row of a call that the model's endpoint ran and ended itself."""
-    before = ToolCall.objects.for_user(user_id).filter(turn_id=turn_id, round=round, tier=SERVER_TIER).count()
-    return ToolCall.objects.create(
-        id=id,
-        user_id=user_id,
-        conversation_id=conversation_id,
-        turn_id=turn_id,
-        round=round,
-        position=SERVER_POSITIONS + before,
-        tool_use_id=call.tool_use_id[:128],
-        name=call.name[:128],
-        tier=call.tier,
-        input=call.input,
-        state=State.DONE,
-        result=outcome.result,
-        is_error=outcome.is_error,
-        untrusted=outcome.untrusted,
-        error_code=outcome.error_code[:48],
-        duration_ms=outcome.duration_ms,
-        finished_at=timezone.now(),
-    )
+def toolcall_record(row: ToolCall, outcome: ToolOutcome) -> None:
+    """Stores the row of a call that the model's endpoint ran and ended itself."""
+    calls = ToolCall.objects.for_user(row.user_id).filter(turn_id=row.turn_id, round=row.round)
+    row.position = SERVER_POSITIONS + calls.filter(tier=SERVER_TIER).count()
+    for name, value in _ended(outcome).items():
+        setattr(row, name, value)
+    row.save(force_insert=True)
 
 
-def _leave_running(row: ToolCall) -> None:
-    if row.state != State.RUNNING:
-        return
-    if row.tier == "read_only":
-        row.state = State.PENDING
-        row.save(update_fields=["state"])
-    else:
-        _end(row, f"{PERHAPS_RUN['interrupted']} {CHECK_FIRST}", "interrupted")
+def _ended(outcome: ToolOutcome) -> dict[str, Any]:
+    return {
+        "state": State.DONE,
+        "result": outcome.result,
+        "is_error": outcome.is_error,
+        "untrusted": outcome.untrusted,
+        "error_code": outcome.error_code[:48],
+        "duration_ms": outcome.duration_ms,
+        "build_id": outcome.build_id,
+        "finished_at": timezone.now(),
+    }
+
+
+def outcome_of(row: ToolCall) -> ToolOutcome | None:
+    """How the call of a row ended; None while it is open."""
+    if row.is_open:
+        return None
+    return ToolOutcome(row.result, row.error_code, row.build_id, row.duration_ms, row.untrusted)
 
 
 def _end(row: ToolCall, result: str, error_code: str) -> None:
-    row.state, row.result, row.error_code, row.is_error = State.DONE, result, error_code, bool(error_code)
-    row.finished_at = timezone.now()
-    row.save(update_fields=["state", "result", "error_code", "is_error", "finished_at"])
+    fields = _ended(ToolOutcome(result, error_code))
+    for name, value in fields.items():
+        setattr(row, name, value)
+    row.save(update_fields=fields)
 
 
 @transaction.atomic
@@ -155,20 +118,10 @@ def toolcalls_start(*, user_id: UUID, rows: Sequence[ToolCall]) -> bool:
     return False
 
 
-def toolcall_finish(*, user_id: UUID, id: UUID, outcome: Outcome) -> bool:
+def toolcall_finish(*, user_id: UUID, id: UUID, outcome: ToolOutcome) -> bool:
     """Ends a call with its result. False when somebody else has ended it."""
     rows = ToolCall.objects.for_user(user_id).filter(pk=id).exclude(state=State.DONE)
-    changed = rows.update(
-        state=State.DONE,
-        result=outcome.result,
-        is_error=outcome.is_error,
-        untrusted=outcome.untrusted,
-        error_code=outcome.error_code[:48],
-        duration_ms=outcome.duration_ms,
-        build_id=outcome.build_id,
-        finished_at=timezone.now(),
-    )
-    return changed == 1
+    return rows.update(**_ended(outcome)) == 1
 
 
 def toolcall_wait(
@@ -231,15 +184,12 @@ def toolcalls_close_open(
             results.append(tool_result(block["id"], NOT_RUN[reason], is_error=True))
             continue
         if row.is_open:
-            _end(row, _closing_words(row, reason), reason)
+            words = NOT_RUN[reason]
+            if row.state == State.RUNNING:
+                words = PERHAPS_RUN[reason] + ("" if row.tier == "read_only" else f" {CHECK_FIRST}")
+            _end(row, words, reason)
         results.append(tool_result(block["id"], row.result, is_error=row.is_error))
     return results
-
-
-def _closing_words(row: ToolCall, reason: Reason) -> str:
-    if row.state != State.RUNNING:
-        return NOT_RUN[reason]
-    return PERHAPS_RUN[reason] if row.tier == "read_only" else f"{PERHAPS_RUN[reason]} {CHECK_FIRST}"
 
 
 def tool_result(tool_use_id: str, text: str, *, is_error: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 
 from apps.agent.model import failures
+from apps.agent.turn import loop
 from apps.agent.turn.events import EVENT_TYPES, Event, Response, TextDelta
 
 DOCUMENT = Path(settings.BASE_DIR, "docs", "turns.md").read_text(encoding="utf-8")
@@ -35,7 +36,7 @@ def test_an_event_is_known_by_its_class_alone() -> None:
 
 
 def test_every_code_that_ends_a_turn_is_documented() -> None:
-    sources = [Path(failures.__file__), Path(failures.__file__).with_name("loop.py")]
+    sources = [Path(failures.__file__), Path(loop.__file__)]
     codes = {code for file in sources for code in re.findall(r'ModelError\(\s*"(\w+)"', file.read_text())}
     codes |= {code for code, _ in [*failures.KNOWN.values(), failures.SERVER_ERROR, failures.REFUSED_REQUEST]}
     assert len(codes) > 12

@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import User
 from apps.agent import services
 from apps.agent.tools.base import Tier, Tool, ToolContext
-from apps.agent.tools.results import Outcome
+from apps.agent.tools.results import ToolOutcome
 from apps.agent.turn.events import ApprovalRequested
 from apps.agent.turn.loop import TurnTaken
 from apps.core.db.pool import in_db
@@ -104,7 +104,7 @@ async def test_a_process_that_lost_the_turn_stops_without_running_anything(
             services.toolcall_finish,
             user_id=alice.pk,
             id=(await row_of(alice)).pk,
-            outcome=Outcome("by the winner"),
+            outcome=ToolOutcome("by the winner"),
         )
         return "by the loser"
 

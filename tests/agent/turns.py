@@ -13,7 +13,7 @@ from apps.agent.model.sdk import SdkModelClient
 from apps.agent.tools.base import Tier, Tool
 from apps.agent.turn.events import Event
 from apps.agent.turn.executor import ToolExecutor, executor_for
-from apps.agent.turn.loop import TurnState, run_turn
+from apps.agent.turn.loop import LoopState, run_turn
 from apps.core.ids import uuid7
 
 E = TypeVar("E")
@@ -49,7 +49,7 @@ class Turn:
     user: User
     tools: Sequence[Tool] = ()
     words: str = "Hello"
-    state: TurnState = field(init=False)
+    state: LoopState = field(init=False)
     store: Kept = field(default_factory=Kept)
     events: list[Event] = field(default_factory=list)
     client: ModelClient = field(default_factory=SdkModelClient)
@@ -58,7 +58,7 @@ class Turn:
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
-        self.state = TurnState(
+        self.state = LoopState(
             user_id=self.user.pk,
             conversation_id=uuid7(),
             turn_id=uuid7(),

@@ -14,8 +14,8 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.agent.selectors import conversation_untrusted, toolcalls_undecided, turn_usage
-from apps.agent.services import NewCall, toolcall_finish, toolcalls_open, toolcalls_start
-from apps.agent.tools.results import Outcome as ToolOutcome
+from apps.agent.services import toolcall_finish, toolcalls_open, toolcalls_start
+from apps.agent.tools.results import ToolOutcome
 from apps.agent.turn.events import Response
 from apps.chat.conversations.capturing import messages_capture_pending, turn_capture
 from apps.chat.conversations.indexing import messages_index_pending, turn_index
@@ -93,13 +93,10 @@ def test_a_turn_looks_at_no_other_conversation(alice: User) -> None:
         turn_usage(user_id=alice.pk, turn_id=turn.pk)
         user_messages(alice.pk, place.pk)
         shown_untrusted(alice.pk, place.pk)
-        calls = toolcalls_open(
-            user_id=alice.pk,
-            conversation_id=place.pk,
-            turn_id=turn.pk,
-            round=1,
-            calls=[NewCall(tool_use_id="a", name="think", tier="read_only", input={})],
+        call = ToolCall(
+            user=alice, conversation_id=place.pk, turn_id=turn.pk, round=1, position=0, name="think"
         )
+        calls = toolcalls_open([call])
         assert toolcalls_start(user_id=alice.pk, rows=calls)
         assert toolcall_finish(user_id=alice.pk, id=calls[0].pk, outcome=ToolOutcome("Done."))
     assert len(steps) > 50

@@ -8,7 +8,7 @@ from apps.agent.tools.scrub import Scrubber
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolOutcome:
     """`error_code` is "" for success; `result` is what the model gets, `untrusted` whether it quotes others."""
 
     result: str

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from apps.accounts.models import Preferences
 from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import INCOMPLETE_INPUT
+from apps.agent.models import ToolCall
 from apps.agent.selectors import ConversationTaint
 from apps.agent.services import grant_covering
 from apps.agent.tools.base import (
@@ -27,7 +27,7 @@ from apps.agent.tools.base import (
     ToolOutput,
 )
 from apps.agent.tools.registry import find_tool
-from apps.agent.tools.results import Outcome, result_text
+from apps.agent.tools.results import ToolOutcome, result_text, storable
 from apps.agent.tools.schema import schema_error
 from apps.agent.tools.scrub import Scrubber
 from apps.core.db.pool import in_db
@@ -54,9 +54,8 @@ APPROVALS: dict[str, Approval] = {"allow": "allow", "ask": "ask", "never": "neve
 class ApprovalNeeded:
     """Why a call waits for the user's yes, and for what else that yes may hold."""
 
-    reason: str = (
-        ""  # a sentence for the card where others' words may be behind it; "" where the user's settings ask
-    )
+    # A sentence for the card where others' words may be behind it; "" where the user's settings ask.
+    reason: str = ""
     always: bool = False  # whether a yes may become the user's setting for the tool
     reach: dict[str, Any] | None = None  # of what calls it may hold, in the conversation or always
     covered: str = ""  # which lasting yes holds already: the call runs
@@ -94,23 +93,37 @@ class ToolExecutor:
         set_to = self.approvals.get(tool.name) or self.approvals.get(tool.set_with, "")
         return APPROVALS.get(set_to, tool.approval)
 
-    def refusal(self, name: str, arguments: dict[str, Any]) -> Outcome | None:
+    def refusal(self, name: str, arguments: dict[str, Any]) -> ToolOutcome | None:
         """Why this call is not run at all: the checks before anything happens. None when it may run."""
         tool = self.find(name)
         if tool is None:
-            return Outcome(
+            return ToolOutcome(
                 f"There is no tool called {name[:100]}. Use one of those you were given.", "unknown_tool"
             )
         if INCOMPLETE_INPUT in arguments:
-            return Outcome(UNREADABLE, "incomplete_input")
+            return ToolOutcome(UNREADABLE, "incomplete_input")
         wrong = schema_error(tool.input_schema, arguments)
         if wrong:
             text = f"The input does not fit. {self.scrubber.text(wrong)} Correct it and call again."
-            return Outcome(text, "invalid_input")
+            return ToolOutcome(text, "invalid_input")
         if self.approval(tool) == "never":
             text = f"The user's settings never allow {name}. Do without it, or tell the user where it is set."
-            return Outcome(text, "not_allowed")
+            return ToolOutcome(text, "not_allowed")
         return None
+
+    def row(self, block: dict[str, Any], tier: str, round: int = 0, position: int = 0) -> ToolCall:
+        """A row for a call of this turn, not stored yet; its input is scrubbed."""
+        return ToolCall(
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
+            turn_id=self.turn_id,
+            round=round,
+            position=position,
+            tool_use_id=block["id"][:128],
+            name=block["name"][:128],
+            tier=tier,
+            input=self.scrubber.json(storable(block["input"])),
+        )
 
     async def execute(
         self,
@@ -121,22 +134,30 @@ class ToolExecutor:
         emit: Emit,
         permission: dict[str, Any] | None = None,
         answer: str = "",
-    ) -> Outcome:
+    ) -> ToolOutcome:
         """Runs the handler within its limits; every failure becomes an outcome that says what to do next.
 
         `permission` is what the user has allowed for this call beyond the tool itself, `answer` what they said to it.
         """
         context = self.context(tool_call_id=call_id, emit=emit, permission=permission, answer=answer)
-        started = time.monotonic()
-        output, error_code = await self._handled(tool, context, arguments)
-        data = output.data if isinstance(output, ToolOutput) else output
+        started, code = time.monotonic(), ""
+        try:
+            async with asyncio.timeout(tool.timeout) as limit:
+                output = await tool.run(context, arguments)
+        except ToolFailure as error:
+            output, code = ToolOutput(str(error), untrusted=error.untrusted), "tool_failed"
+        except IzzyError as error:
+            output, code = error.message, error.code
+        except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
+            late = isinstance(error, TimeoutError) and limit.expired()
+            output, code = (_timed_out(tool), "timeout") if late else (self._crashed(tool, error), CRASHED)
+        if not isinstance(output, ToolOutput):
+            output = ToolOutput(output)
         # What a tool that reads others' words stumbles over may be those very words.
-        own = isinstance(output, ToolOutput) and output.own_words
-        quoted = tool.untrusted and not own and error_code in ("", CRASHED)
-        text = result_text(data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted)
-        untrusted = quoted or (isinstance(output, ToolOutput) and output.untrusted)
-        build_id = (output.build_id or "") if isinstance(output, ToolOutput) else ""
-        return Outcome(text, error_code, build_id, round((time.monotonic() - started) * 1000), untrusted)
+        quoted = tool.untrusted and not output.own_words and code in ("", CRASHED)
+        text = result_text(output.data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted)
+        took = round((time.monotonic() - started) * 1000)
+        return ToolOutcome(text, code, output.build_id or "", took, quoted or output.untrusted)
 
     def context(self, **call: Any) -> ToolContext:
         """Context for a call of this turn; `call` holds the fields that differ by call."""
@@ -176,33 +197,12 @@ class ToolExecutor:
         covered = "" if grant is None else "conversation" if grant.conversation_id else "always"
         return ApprovalNeeded(reason=self._shown(reach.reason), reach=reach.to_json(), covered=covered)
 
-    def question_mark(self) -> str:
+    def question_warning(self) -> str:
         """Warning on a question's card where others' words may be behind it, else "". Synchronous."""
         return ASKED_AFTER if self.taint.is_tainted else ""
 
     def _shown(self, reason: str) -> str:
         return self.scrubber.text(reason)[:REASON_CHARS]
-
-    async def permission(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Permission that the call needs from the user beyond the tool itself; {} for none."""
-        if tool.permission is None:
-            return {}
-        return await in_db(tool.permission, self.user_id, arguments) or {}
-
-    async def _handled(self, tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> tuple[Any, str]:
-        try:
-            async with asyncio.timeout(tool.timeout) as limit:
-                return await tool.run(context, arguments), ""
-        except TimeoutError as error:
-            if limit.expired():
-                return _timed_out(tool), "timeout"
-            return self._crashed(tool, error), CRASHED
-        except ToolFailure as error:
-            return ToolOutput(str(error), untrusted=error.untrusted), "tool_failed"
-        except IzzyError as error:
-            return error.message, error.code
-        except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
-            return self._crashed(tool, error), CRASHED
 
     def _crashed(self, tool: Tool, error: Exception) -> str:
         said = self.scrubber.text(f"{type(error).__name__}: {error}")[:SAID_CHARS]
@@ -228,11 +228,7 @@ async def executor_for(
 ) -> ToolExecutor:
     """An executor with the user's preferences and the stored secrets, read in one database hop; `options` are further
     fields of `ToolExecutor`. Without `taint` only what tools read counts as others' words."""
-
-    def read() -> tuple[Preferences, list[str]]:
-        return preferences_for(user_id), secret_values(user_id)
-
-    preferences, secrets = await in_db(read)
+    preferences, secrets = await in_db(lambda: (preferences_for(user_id), secret_values(user_id)))
     return ToolExecutor(
         user_id=user_id,
         conversation_id=conversation_id,

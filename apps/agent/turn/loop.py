@@ -17,22 +17,18 @@ from apps.agent.model.client import (
     ServerResult,
     Usage,
 )
+from apps.agent.model.failures import stream_cut
 from apps.agent.model.messages import content_of, readable_text
 from apps.agent.selectors import ToolCallOutput
 from apps.agent.tools.base import Tool
-from apps.agent.turn.events import (
-    ApprovalRequested,
-    Event,
-    ModelRetry,
-    Question,
-    Response,
-    TextDelta,
-    TurnFailed,
-    TurnResumed,
-)
+from apps.agent.turn.events import Event, ModelRetry, Question, Response, TextDelta, TurnFailed, TurnResumed
 from apps.agent.turn.executor import ToolExecutor
-from apps.agent.turn.rounds import Round, ServerCalls, TurnTaken
+from apps.agent.turn.rounds import Round, ServerCalls, TurnTaken, UserDialog
 
+__all__ = ["LoopState", "TurnStore", "TurnTaken", "run_turn"]
+
+REFUSED = "The model declined to answer this. Edit the message and try again, or ask something else."
+EMPTY = "The model ended without an answer. Try again."
 NOTICES = {
     "max_tokens": "The answer was cut off at the length limit. Say “go on” for the rest.",
     "model_context_window_exceeded": "The conversation has reached the model's limit, so the answer was cut off. "
@@ -42,7 +38,7 @@ NOTICES = {
 
 
 @dataclass(kw_only=True)
-class TurnState:
+class LoopState:
     """One turn, as its caller hands it in and as the loop moves it on.
 
     `messages` are in the shape of the Messages API and grow as the turn goes on. To resume, hand in what is
@@ -81,144 +77,72 @@ class TurnStore(Protocol):
         """All `tool_result` blocks of the round: one user message."""
 
 
-def waiting_response(state: TurnState, waiting: Sequence[Question | ApprovalRequested]) -> Response:
-    """The end of a stream whose turn goes on after the user's answers; of several the first of each kind is named."""
-    question = next((item for item in waiting if isinstance(item, Question)), None)
-    approval = next((item for item in waiting if not isinstance(item, Question)), None)
-    return response_of(
-        state,
-        pending_question=question.fields() if question else None,
-        pending_approval=approval.fields() if approval else None,
-    )
-
-
-def response_of(
-    state: TurnState,
-    *,
-    pending_question: dict[str, Any] | None = None,
-    pending_approval: dict[str, Any] | None = None,
-) -> Response:
-    """The last event of a turn that ended or waits."""
-    usage = asdict(state.usage) | {"cost_usd": round(state.usage.cost_usd, 6)}
-    text = NOTICES.get(state.stop_reason)
-    return Response(
-        text=_text(state.messages[-1]),
-        build_id=state.build_id,
-        tool_calls=list(state.tool_calls),
-        usage=usage,
-        notice={"code": state.stop_reason, "message": text} if text else None,
-        pending_question=pending_question,
-        pending_approval=pending_approval,
-    )
-
-
-def _text(message: dict[str, Any]) -> str:
-    return readable_text(content_of(message))
-
-
-__all__ = ["TurnState", "TurnStore", "TurnTaken", "run_turn"]
-
-REFUSED = "The model declined to answer this. Edit the message and try again, or ask something else."
-EMPTY = "The model ended without an answer. Try again."
-
-
 async def run_turn(
-    state: TurnState, *, client: ModelClient, executor: ToolExecutor, store: TurnStore
+    state: LoopState, *, client: ModelClient, executor: ToolExecutor, store: TurnStore
 ) -> AsyncGenerator[Event, None]:
     """Runs or resumes the turn and yields its events, ending with one `Response` or `TurnFailed`.
 
-    A model's failure becomes `TurnFailed`. Cancellation passes through (the caller then says `TurnStopped`), and
-    so does `TurnTaken`: another process goes on with this turn, the caller leaves its rows alone.
+    Cancellation passes through, and so does `TurnTaken`: another process goes on, the caller leaves the rows alone.
     """
     if state.rounds_done:
         yield TurnResumed()
-    try:
-        async with aclosing(_rounds(state, client, executor, store)) as events:
-            async for event in events:
-                yield event
-    except ModelError as error:
-        yield TurnFailed(error.code, error.message)
-
-
-async def _rounds(
-    state: TurnState, client: ModelClient, executor: ToolExecutor, store: TurnStore
-) -> AsyncGenerator[Event, None]:
-    server_calls = ServerCalls(executor)
+    server_calls = ServerCalls(executor, state.tool_calls)
     while True:
-        if calls := _open_calls(state):
-            tools = Round(executor, calls, state.rounds_done)
+        last = state.messages[-1]
+        uses = [block for block in content_of(last) if block["type"] == "tool_use"]
+        if last["role"] == "assistant" and uses:
+            tools = Round(executor, uses, state.rounds_done)
             async with aclosing(tools.events()) as events:
                 async for event in events:
                     yield event
             _take_calls(state, tools)
             if tools.waiting:
-                yield waiting_response(state, tools.waiting)
+                yield _response(state, tools.waiting)
                 return
             await store.save_tool_results(tools.results, state.rounds_done)
             state.messages.append({"role": "user", "content": tools.results})
-        elif _finished(state):
-            yield response_of(state)
+        elif last["role"] == "assistant" and state.stop_reason != "pause_turn":
+            yield _response(state)
             return
         if state.rounds_done >= state.max_rounds:
-            async for event in _fallback(state, store):
-                yield event
+            text = f"I stopped after {state.max_rounds} rounds of tool calls without coming to an end. Say “go on” and I will."
+            yield TextDelta(text)
+            await _keep(state, store, [{"type": "text", "text": text}], "max_rounds")
+            yield _response(state)
             return
-        async with aclosing(_ask_model(state, client, store, server_calls)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(_ask_model(state, client, store, server_calls)) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            yield TurnFailed(error.code, error.message)
+            return
 
 
 async def _ask_model(
-    state: TurnState, client: ModelClient, store: TurnStore, calls: ServerCalls
+    state: LoopState, client: ModelClient, store: TurnStore, calls: ServerCalls
 ) -> AsyncGenerator[Event, None]:
-    request = ModelRequest(
-        user_id=state.user_id,
-        purpose=state.purpose,
-        model=state.model,
-        messages=state.messages,
-        system=state.system,
-        tools=[tool.definition() for tool in state.tools],
-        ours=_run_here(state, calls.executor),
-        max_tokens=state.max_tokens,
-        conversation_id=state.conversation_id,
-        turn_id=state.turn_id,
-        round=state.rounds_done + 1,
-    )
+    """Streams one answer; a whole one is stored first, then part of the turn."""
+    request = _request(state, calls.executor)
     response = None
-    async with aclosing(client.stream(request)) as events:
-        async for event in events:
-            match event:
+    async with aclosing(client.stream(request)) as chunks:
+        async for chunk in chunks:
+            match chunk:
                 case ModelResponse():
-                    response = event
+                    response = chunk
                 case Retry():
-                    at = datetime.now(UTC) + timedelta(seconds=event.seconds)
-                    yield ModelRetry(event.code, event.message, at.isoformat(), event.seconds)
+                    at = datetime.now(UTC) + timedelta(seconds=chunk.seconds)
+                    yield ModelRetry(chunk.code, chunk.message, at.isoformat(), chunk.seconds)
                 case ServerCall():
-                    for told in calls.begin(event):
-                        yield told
+                    yield calls.begin(chunk)
                 case ServerResult():
-                    for told in await calls.end(event, request.round):
-                        yield told
+                    for event in await calls.end(chunk, request.round):
+                        yield event
                 case _:
-                    _grow(state.partial_blocks, event.text)
-                    yield TextDelta(event.text)
-    state.tool_calls.extend(calls.taken())
-    await _take(state, response, store)
-
-
-def _run_here(state: TurnState, executor: ToolExecutor) -> frozenset[str]:
-    """The tools that the endpoint could run itself and may not, because the user wants to be asked, or never."""
-    return frozenset(
-        tool.name for tool in state.tools if tool.runs_at_endpoint and executor.approval(tool) != "allow"
-    )
-
-
-async def _take(state: TurnState, response: ModelResponse | None, store: TurnStore) -> None:
-    """Keeps a whole response: stored first, then part of the turn."""
+                    _grow(state.partial_blocks, chunk.text)
+                    yield TextDelta(chunk.text)
     if response is None:
-        raise ModelError(
-            "stream_cut", "The connection to the model broke before the answer was complete. Try again."
-        )
+        raise stream_cut()
     state.usage += response.usage
     if response.stop_reason == "refusal":
         raise ModelError("refusal", REFUSED)
@@ -227,46 +151,61 @@ async def _take(state: TurnState, response: ModelResponse | None, store: TurnSto
     await _keep(state, store, response.blocks, response.stop_reason)
 
 
-async def _keep(state: TurnState, store: TurnStore, blocks: list[dict[str, Any]], stop_reason: str) -> None:
+def _request(state: LoopState, executor: ToolExecutor) -> ModelRequest:
+    at_endpoint = [tool for tool in state.tools if tool.runs_at_endpoint]
+    return ModelRequest(
+        user_id=state.user_id,
+        purpose=state.purpose,
+        model=state.model,
+        messages=state.messages,
+        system=state.system,
+        tools=[tool.definition() for tool in state.tools],
+        ours=frozenset(tool.name for tool in at_endpoint if executor.approval(tool) != "allow"),
+        max_tokens=state.max_tokens,
+        conversation_id=state.conversation_id,
+        turn_id=state.turn_id,
+        round=state.rounds_done + 1,
+    )
+
+
+async def _keep(state: LoopState, store: TurnStore, blocks: list[dict[str, Any]], stop_reason: str) -> None:
     await store.save_assistant(blocks, stop_reason, state.rounds_done + 1)
     state.rounds_done += 1
     state.stop_reason = stop_reason
     last = state.messages[-1]
-    if (
-        last["role"] == "assistant"
-    ):  # it paused: what follows belongs to the same message, also when it is read back
+    if last["role"] == "assistant":  # it paused: what follows belongs to it, also when it is read back
         state.messages[-1] = last | {"content": [*content_of(last), *blocks]}
     else:
         state.messages.append({"role": "assistant", "content": blocks})
     state.partial_blocks.clear()
 
 
-async def _fallback(state: TurnState, store: TurnStore) -> AsyncGenerator[Event, None]:
-    text = f"I stopped after {state.max_rounds} rounds of tool calls without coming to an end. Say “go on” and I will."
-    yield TextDelta(text)
-    await _keep(state, store, [{"type": "text", "text": text}], "max_rounds")
-    yield response_of(state)
-
-
-def _take_calls(state: TurnState, tools: Round) -> None:
-    known = {call["id"] for call in state.tool_calls}
-    ended = [call for call in tools.calls if call.outcome and call.id not in known]
-    state.tool_calls.extend(ToolCallOutput.dump(call.row) for call in ended)
-    state.build_id = tools.build_id or state.build_id
-
-
-def _open_calls(state: TurnState) -> list[dict[str, Any]]:
-    last = state.messages[-1]
-    if last["role"] != "assistant" or isinstance(last["content"], str):
-        return []
-    return [block for block in last["content"] if block["type"] == "tool_use"]
-
-
-def _finished(state: TurnState) -> bool:
-    return state.messages[-1]["role"] == "assistant" and state.stop_reason != "pause_turn"
-
-
 def _grow(blocks: list[dict[str, Any]], text: str) -> None:
     if not blocks:
         blocks.append({"type": "text", "text": ""})
     blocks[-1]["text"] += text
+
+
+def _take_calls(state: LoopState, tools: Round) -> None:
+    known = {call["id"] for call in state.tool_calls}
+    for call in tools.calls:
+        if call.outcome and call.id not in known:
+            state.tool_calls.append(ToolCallOutput.dump(call.row))
+        if call.outcome and call.outcome.build_id:
+            state.build_id = call.outcome.build_id
+
+
+def _response(state: LoopState, waiting: Sequence[UserDialog] = ()) -> Response:
+    """The last event of a turn that ended or waits for the user; of several questions and approvals the first is named."""
+    notice = NOTICES.get(state.stop_reason)
+    questions = [item.fields() for item in waiting if isinstance(item, Question)]
+    approvals = [item.fields() for item in waiting if not isinstance(item, Question)]
+    return Response(
+        text=readable_text(content_of(state.messages[-1])),
+        build_id=state.build_id,
+        tool_calls=list(state.tool_calls),
+        usage=asdict(state.usage) | {"cost_usd": round(state.usage.cost_usd, 6)},
+        notice={"code": state.stop_reason, "message": notice} if notice else None,
+        pending_question=questions[0] if questions else None,
+        pending_approval=approvals[0] if approvals else None,
+    )

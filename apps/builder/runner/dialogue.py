@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.agent.turn.loop import TurnState, TurnTaken
+from apps.agent.turn.loop import LoopState, TurnTaken
 from apps.builder.builds.running import dialogue_add
 from apps.builder.models import Build, DialogueMessage, Kind
 from apps.builder.workspace.context import BuildSandbox, is_install
@@ -92,7 +92,7 @@ class DialogueStore:
     may end."""
 
     build: Build
-    state: TurnState
+    state: LoopState
     sandbox: BuildSandbox
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:

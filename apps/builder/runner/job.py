@@ -17,7 +17,7 @@ from apps.agent.selectors import ConversationTaint, turn_usage
 from apps.agent.tools.base import Approval, Tool
 from apps.agent.turn.events import TurnFailed
 from apps.agent.turn.executor import ToolExecutor
-from apps.agent.turn.loop import TurnState, run_turn
+from apps.agent.turn.loop import LoopState, run_turn
 from apps.agent.turn.rounds import TurnTaken
 from apps.builder.builds.running import dialogue_add, taken_end
 from apps.builder.builds.selectors import text_of
@@ -175,7 +175,7 @@ def _begin(mailbox: BuildMailbox) -> tuple[DialogueStore, BuilderTools] | None:
         messages = [{"role": "user", "content": [{"type": "text", "text": brief}]}]
         if not dialogue_add(build=build, role="user", blocks=messages[0]["content"], round=0):
             return None
-    state = TurnState(
+    state = LoopState(
         user_id=build.user_id,
         conversation_id=build.conversation_id or build.pk,
         turn_id=build.pk,

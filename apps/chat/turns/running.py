@@ -31,8 +31,7 @@ from apps.agent.turn.events import (
     TurnStarted,
 )
 from apps.agent.turn.executor import ToolExecutor, executor_for
-from apps.agent.turn.loop import TurnState as LoopState
-from apps.agent.turn.loop import TurnStore, run_turn
+from apps.agent.turn.loop import LoopState, TurnStore, run_turn
 from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import Message, MessageKind, Role, Turn, TurnState
 from apps.chat.prompt.history import history, recent_texts
