@@ -78,17 +78,10 @@ def turn_tool_calls(*, user_id: UUID, turn_id: UUID) -> list[dict[str, Any]]:
 
 def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:
     """Tokens and cost of the turn so far."""
-    found = (
-        ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id=turn_id).aggregate(**TOTALS)
-    )
-    return Usage(
-        input_tokens=found["input_tokens"],
-        output_tokens=found["output_tokens"],
-        cache_read_tokens=found["cache_read_tokens"],
-        cache_write_tokens=found["cache_write_tokens"],
-        cost_usd=float(found["cost_usd"]),
-        calls=found["calls"],
-    )
+    calls = ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id=turn_id)
+    found = _money(calls.aggregate(**TOTALS))
+    del found["failed"]
+    return Usage(**found)
 
 
 def usage_summary(*, user_id: UUID, since: datetime, until: datetime) -> dict[str, Any]:

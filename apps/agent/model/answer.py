@@ -81,7 +81,10 @@ class Answer:
                 block = event.content_block.to_dict()
                 text = self._fitting(block.get("text") or "")
                 self.opened[event.index] = OpenBlock(block, text=[text])
-                self._notice_result(block)
+                self._gap = self._gap or is_server_block(block)
+                if is_result(block):
+                    name = str(block["type"]).removesuffix(RESULT_SUFFIX)
+                    self.server.append(ServerResult(str(block["tool_use_id"]), name, storable(block)))
                 return storable(text) if block["type"] == "text" else ""
             case "content_block_delta" if event.index in self.opened:
                 return self._delta(self.opened[event.index], event.delta)
@@ -118,12 +121,6 @@ class Answer:
             self.stop_reason, self.complete, self.full = "max_tokens", True, True
         return fitting
 
-    def _notice_result(self, block: dict[str, Any]) -> None:
-        self._gap = self._gap or is_server_block(block)
-        if is_result(block):
-            name = str(block["type"]).removesuffix(RESULT_SUFFIX)
-            self.server.append(ServerResult(str(block["tool_use_id"]), name, storable(block)))
-
     def _closed(self, block: OpenBlock) -> str:
         """The links to the sources of a text that has ended."""
         if block.start["type"] == CALL:
@@ -145,13 +142,21 @@ class Answer:
     def blocks(self) -> list[dict[str, Any]]:
         """The blocks as they go back into the next request; blank text is left out, which the API refuses.
 
-        Of an answer cut at its length limit, a tool call in last place is marked as incomplete.
+        Of an answer cut at its length limit, a tool call in last place is marked as incomplete. Tool calls get a proper name,
+        and an id where a server sent none or the same twice: results find their calls.
         """
-        order = sorted(self.opened)
-        cut = {order[-1]} if order and self.stop_reason == "max_tokens" else set()
-        made = [_block(self.opened[index], cut=index in cut) for index in order]
+        last = max(self.opened, default=None) if self.stop_reason == "max_tokens" else None
+        made = [_block(self.opened[index], cut=index == last) for index in sorted(self.opened)]
         kept = [block for block in made if block["type"] != "text" or block["text"].strip()]
-        return _with_own_ids(storable(kept))
+        blocks: list[dict[str, Any]] = storable(kept)
+        seen: set[str] = set()
+        for block in (block for block in blocks if block["type"] == "tool_use"):
+            block["name"] = valid_name(block["name"])
+            block["id"] = valid_id(block["id"]) if block["id"] else ""
+            if not block["id"] or block["id"] in seen:
+                block["id"] = f"toolu_{uuid4().hex}"
+            seen.add(block["id"])
+        return blocks
 
 
 def _block(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
@@ -201,20 +206,6 @@ def _is_deep(value: Any) -> bool:
 def _word(value: Any) -> str:
     """A name in the answer, which some servers leave out or send as something else."""
     return str(storable(value)) if isinstance(value, str) else ""
-
-
-def _with_own_ids(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Gives tool calls a proper name, and an id where a server sent none or the same twice: results find their calls."""
-    seen: set[str] = set()
-    for block in blocks:
-        if block["type"] != "tool_use":
-            continue
-        block["name"] = valid_name(block["name"])
-        block["id"] = valid_id(block["id"]) if block["id"] else ""
-        if not block["id"] or block["id"] in seen:
-            block["id"] = f"toolu_{uuid4().hex}"
-        seen.add(block["id"])
-    return blocks
 
 
 TURN_SECONDS = 0.02

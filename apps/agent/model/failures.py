@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 
 from apps.agent.model.client import ModelError
@@ -19,6 +18,7 @@ STATUS_OF_TYPE = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
+"""The error type in a body beats the status: an error inside a stream comes with status 200."""
 TOO_LONG = ("prompt is too long", "context length", "context window", "maximum context", "too many tokens")
 SAID_CHARS = 300
 LONGEST_WAIT = 86_400.0
@@ -41,11 +41,13 @@ KNOWN = {
     ),
     408: TIMED_OUT,
     413: ("context_too_long", "The conversation is too long for the model. Start a new one to go on."),
+    429: ("rate_limited", "The model service asks to slow down. Try again {when}."),
     503: OVERLOADED,
     504: TIMED_OUT,
     529: OVERLOADED,
 }
-"""Code and message by status; the message may name `server`, `model`, `status` and what the server `said`."""
+"""Code and message by status; the message may name `server`, `model`, `status`, what the server `said`, and `when` it may be
+asked again."""
 
 PASSING = {
     "rate_limited": "The model service asks to slow down.",
@@ -56,38 +58,17 @@ PASSING = {
 """Why a call is made again, by the code of its failure; no other is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A failed call as the SDK saw it. `type` is the error type in the body and beats the status (an error inside
-    a stream comes with status 200); `said` is the endpoint's own message, without keys; `retry_after` is in seconds."""
-
-    status: int
-    type: str
-    said: str
-    model: str
-    server: str
-    retry_after: float | None = None
-
-
-def status_error(failure: Failure) -> ModelError:
-    """The error for an HTTP status or for an error event inside the stream."""
-    status = STATUS_OF_TYPE.get(failure.type, failure.status)
-    said = failure.said[:SAID_CHARS]
-    if status == 429:
-        return _rate_limited(failure)
+def status_error(
+    status: int, said: str, *, model: str, server: str, retry_after: float | None = None
+) -> ModelError:
+    """The error for an HTTP status; `said` is the endpoint's own message, without keys, `retry_after` in seconds."""
+    said = said[:SAID_CHARS]
     if status in (400, 422) and any(words in said.lower() for words in TOO_LONG):
         status = 413
     code, message = KNOWN.get(status) or (SERVER_ERROR if status >= 500 else REFUSED_REQUEST)
-    text = message.format(server=failure.server, model=failure.model, status=status, said=said)
-    return ModelError(code, text, retry_after=failure.retry_after)
-
-
-def _rate_limited(failure: Failure) -> ModelError:
-    wait = failure.retry_after
-    when = _duration(wait) if wait and wait > 0 else "in a minute"
-    return ModelError(
-        "rate_limited", f"The model service asks to slow down. Try again {when}.", retry_after=wait
-    )
+    when = _duration(retry_after) if retry_after and retry_after > 0 else "in a minute"
+    text = message.format(server=server, model=model, status=status, said=said, when=when)
+    return ModelError(code, text, retry_after=retry_after)
 
 
 def _duration(seconds: float) -> str:

@@ -10,23 +10,29 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+Block = dict[str, Any]
+
+MAX_CHARS = 128  # of a name or an id
+NO_RESULT = "There is no result of this call."
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+
 CALL = "server_tool_use"
 RESULT_SUFFIX = "_tool_result"
 GAP = "\n\n"
 """Between text before and after such blocks: they are paragraphs of their own."""
 
 
-def is_result(block: dict[str, Any]) -> bool:
+def is_result(block: Block) -> bool:
     """Whether the block is the result of a call that the endpoint ran."""
     return str(block.get("type", "")).endswith(RESULT_SUFFIX) and "tool_use_id" in block
 
 
-def is_server_block(block: dict[str, Any]) -> bool:
+def is_server_block(block: Block) -> bool:
     """Whether the block is such a call or its result."""
     return block.get("type") == CALL or is_result(block)
 
 
-def readable_text(blocks: Iterable[dict[str, Any]]) -> str:
+def readable_text(blocks: Iterable[Block]) -> str:
     """The text of these blocks as people read it: sources stand as links behind what they bear out."""
     parts: list[str] = []
     gap = False
@@ -56,7 +62,7 @@ def _plain(title: str) -> str:
     return "".join(" " if char in "[]<>`*_\\" else char for char in title).strip()[:80] or "source"
 
 
-def sendable(messages: list[dict[str, Any]], *, known: bool) -> list[dict[str, Any]]:
+def sendable(messages: list[Block], *, known: bool) -> list[Block]:
     """The history as an endpoint takes it.
 
     Where it knows the blocks (`known`) they stay as they are, but for calls that never got a result: only at the
@@ -72,16 +78,16 @@ def sendable(messages: list[dict[str, Any]], *, known: bool) -> list[dict[str, A
     sent = []
     for index, message in enumerate(messages):
         last = index == len(messages) - 1
-        kept = [block for block in content_of(message) if last or _has_result(block, answered)]
+        kept = [
+            block
+            for block in content_of(message)
+            if last or block.get("type") != CALL or block.get("id") in answered
+        ]
         sent.append(message | {"content": kept or [_text("(The search was broken off.)")]})
     return sent
 
 
-def _has_result(block: dict[str, Any], answered: set[str]) -> bool:
-    return block.get("type") != CALL or block.get("id") in answered
-
-
-def _as_text(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _as_text(blocks: list[Block]) -> list[Block]:
     sent = []
     for block in blocks:
         if is_result(block):
@@ -92,7 +98,7 @@ def _as_text(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sent or [_text("(Searched the web.)")]
 
 
-def results_of(block: dict[str, Any]) -> list[dict[str, str]]:
+def results_of(block: Block) -> list[dict[str, str]]:
     """`{title, url, age}` of each page in a result block; [] for an error."""
     content = block.get("content")
     hits = [hit for hit in content if isinstance(hit, dict)] if isinstance(content, list) else []
@@ -106,13 +112,13 @@ def results_of(block: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def error_of(block: dict[str, Any]) -> str:
+def error_of(block: Block) -> str:
     """The error code of a result block, or ""."""
     content = block.get("content")
     return str(content.get("error_code") or "unavailable") if isinstance(content, dict) else ""
 
 
-def content_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+def content_of(message: Block) -> list[Block]:
     """The blocks of a message, whichever way it is written."""
     content = message["content"]
     return [_text(content)] if isinstance(content, str) else content
@@ -120,13 +126,6 @@ def content_of(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
-
-
-_ODD = re.compile(r"[^a-zA-Z0-9_-]")
-MAX_CHARS = 128
-NO_RESULT = "There is no result of this call."
-
-Block = dict[str, Any]
 
 
 def valid_name(name: str) -> str:
@@ -141,13 +140,13 @@ def valid_id(call_id: str) -> str:
     return f"toolu_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
-def valid_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def valid_messages(messages: list[Block]) -> list[Block]:
     """The history without what a strict endpoint would refuse, which would be the end of that conversation.
 
     Calls have proper names, ids of their own and results right behind them; blank texts and results without a call are left
     out, and so are messages in which nothing is left. The same history always gives the same.
     """
-    valid: list[dict[str, Any]] = []
+    valid: list[Block] = []
     seen: set[str] = set()
     calls: list[tuple[str, str]] = []  # The newest calls: the id each had, and the one it has now.
     for message in messages:
@@ -156,8 +155,12 @@ def valid_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         calls = []
         if message["role"] == "assistant":
             content = [_call(block, calls, seen) for block in content]
-        said = [block for block in content if block["type"] != "tool_result" and not _is_blank(block)]
-        _add(valid, message["role"], said)
+        kept = [
+            block
+            for block in content
+            if block["type"] != "tool_result" and (block["type"] != "text" or block["text"].strip())
+        ]
+        _add(valid, message["role"], kept)
     _add(valid, "user", _results(calls, []))
     return valid
 
@@ -179,23 +182,18 @@ def _results(calls: list[tuple[str, str]], content: list[Block]) -> list[Block]:
     found: list[Block] = []
     given = [block for block in content if block["type"] == "tool_result"]
     for old, new in calls:
-        mine = next((block for block in given if block["tool_use_id"] == old), None)
-        if mine is not None:
-            given.remove(mine)
-        result = mine or {"type": "tool_result", "content": NO_RESULT, "is_error": True}
+        missing = {"type": "tool_result", "content": NO_RESULT, "is_error": True}
+        result = next((block for block in given if block["tool_use_id"] == old), missing)
+        given = [block for block in given if block is not result]
         found.append(result | {"tool_use_id": new})
     return found
 
 
-def _add(valid: list[dict[str, Any]], role: str, blocks: list[Block]) -> None:
+def _add(valid: list[Block], role: str, blocks: list[Block]) -> None:
     if blocks and valid and valid[-1]["role"] == role:
         valid[-1] = {"role": role, "content": [*content_of(valid[-1]), *blocks]}
     elif blocks:
         valid.append({"role": role, "content": blocks})
-
-
-def _is_blank(block: Block) -> bool:
-    return block["type"] == "text" and not block["text"].strip()
 
 
 def canonical_json(value: Any) -> str:

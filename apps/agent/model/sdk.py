@@ -28,8 +28,9 @@ from apps.agent.model.client import (
     Usage,
 )
 from apps.agent.model.endpoint import Endpoint, current_endpoint
-from apps.agent.model.ledger import CallRecord, modelcall_record, priced
+from apps.agent.model.ledger import modelcall_for, modelcall_record, priced
 from apps.agent.model.messages import canonical, sendable, valid_messages
+from apps.agent.models import ModelCall
 from apps.agent.tools.registry import find_tool
 from apps.agent.tools.scrub import Scrubber
 from apps.core.db.pool import in_db
@@ -123,15 +124,14 @@ class SdkModelClient:
                 async for event in events:
                     yield event
         except ModelError as error:
-            call.record.error_code = error.code
+            call.row.error_code = error.code
             raise
         except (asyncio.CancelledError, GeneratorExit):
-            call.record.error_code = "" if call.answer.complete else "cancelled"
+            call.row.error_code = "" if call.answer.complete else "cancelled"
             raise
         finally:
-            call.record.usage = call.usage()
-            call.record.stop_reason = call.answer.stop_reason
-            await in_db(modelcall_record, call.record)
+            call.row.stop_reason = call.answer.stop_reason[:48]
+            await in_db(modelcall_record, call.row, call.usage())
 
     async def _client(self, endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
         known = self._clients.setdefault(asyncio.get_running_loop(), {})
@@ -148,22 +148,22 @@ class _Call:
     endpoint: Endpoint
     client: "anthropic.AsyncAnthropic"
     answer: Answer = field(default_factory=Answer)
-    record: CallRecord = field(init=False)
+    row: ModelCall = field(init=False)
     may_repeat: bool = True  # until a stream has begun, or the endpoint has said that it is of no use
 
     def __post_init__(self) -> None:
-        self.record = CallRecord(self.request, self.endpoint)
+        self.row = modelcall_for(self.request, self.endpoint)
 
     async def events(self) -> AsyncGenerator[ModelEvent, None]:
         started = time.monotonic()
         try:
             async with aclosing(self._chunks()) as chunks:
                 async for chunk in chunks:
-                    if self.record.first_token_ms is None and not isinstance(chunk, Retry):
-                        self.record.first_token_ms = _since(started)
+                    if self.row.first_token_ms is None and not isinstance(chunk, Retry):
+                        self.row.first_token_ms = _since(started)
                     yield chunk
         finally:
-            self.record.latency_ms = _since(started)
+            self.row.latency_ms = _since(started)
         if not self.answer.started:
             raise failures.bad_response(self.endpoint.server)
         if not self.answer.complete:
@@ -209,11 +209,11 @@ class _Call:
     async def _attempt(self) -> AsyncGenerator[ModelEvent, None]:
         import httpx2
 
-        sdk = _sdk()
+        sdk, server = _sdk(), self.endpoint.server
         try:
             async with await self.client.messages.create(**parameters(self.request, self.endpoint)) as stream:
                 self.may_repeat = False
-                self.record.request_id = stream.response.headers.get("request-id", "")
+                self.row.request_id = stream.response.headers.get("request-id", "")[:128]
                 async for event in stream:
                     if text := self._take(event):
                         yield TextChunk(text)
@@ -224,13 +224,13 @@ class _Call:
         except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
             raise failures.timed_out() from error
         except sdk.APIStatusError as error:
-            raise failures.status_error(self._failure(error)) from error
+            raise self._failure(error) from error
         except (sdk.APIConnectionError, httpx2.TransportError) as error:
-            raise self._broken() from error
+            raise (failures.stream_cut() if self.answer.started else failures.unreachable(server)) from error
         except UnicodeEncodeError as error:
             raise failures.bad_key() from error
         except (sdk.APIError, ValueError) as error:
-            raise failures.bad_response(self.endpoint.server) from error
+            raise failures.bad_response(server) from error
 
     def _take(self, event: Any) -> str:
         """The SDK hands on whatever the server sent, also with parts missing."""
@@ -239,18 +239,17 @@ class _Call:
         except (AttributeError, KeyError, TypeError) as error:
             raise failures.bad_response(self.endpoint.server) from error
 
-    def _broken(self) -> ModelError:
-        return failures.stream_cut() if self.answer.started else failures.unreachable(self.endpoint.server)
-
-    def _failure(self, error: "anthropic.APIStatusError") -> failures.Failure:
-        self.may_repeat &= error.response.headers.get("x-should-retry") != "false"
-        return failures.Failure(
-            status=error.status_code,
-            type=str(error.type or ""),
-            said=Scrubber([self.endpoint.api_key]).text(_said(error)),
+    def _failure(self, error: "anthropic.APIStatusError") -> ModelError:
+        headers, body = error.response.headers, error.body
+        self.may_repeat &= headers.get("x-should-retry") != "false"
+        inner = body.get("error") if isinstance(body, dict) else None
+        message = str(inner.get("message", "")) if isinstance(inner, dict) else ""
+        return failures.status_error(
+            failures.STATUS_OF_TYPE.get(str(error.type), error.status_code),
+            Scrubber([self.endpoint.api_key]).text(message),
             model=self.request.model,
             server=self.endpoint.server,
-            retry_after=failures.retry_after(error.response.headers),
+            retry_after=failures.retry_after(headers),
         )
 
 
@@ -272,13 +271,6 @@ def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
         http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
         max_retries=0,
     )
-
-
-def _said(error: "anthropic.APIStatusError") -> str:
-    body = error.body
-    if isinstance(body, dict) and isinstance(inner := body.get("error"), dict):
-        return str(inner.get("message", ""))
-    return ""
 
 
 def _since(started: float) -> int:
