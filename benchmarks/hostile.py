@@ -225,7 +225,7 @@ def _offline() -> list[Subject]:
     from apps.agent.offline.dialogue import read_dialogue
     from apps.agent.offline.intents import MAX_CHARS, file_command, intent_of
     from apps.agent.offline.notes import corrected
-    from apps.agent.offline.rehearsals import named, result_of, usage_of, wish
+    from apps.agent.offline.rehearsals import named, requested_tool, usage_of
     from apps.agent.offline.wording import Note, best_matches, echoed, note_text, to_you
     schema: dict[str, Any] = {'type': 'object', 'properties': {'sides': {'type': 'integer'}, 'the_count': {'type': 'array'}}}
     asked = ('please ', 'hey ', 'izzy ', 'remember ', 'forget ', 'what ', 'with ', ' to ', ' in ', 'change a to ', 'run a ', 'a_', 'a b ', 'tell me ', 'my a is ', 'actually ', 'think hard ', 'about ', 'no, ', 'list ', 'you know ', 'of ', 'do you know ', 'any more ', 'i ', ', ')
@@ -238,11 +238,10 @@ def _offline() -> list[Subject]:
     subjects += [Subject(f'offline: file command {before!r}', file_command, MAX_CHARS, files, before, after) for before, after in (('', ''), ('replace ', ' in /memories'), ('create /memories/a with ', ''), ('insert ', ' in /memories'), ('delete ', ' /memories'), ('write ', ' to /memories'), ('', ' /memories'))]
     return [
         *subjects,
-        Subject('offline: tool wanted', wish, MAX_CHARS, ('build ', 'me ', 'a ', 'tool '), 'build me a '),
+        Subject('offline: tool wanted', requested_tool, MAX_CHARS, ('build ', 'me ', 'a ', 'tool '), 'build me a '),
         Subject('offline: tool used', usage_of, MAX_CHARS, ('roll ', '1', 'convert 1 ', 'to ', ' in '), 'convert 1 '),
         Subject('offline: tool named', named, MAX_CHARS, ('use ', 'a'), 'use '),
         Subject('offline: input of a tool', lambda text: input_from(text, schema), MAX_CHARS, ('sides ', 'the ', 'the count ', ' and ', ' is ', 'sides = 1, '), 'sides 1 '),
-        Subject('offline: result of a tool', result_of, 200000, ('[', ']\n')),
         Subject('offline: note in the third person', note_text, MAX_CHARS, said),
         Subject('offline: note read back', to_you, MAX_CHARS, said),
         Subject('offline: words echoed', echoed, MAX_CHARS, said),

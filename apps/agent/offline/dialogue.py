@@ -7,8 +7,12 @@ from uuid import uuid4
 
 from apps.agent.offline import phrases
 from apps.agent.offline.wording import Note, to_you
-from apps.agent.tools.results import result_json
+from apps.agent.tools.results import UNTRUSTED, result_json
 
+Blocks: TypeAlias = list[dict[str, Any]]
+
+SEARCHED = 10
+SHORT = 80
 CONTEXT = "<context>"
 NOTE_LINE = re.compile(r"^- \[(note-[0-9a-f-]{36})(?![^]\n]*for every conversation)", re.MULTILINE)
 """A note that was brought up for the message; one that stands before every conversation tells nothing about it."""
@@ -23,9 +27,21 @@ class Done:
     result: str
     is_error: bool
 
-    def json(self) -> Any:
-        """The result as JSON, without the mark of others' words; None where it is none."""
-        return result_json(self.result)
+    @property
+    def text(self) -> str:
+        """The result without the mark of others' words, which is meant for models."""
+        return self.result.removeprefix(UNTRUSTED)
+
+    def value(self, name: str) -> Any:
+        """A field of a result that is a JSON object; None where there is none."""
+        found = result_json(self.result)
+        return found.get(name) if isinstance(found, dict) else None
+
+    def items(self, name: str) -> Blocks:
+        """The objects of a list in that field, or of a result that is a list itself."""
+        found = result_json(self.result)
+        listed = found.get(name) if isinstance(found, dict) else found
+        return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +64,18 @@ class Dialogue:
     @property
     def notes(self) -> list[Note]:
         """The notes that this turn's newest search found, best first."""
-        for call in reversed(self.done):
-            if call.name == "memory_search" and isinstance(found := call.json(), list):
-                return [
-                    Note(
-                        item["note_id"],
-                        item.get("text", ""),
-                        float(item.get("score") or 0),
-                        bool(item.get("excerpt")),
-                    )
-                    for item in found
-                    if isinstance(item, dict) and item.get("note_id")
-                ]
-        return []
+        searches = (call for call in reversed(self.done) if call.name == "memory_search")
+        newest = next((call for call in searches if isinstance(result_json(call.result), list)), None)
+        return [
+            Note(
+                item["note_id"],
+                item.get("text", ""),
+                float(item.get("score") or 0),
+                bool(item.get("excerpt")),
+            )
+            for item in (newest.items("") if newest else [])
+            if item.get("note_id")
+        ]
 
     def answer(self, question: str) -> str:
         """The user's answer in this turn to the question that begins so, or ""."""
@@ -72,75 +87,60 @@ class Dialogue:
 
 def read_dialogue(request: dict[str, Any]) -> Dialogue:
     """Takes a Messages API request apart."""
-    messages = [(message["role"], _blocks(message["content"])) for message in request.get("messages", [])]
-    start = max(
-        (index for index, (role, blocks) in enumerate(messages) if role == "user" and _words(blocks)),
-        default=-1,
-    )
-    words = _words(messages[start][1]) if start >= 0 else ""
-    earlier = _done(messages[:start])
-    saved = [
-        _note_id(call)
-        for call in earlier
+    messages = request.get("messages", [])
+    spoken = [
+        place for place, message in enumerate(messages) if message["role"] == "user" and _words(message)
+    ]
+    start = spoken[-1] if spoken else -1
+    changes = [
+        call
+        for call in calls_of(messages[: max(start, 0)])
         if call.name in ("memory_save", "memory_update") and not call.is_error
     ]
-    tools = frozenset(tool.get("name", "") for tool in request.get("tools", []))
-    beside = [_noted(blocks) for role, blocks in messages if role == "user"]
-    surfaced = _noted(messages[start][1]) if start >= 0 else frozenset()
-    done, last = _done(messages[start + 1 :]), saved[-1] if saved else ""
-    return Dialogue(words, done, tools, last, surfaced, frozenset().union(*beside))
+    return Dialogue(
+        words=_words(messages[start]) if spoken else "",
+        done=calls_of(messages[start + 1 :]),
+        tools=frozenset(tool.get("name", "") for tool in request.get("tools", [])),
+        last_note_id=str(changes[-1].value("note_id") or "") if changes else "",
+        surfaced=_noted([messages[start]] if spoken else []),
+        shown=_noted(messages),
+    )
 
 
-def calls_of(request: dict[str, Any]) -> list[Done]:
-    """All tool calls of a request that have results, in order."""
-    return _done([(message["role"], _blocks(message["content"])) for message in request.get("messages", [])])
-
-
-def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-def _words(blocks: list[dict[str, Any]]) -> str:
-    """The last text of a user message that is not the block of context put before it."""
-    said = [block["text"] for block in blocks if block["type"] == "text"]
-    own = [text for text in said if not text.startswith(CONTEXT)]
-    return own[-1].strip() if own else ""
-
-
-def _noted(blocks: list[dict[str, Any]]) -> frozenset[str]:
-    """The ids of the notes in the block of context that stands before the user's words."""
-    context = [
-        block["text"] for block in blocks if block["type"] == "text" and block["text"].startswith(CONTEXT)
-    ]
-    return frozenset(NOTE_LINE.findall("\n".join(context)))
-
-
-def _done(messages: list[tuple[str, list[dict[str, Any]]]]) -> list[Done]:
+def calls_of(messages: Blocks) -> list[Done]:
+    """The tool calls of these messages that have results, in order."""
     calls: dict[str, dict[str, Any]] = {}
     done = []
-    for _, blocks in messages:
-        for block in blocks:
-            if block["type"] == "tool_use":
-                calls[block["id"]] = block
-            elif block["type"] == "tool_result" and (call := calls.get(block["tool_use_id"])):
-                text = _result_text(block.get("content", ""))
-                done.append(Done(call["name"], call["input"], text, bool(block.get("is_error"))))
+    for block in (block for message in messages for block in content_of(message)):
+        if block["type"] == "tool_use":
+            calls[block["id"]] = block
+        elif block["type"] == "tool_result" and (call := calls.get(block["tool_use_id"])):
+            text = "".join(_texts({"content": block.get("content", "")}))
+            done.append(Done(call["name"], call["input"], text, bool(block.get("is_error"))))
     return done
 
 
-def _result_text(content: str | list[dict[str, Any]]) -> str:
-    return "".join(block["text"] for block in _blocks(content) if block["type"] == "text")
+def content_of(message: dict[str, Any]) -> Blocks:
+    """The blocks of a message, whichever way it is written."""
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _note_id(call: Done) -> str:
-    found = call.json()
-    return str(found.get("note_id", "")) if isinstance(found, dict) else ""
+def _texts(message: dict[str, Any]) -> list[str]:
+    return [block["text"] for block in content_of(message) if block["type"] == "text"]
 
 
-Blocks: TypeAlias = list[dict[str, Any]]
+def _words(message: dict[str, Any]) -> str:
+    """The last text of a user message that is not the block of context put before it."""
+    own = [text for text in _texts(message) if not text.startswith(CONTEXT)]
+    return own[-1].strip() if own else ""
 
-SEARCHED = 10
-SHORT = 80
+
+def _noted(messages: Blocks) -> frozenset[str]:
+    """The ids of the notes in the blocks of context that stand before the user's words."""
+    texts = [text for message in messages if message["role"] == "user" for text in _texts(message)]
+    context = [text for text in texts if text.startswith(CONTEXT)]
+    return frozenset(NOTE_LINE.findall("\n".join(context)))
 
 
 def say(text: str) -> Blocks:
@@ -168,3 +168,9 @@ def bullets(notes: list[Note]) -> str:
 
 def short(text: str, limit: int = SHORT) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def fenced(text: str) -> str:
+    """The text as a block of code that it cannot end."""
+    fence = "`" * (2 + max(map(len, re.findall("`+", text)), default=1))
+    return f"{fence}text\n{text}\n{fence}"

@@ -148,12 +148,11 @@ def remember(dialogue: Dialogue, intent: Intent) -> Blocks:
 
 def _not_written(dialogue: Dialogue) -> Blocks | None:
     """Reply about a note that must be reviewed first, or was known already; None where it was written."""
-    saved = dialogue.latest.json() if dialogue.latest else None
-    if not isinstance(saved, dict):
-        return None
-    if saved.get("status") == "known":
-        return say(_inline("I know already", to_you(str(saved.get("text")))))
-    return say(phrases.TO_REVIEW) if saved.get("status") == "pending" else None
+    saved = dialogue.latest
+    status = saved.value("status") if saved else None
+    if saved and status == "known":
+        return say(_inline("I know already", to_you(str(saved.value("text")))))
+    return say(phrases.TO_REVIEW) if status == "pending" else None
 
 
 def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
@@ -161,7 +160,9 @@ def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
         return search(dialogue, intent.topic)
     found = _relevant(dialogue.notes, intent.topic)
     if not found:
-        return say(_nothing_found(dialogue, intent.topic))
+        text = phrases.NOTHING_FOUND.format(topic=_quoted(intent.topic))
+        nearest = dialogue.notes[:NEAREST]
+        return say(f"{text} The nearest ones are:\n\n{bullets(nearest)}" if nearest else text)
     return say(f"This is what I know about {short(echoed(intent.topic))}:\n\n{bullets(found)}")
 
 
@@ -169,19 +170,26 @@ def deep(dialogue: Dialogue, intent: Intent) -> Blocks:
     latest = dialogue.latest
     if latest is None:
         return use(dialogue, "deep_memory", {"query": intent.topic})
-    found = latest.json()
-    memories = found.get("memories", []) if isinstance(found, dict) else []
+    memories = latest.items("memories")
     if not memories:
         return say(phrases.NOTHING_FOUND.format(topic=_quoted(intent.topic)))
     lines = [f"- {to_you(item['text'])}{UNTRUSTED if item.get('untrusted') else ''}" for item in memories]
-    listed = "\n".join(lines)
-    return say(f"This is what I know deep down:\n\n{listed}")
+    return say("This is what I know deep down:\n\n" + "\n".join(lines))
 
 
 def question(dialogue: Dialogue, intent: Intent) -> Blocks:
     if dialogue.latest is None:
         return search(dialogue, intent.topic) if "memory_search" in dialogue.tools else say(phrases.UNKNOWN)
-    found = _bearing(dialogue, intent.topic)
+    # Those that share a word with it, and those that Izzy brought up for it. However near a search finds them, others would be
+    # a strange answer to "what is 2+2".
+    notes = dialogue.notes
+    certain = {note.note_id for note in notes if note.score >= CERTAIN}
+    meant = (
+        {note.note_id for note in sharing(intent.topic, notes)}
+        | dialogue.surfaced
+        | (dialogue.shown & certain)
+    )
+    found = [note for note in notes if note.note_id in meant]
     return say(f"From your notes:\n\n{bullets(found)}" if found else phrases.NOT_A_MODEL)
 
 
@@ -200,7 +208,12 @@ def forget(dialogue: Dialogue, intent: Intent) -> Blocks:
     if latest is None:
         return search(dialogue, intent.topic)
     if latest.name == "memory_delete":
-        return say(_forgotten(dialogue))
+        gone = {str(done.input.get("note_id")) for done in dialogue.done if done.name == "memory_delete"}
+        texts = [f"- ~~{to_you(note.text)}~~" for note in dialogue.notes if note.note_id in gone]
+        listed = "\n".join(texts)
+        return say(
+            f"I have forgotten this:\n\n{listed}\n\nIt can be restored on the memories page for 30 days."
+        )
     if intent.value == "all" and (all_of_it := sharing(intent.topic, dialogue.notes)):
         return [call("memory_delete", {"note_id": note.note_id}) for note in all_of_it]
     chosen = _choose(dialogue, intent.topic, "Which note shall I forget?")
@@ -303,31 +316,9 @@ def _relevant(notes: list[Note], topic: str) -> list[Note]:
     return sure or [note for note in notes[:3] if note.score >= POSSIBLE]
 
 
-def _bearing(dialogue: Dialogue, topic: str) -> list[Note]:
-    """The notes that a question is about: those sharing a word with it, and those that Izzy brought up for it. However near
-    a search finds them, others would be a strange answer to "what is 2+2"."""
-    shared = {note.note_id for note in sharing(topic, dialogue.notes)}
-    certain = {note.note_id for note in dialogue.notes if note.score >= CERTAIN}
-    meant = shared | dialogue.surfaced | (dialogue.shown & certain)
-    return [note for note in dialogue.notes if note.note_id in meant]
-
-
-def _forgotten(dialogue: Dialogue) -> str:
-    gone = {str(done.input.get("note_id")) for done in dialogue.done if done.name == "memory_delete"}
-    texts = [to_you(note.text) for note in dialogue.notes if note.note_id in gone]
-    listed = "\n".join(f"- ~~{text}~~" for text in texts)
-    return f"I have forgotten this:\n\n{listed}\n\nIt can be restored on the memories page for 30 days."
-
-
 def _quoted(topic: str) -> str:
     """The topic as Izzy names it: the user's own “me” is “you” to Izzy."""
     return "you" if topic.casefold() in ("me", "myself") else f"“{short(topic)}”"
-
-
-def _nothing_found(dialogue: Dialogue, topic: str) -> str:
-    text = phrases.NOTHING_FOUND.format(topic=_quoted(topic))
-    nearest = dialogue.notes[:NEAREST]
-    return f"{text} The nearest ones are:\n\n{bullets(nearest)}" if nearest else text
 
 
 def _inline(before: str, text: str) -> str:

@@ -5,11 +5,10 @@ in, one step in each round), and uses them.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from apps.agent.offline.dialogue import Blocks, Dialogue, Done, call, calls_of, say
+from apps.agent.offline.dialogue import Blocks, Dialogue, call, calls_of, content_of, say
 from apps.agent.offline.intents import MAX_CHARS, OPENING
 
 SOURCES = Path(__file__).parent / "sources"
@@ -17,7 +16,7 @@ SOURCES = Path(__file__).parent / "sources"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`wanted` recognises the wish for it, `used` the words that use it, and `arguments` makes the tool's input of them."""
+    """`wanted` recognises the request for it, `used` the words that use it, and `arguments` makes the tool's input of them."""
 
     name: str
     title: str
@@ -33,12 +32,7 @@ class Piece:
     @property
     def source(self) -> str:
         """The text of main.py."""
-        return _source(self.name)
-
-
-@cache
-def _source(name: str) -> str:
-    return (SOURCES / f"{name}.py").read_text(encoding="utf-8")
+        return (SOURCES / f"{self.name}.py").read_text(encoding="utf-8")
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -121,17 +115,15 @@ def is_builder(request: dict[str, Any]) -> bool:
 
 def build(request: dict[str, Any]) -> Blocks:
     """The next step of the build."""
-    brief = _brief(request)
+    messages = request["messages"]
+    brief = "\n".join(block["text"] for block in content_of(messages[0]) if block["type"] == "text")
     name = match[1] if (match := NAME.search(brief)) else ""
     piece = piece_named(name)
     if "What to do differently:" in brief or "It failed on this input" in brief:
         return say(CHANGES)
     if piece is None:
         return say(UNKNOWN.format(name=name or "this"))
-    return _step(piece, calls_of(request))
-
-
-def _step(piece: Piece, done: list[Done]) -> Blocks:
+    done = calls_of(messages)
     reached = {call.name for call in done if not call.is_error}
     step = next((name for name in STEPS if name not in reached), STEPS[-1])
     failed = [call for call in done if call.name == step and call.is_error]
@@ -151,13 +143,6 @@ def _step(piece: Piece, done: list[Done]) -> Blocks:
         "examples": piece.examples,
     }
     return [*say("It works, so I hand it in."), call("register_capability", fields)]
-
-
-def _brief(request: dict[str, Any]) -> str:
-    content = request["messages"][0]["content"]
-    if isinstance(content, str):
-        return content
-    return "\n".join(block["text"] for block in content if block["type"] == "text")
 
 
 BUILD = re.compile(
@@ -182,7 +167,7 @@ SWITCHED_OFF = "Capabilities are turned off in your preferences, so I can neithe
 GO_ON = "The tool is ready. Say for example *{usage}*."
 
 
-def wish(words: str) -> str:
+def requested_tool(words: str) -> str:
     """The tool that the words ask to have built; "" where they ask for none."""
     match = BUILD.fullmatch(plain(words).rstrip(".!?"))
     what = match["what"] if match else ""
@@ -213,8 +198,7 @@ def have_built(dialogue: Dialogue, what: str) -> Blocks:
         return say(CANNOT.format(titles=", ".join(f"a {piece.title}" for piece in PIECES)))
     latest = dialogue.latest
     if latest is not None:
-        found = latest.json()
-        there = isinstance(found, dict) and found.get("status") == "active"
+        there = latest.value("status") == "active"
         return say((READY if there else BUILDING).format(title=piece.title, usage=piece.usage))
     if "request_capability" not in dialogue.tools:
         return say(SWITCHED_OFF)
@@ -226,7 +210,7 @@ def use_piece(dialogue: Dialogue, piece: Piece) -> Blocks:
     """Runs the tool, then tells its result."""
     latest = dialogue.latest
     if latest is not None:
-        return say(result_of(latest.result))
+        return say(latest.text)
     match = piece.used.fullmatch(plain(dialogue.words))
     if match is None or f"cap_{piece.name}" not in dialogue.tools:
         return say(MISSING.format(title=piece.title))
@@ -239,20 +223,10 @@ def named(words: str) -> Piece | None:
     return piece_named(match["name"].lower()) if match else None
 
 
-def hint(piece: Piece) -> Blocks:
-    """How to use a tool: offline, what was asked before is not looked at again."""
-    return say(GO_ON.format(usage=piece.usage))
-
-
 def go_on(words: str) -> Blocks:
     """Answers a notice of Izzy's own: the tool it names is ready."""
     piece = next((piece for piece in PIECES if f"cap_{piece.name}" in words), None)
     return say(GO_ON.format(usage=piece.usage) if piece else "The tool is ready.")
-
-
-def result_of(text: str) -> str:
-    """The tool's own words, without the line that marks them as others'."""
-    return re.sub(r"\A\[[^\]\n]*\]\n", "", text)
 
 
 def _wanted(what: str) -> Piece | None:

@@ -17,8 +17,6 @@ from apps.agent.offline.dialogue import Blocks, Dialogue, read_dialogue, say
 from apps.agent.offline.intents import Intent, Kind, intent_of
 from apps.agent.services import DECLINED
 
-__all__ = ["Blocks", "respond"]
-
 
 def respond(request: dict[str, Any]) -> Blocks:
     """The content blocks that answer a Messages API request."""
@@ -35,9 +33,9 @@ def respond(request: dict[str, Any]) -> Blocks:
         return say(phrases.FAILED.format(reason=failed.result))
     if piece := rehearsals.usage_of(dialogue.words):
         return rehearsals.use_piece(dialogue, piece)
-    if piece := rehearsals.named(dialogue.words):
-        return rehearsals.hint(piece)
-    if what := rehearsals.wish(dialogue.words):
+    if piece := rehearsals.named(dialogue.words):  # what was asked before is not looked at again
+        return say(rehearsals.GO_ON.format(usage=piece.usage))
+    if what := rehearsals.requested_tool(dialogue.words):
         return rehearsals.have_built(dialogue, what)
     return RULES[intent.kind](dialogue, intent)
 
