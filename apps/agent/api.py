@@ -57,6 +57,7 @@ class UsageOutput(Shape):
 
 
 DEFAULT_DAYS = 30
+EARLIEST = datetime(1, 2, 28, tzinfo=UTC)  # from which as many days can be taken away
 
 
 class UsageView(UserView):
@@ -67,12 +68,8 @@ class UsageView(UserView):
         """Usage of models and tools between two times (a time without zone is UTC)."""
         given = self.query(UsageQuery)
         until = given.until or timezone.now()
-        since = given.since or _before(until)
+        since = given.since or max(until, EARLIEST) - timedelta(days=DEFAULT_DAYS)
         if since >= until:
             raise InvalidInput("`since` must lie before `until`.", field="since")
         summary = usage_summary(user_id=self.user_id, since=since, until=until)
         return {"since": since, "until": until} | summary
-
-
-def _before(until: datetime) -> datetime:
-    return max(until, datetime(1, 2, 28, tzinfo=UTC)) - timedelta(days=DEFAULT_DAYS)

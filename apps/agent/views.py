@@ -1,8 +1,9 @@
 """The page of usage, and what the user has allowed for more than one call."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import date, datetime, time, timedelta
+from operator import add
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -35,14 +36,34 @@ BAR_WIDTH, CHART_HEIGHT, LEAST_HEIGHT = 10, 100, 1.5
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Usage of one purpose, model or day."""
+    """Usage of one purpose, model, tool or day."""
 
     label: str
     calls: int
-    read: int  # tokens, cached ones too
-    written: int
-    cost: float  # US dollars
-    failed: int = 0
+    failed: int
+    read: int = 0  # tokens, cached ones too
+    written: int = 0
+    cost: float = 0  # US dollars
+
+    @classmethod
+    def of(cls, row: dict[str, Any], label: str = "") -> "Line":
+        """A line of a row of `usage_summary`."""
+        read = row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"]
+        return cls(label, row["calls"], row["failed"], read, row["output_tokens"], row["cost_usd"])
+
+    def __add__(self, other: "Line") -> "Line":
+        _, *mine = astuple(self)
+        _, *theirs = astuple(other)
+        return Line(self.label, *map(add, mine, theirs))
+
+
+def lines(rows: Iterable[dict[str, Any]], key: str) -> list[Line]:
+    """The rows of `usage_summary` under their labels, those of one label added up, the most read first."""
+    found: dict[str, Line] = {}
+    for row in rows:
+        new = Line.of(row, PURPOSES.get(row[key], row[key]) if key == "purpose" else str(row[key]))
+        found[new.label] = found[new.label] + new if new.label in found else new
+    return sorted(found.values(), key=lambda line: (-(line.read + line.written), line.label))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +78,9 @@ class Bar:
     width: int = BAR_WIDTH - 2
 
 
-def total_line(total: dict[str, Any]) -> Line:
-    return _line("", total)
-
-
-def lines(rows: Iterable[dict[str, Any]], key: str) -> list[Line]:
-    """The rows of `usage_summary` under their labels, those of one label added up, the most read first."""
-    found: dict[str, Line] = {}
-    for row in rows:
-        new = _line(PURPOSES.get(row[key], row[key]) if key == "purpose" else str(row[key]), row)
-        old = found.get(new.label)
-        found[new.label] = _sum(old, new) if old else new
-    return sorted(found.values(), key=lambda line: (-(line.read + line.written), line.label))
-
-
-def tool_lines(rows: Iterable[dict[str, Any]]) -> list[Line]:
-    """Calls of tools by what the tools are called."""
-    return [
-        Line(tool_title(row["name"]), calls=row["calls"], read=0, written=0, cost=0, failed=row["failed"])
-        for row in rows
-    ]
-
-
 def bars(rows: Iterable[dict[str, Any]], first: date, days: int, *, by_cost: bool) -> list[Bar]:
     """One bar for each day from `first` on, as high as its share of the highest."""
-    by_day = {row["day"]: _line("", row) for row in rows}
+    by_day = {row["day"]: Line.of(row) for row in rows}
     values = {day: (line.cost if by_cost else line.read + line.written) for day, line in by_day.items()}
     highest = max(values.values(), default=0) or 1
     chart = []
@@ -94,22 +93,6 @@ def bars(rows: Iterable[dict[str, Any]], first: date, days: int, *, by_cost: boo
             Bar(day, words, place * BAR_WIDTH + 1, round(CHART_HEIGHT - height, 2), round(height, 2))
         )
     return chart
-
-
-def _line(label: str, row: dict[str, Any]) -> Line:
-    read = row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"]
-    return Line(label, row["calls"], read, row["output_tokens"], row["cost_usd"], row["failed"])
-
-
-def _sum(one: Line, other: Line) -> Line:
-    return Line(
-        one.label,
-        one.calls + other.calls,
-        one.read + other.read,
-        one.written + other.written,
-        one.cost + other.cost,
-        one.failed + other.failed,
-    )
 
 
 PERIODS = (7, 30, 90)
@@ -126,7 +109,7 @@ def usage(request: SignedInRequest) -> HttpResponse:
     first = timezone.localdate() - timedelta(days=days - 1)
     since = timezone.make_aware(datetime.combine(first, time.min))
     found = usage_summary(user_id=request.user.pk, since=since, until=timezone.now())
-    total = total_line(found["total"])
+    total = Line.of(found["total"])
     by_cost = total.cost > 0
     chart = bars(found["by_day"], first, days, by_cost=by_cost)
     context = {
@@ -143,7 +126,7 @@ def usage(request: SignedInRequest) -> HttpResponse:
         "busiest": max(chart, key=lambda bar: bar.height),
         "purposes": lines(found["by_purpose"], "purpose"),
         "models": lines(found["by_model"], "model"),
-        "tools": tool_lines(found["tools"]),
+        "tools": [Line(tool_title(row["name"]), row["calls"], row["failed"]) for row in found["tools"]],
     }
     return render(request, "agent/usage.html", context)
 

@@ -37,7 +37,9 @@ def checked_url(text: str) -> httpx.URL:
     if re.search(r"[\x00-\x20\\\x7f]", text) or len(text) > MAX_URL_CHARS:
         raise ToolFailure("That is not the address of a page. Give one such as https://example.org/page.")
     try:
-        url = httpx.URL(_with_scheme(text))
+        # `example.org/page` is what people write; `javascript:…` and `file:…` have a scheme of their own.
+        has_scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)", text)
+        url = httpx.URL(text if has_scheme else f"https://{text}")
         host, port = url.host, url.port
     except (httpx.InvalidURL, ValueError) as error:
         raise ToolFailure(f"{text[:200]} is not the address of a page.") from error
@@ -62,11 +64,6 @@ def next_url(url: httpx.URL, location: str) -> httpx.URL:
     except (httpx.InvalidURL, ValueError) as error:
         raise ToolFailure("The page redirects to an address that is none. Try another one.") from error
     return checked_url(str(joined))
-
-
-def _with_scheme(text: str) -> str:
-    """`example.org/page` is what people write; `javascript:…` and `file:…` have a scheme of their own."""
-    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)", text) else f"https://{text}"
 
 
 MAX_OPENED = 8  # pages of others' choosing opened without asking in a turn
@@ -99,7 +96,12 @@ def unnamed_host(query: ApprovalQuery) -> str:
     if key in addresses_in(query.own()):
         return ""
     linked = addresses_in(text for page, text, unasked in read.pages if unasked and _host(page) == _host(key))
-    if key in read.found | read.opened | linked and _opened_in_turn(query) < MAX_OPENED:
+    calls = ToolCall.objects.for_user(query.user_id).filter(turn_id=query.turn_id)
+    unasked = calls.filter(name="open_page", decision="").values_list("round", "position")
+    if (
+        key in read.found | read.opened | linked
+        and sum(place < query.place for place in unasked) < MAX_OPENED
+    ):
         return ""
     return url.netloc.decode()
 
@@ -147,14 +149,6 @@ def addresses_in(texts: Iterable[str]) -> set[str]:
         for end in range(len(address) - edges, len(address) + 1) if len(address) <= MAX_URL_CHARS else ():
             found |= {_key(address[:end]), _key(address[:end].partition("#")[0])}
     return found
-
-
-def _opened_in_turn(query: ApprovalQuery) -> int:
-    """How many pages were opened without asking in the turn, before this call."""
-    rows = ToolCall.objects.for_user(query.user_id).filter(
-        turn_id=query.turn_id, name="open_page", decision=""
-    )
-    return sum(place < query.place for place in rows.values_list("round", "position"))
 
 
 def _key(address: str) -> str:

@@ -3,14 +3,13 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
 
 import httpx
 
-from apps.agent.tools.base import ToolFailure
+from apps.agent.tools.base import Emit, ToolFailure
 from apps.agent.web.addresses import checked_url, next_url
 from apps.agent.web.http import ACCEPTED, checked_client, decoded
 from apps.core.http.addresses import NameNotFound
@@ -76,8 +75,6 @@ def kind_of(body: bytes) -> Kind:
     return Kind.TEXT
 
 
-Progress: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
-
 FETCH_SECONDS = 30.0
 """For the whole: all redirects and the body, however slowly it drips."""
 STEP_SECONDS = 10.0
@@ -98,11 +95,24 @@ class Page:
     cut: bool
 
 
-async def fetch_page(url: str, *, progress: Progress) -> Page:
+async def fetch_page(url: str, *, progress: Emit) -> Page:
     """The page at `url` after at most five redirects. Raises `ToolFailure` and `AddressRefused`."""
     try:
         async with asyncio.timeout(FETCH_SECONDS):
-            return await _fetched(checked_url(url), progress)
+            at = checked_url(url)
+            for _ in range(MAX_REDIRECTS + 1):
+                await progress({"status": "fetching", "url": str(at)})
+                # A client per step: neither cookies nor connections are carried from one host to the next.
+                async with (
+                    checked_client(seconds=STEP_SECONDS) as client,
+                    client.stream(
+                        "GET", at, headers={"Accept": ACCEPT, "Accept-Encoding": ACCEPTED}
+                    ) as response,
+                ):
+                    if response.status_code not in REDIRECTS:
+                        return await _page(response, progress)
+                    at = next_url(at, response.headers.get("location", ""))
+            raise ToolFailure("The page redirects again and again. Try another one.")
     except TimeoutError as error:
         raise ToolFailure(
             f"The page did not arrive within {FETCH_SECONDS:g} seconds. Try another one."
@@ -113,33 +123,19 @@ async def fetch_page(url: str, *, progress: Progress) -> Page:
         raise ToolFailure("The server does not answer. Try another page.") from error
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
         # The reason may repeat what the server sent where an answer was expected.
+        reason = str(error)[:200] or type(error).__name__
         raise ToolFailure(
-            f"The page could not be fetched ({_reason(error)}). Try another one.", untrusted=True
+            f"The page could not be fetched ({reason}). Try another one.", untrusted=True
         ) from error
 
 
-async def _fetched(url: httpx.URL, progress: Progress) -> Page:
-    for _ in range(MAX_REDIRECTS + 1):
-        await progress({"status": "fetching", "url": str(url)})
-        # A client per step: neither cookies nor connections are carried from one host to the next.
-        async with (
-            checked_client(seconds=STEP_SECONDS) as client,
-            client.stream("GET", url, headers={"Accept": ACCEPT, "Accept-Encoding": ACCEPTED}) as response,
-        ):
-            if response.status_code not in REDIRECTS:
-                return await _page(response, progress)
-            url = next_url(url, response.headers.get("location", ""))
-    raise ToolFailure("The page redirects again and again. Try another one.")
-
-
-async def _page(response: httpx.Response, progress: Progress) -> Page:
+async def _page(response: httpx.Response, progress: Emit) -> Page:
     if response.status_code != httpx.codes.OK:
         raise ToolFailure(_refused(response.status_code))
     declared = declared_kind(response.headers.get("content-type", ""))
     if declared:
         require_readable(declared, response.headers.get("content-length", ""))
-    limit = READ_BYTES[declared or Kind.PDF]
-    body, cut = await _body(response, limit, progress)
+    body, cut = await _body(response, READ_BYTES[declared or Kind.PDF], progress)
     kind = declared or kind_of(body)
     require_readable(kind, str(len(body) + cut))
     if len(body) > READ_BYTES[kind]:
@@ -147,7 +143,7 @@ async def _page(response: httpx.Response, progress: Progress) -> Page:
     return Page(str(response.url), kind, response.charset_encoding or "", body, cut)
 
 
-async def _body(response: httpx.Response, limit: int, progress: Progress) -> tuple[bytes, bool]:
+async def _body(response: httpx.Response, limit: int, progress: Emit) -> tuple[bytes, bool]:
     """At most `limit` decompressed bytes, and whether there were more."""
     body = bytearray()
     said = time.monotonic()
@@ -181,7 +177,3 @@ def _refused(status: int) -> str:
     if status == 429 or status >= 500:
         return f"The site cannot answer right now (HTTP {status}). Try another page, or this one later."
     return f"The site answered with HTTP {status} instead of a page. Try another one."
-
-
-def _reason(error: Exception) -> str:
-    return str(error)[:200] or type(error).__name__

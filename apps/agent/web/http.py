@@ -105,17 +105,11 @@ async def decoded(raw: AsyncIterator[bytes], encoding: str) -> AsyncIterator[byt
         raise ToolFailure(
             "The page is compressed in a way that cannot be read here. Try another page on the subject."
         )
-    async for piece in _inflated(raw, names[0]):
-        yield piece
-
-
-async def _inflated(raw: AsyncIterator[bytes], name: str) -> AsyncIterator[bytes]:
     inflate = None
     async for piece in raw:
         if not piece:
             continue
-        if inflate is None:
-            inflate = zlib.decompressobj(_window(name, piece))
+        inflate = inflate or zlib.decompressobj(_window(names[0], piece))
         for out in _steps(inflate, piece):
             yield out
         if inflate.eof:

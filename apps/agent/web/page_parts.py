@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 from apps.agent.tools.base import ToolContext, ToolFailure
 from apps.agent.web.fetching import fetch_page
-from apps.agent.web.reader.parent import Document, read_page
+from apps.agent.web.reader.parent import read_page
 from apps.agent.web.tools import PART_CHARS
 
 
@@ -82,18 +82,12 @@ async def _read(context: ToolContext, url: str) -> Read:
         raise ToolFailure(
             "There is no readable text on this page (it may need a browser, or be pictures only). Try another one."
         )
-    return Read(fetched.url, document.title, text, tuple(_notes(document, cut=fetched.cut)))
-
-
-def _notes(document: Document, *, cut: bool) -> list[str]:
-    notes = []
-    if cut:
-        notes.append("The document is longer than what is read; this is its beginning.")
+    notes = ["The document is longer than what is read; this is its beginning."] if fetched.cut else []
     if document.of:
         notes.append(f"PDF, {document.pages} of {document.of} pages were read.")
     elif not document.whole:
         notes.append("The document is longer than what is read; the end is missing.")
-    return notes
+    return Read(fetched.url, document.title, text, tuple(notes))
 
 
 def _part(page: Read, offset: int) -> str:

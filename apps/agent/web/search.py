@@ -75,15 +75,10 @@ def try_search() -> CheckResult:
         return not_set_up("No search engine is configured.", gives=WITH_AN_ENGINE, how=HOW_TO)
     try:
         found = asyncio.run(found_pages(engine, "weather", count=5))
-    except ToolFailure as error:
-        return _for_the_operator(str(error))
+    except ToolFailure as error:  # its advice to the model becomes the hint
+        message, _, asked = str(error).partition(" Tell the user that the operator must ")
+        if asked:
+            return CheckResult(False, message, asked[:1].upper() + asked[1:])
+        message = message.partition(". ")[0].rstrip(".") + "."
+        return CheckResult(False, message, "Check that it runs and that its address is right.")
     return CheckResult(True, f"{LABELS[engine]} answers: {len(found)} pages found.")
-
-
-def _for_the_operator(failure: str) -> CheckResult:
-    """The error without its advice to the model, which becomes the hint."""
-    said, _, asked = failure.partition(" Tell the user that the operator must ")
-    if asked:
-        return CheckResult(False, said, asked[:1].upper() + asked[1:])
-    said = said.partition(". ")[0].rstrip(".") + "."
-    return CheckResult(False, said, "Check that it runs and that its address is right.")

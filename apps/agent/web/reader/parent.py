@@ -14,8 +14,8 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.agent.tools.base import ToolFailure
-from apps.agent.web.fetching import Page, Progress
+from apps.agent.tools.base import Emit, ToolFailure
+from apps.agent.web.fetching import Page
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Document:
         return "\n\n".join(self.texts)
 
 
-async def read_page(page: Page, *, progress: Progress) -> Document:
+async def read_page(page: Page, *, progress: Emit) -> Document:
     """The text of what was fetched. What was read before a time or memory limit is kept; raises `ToolFailure` where
     there is nothing."""
     document = Document()
