@@ -76,7 +76,7 @@ class Answer:
         match event.type:
             case "message_start":
                 self.started, self.model = True, _word(event.message.model)
-                self._count(event.message.usage)
+                self.usage |= _counted(event.message.usage)
             case "content_block_start":
                 block = event.content_block.to_dict()
                 text = self._fitting(block.get("text") or "")
@@ -92,7 +92,7 @@ class Answer:
                 return self._closed(self.opened[event.index])
             case "message_delta":
                 self.stop_reason = _word(event.delta.stop_reason) or self.stop_reason
-                self._count(event.usage)
+                self.usage |= _counted(event.usage)
             case "message_stop":
                 self.complete = True
         return ""
@@ -127,17 +127,6 @@ class Answer:
             made = storable(_block(block, cut=False))
             self.server.append(ServerCall(str(made.get("id")), str(made.get("name")), made["input"]))
         return storable(source_links(block.citations)) if block.start["type"] == "text" else ""
-
-    def _count(self, usage: Any) -> None:
-        for name in (
-            "input_tokens",
-            "output_tokens",
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-        ):
-            value = getattr(usage, name, None)
-            if isinstance(value, int):
-                self.usage[name] = min(max(value, 0), MAX_COUNT)
 
     def blocks(self) -> list[dict[str, Any]]:
         """The blocks as they go back into the next request; blank text is left out, which the API refuses.
@@ -252,3 +241,10 @@ async def merged(events: AsyncGenerator[ModelEvent, None]) -> AsyncGenerator[Mod
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
+
+
+def _counted(usage: Any) -> dict[str, int]:
+    """The tokens that the answer names."""
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    values = {name: getattr(usage, name, None) for name in names}
+    return {name: min(max(value, 0), MAX_COUNT) for name, value in values.items() if isinstance(value, int)}

@@ -6,10 +6,9 @@ from typing import Any
 
 from apps.agent.offline import phrases
 from apps.agent.offline.dialogue import Blocks, Dialogue, call, fenced, say, short, use
-from apps.agent.offline.intents import Intent
+from apps.agent.offline.intents import QUOTES, Intent
 
 SEPARATOR = r"\s*(?:=|:|\bis\b|\bto\b|\bas\b)?\s*"
-QUOTES = {'"': '"', "'": "'", "“": "”", "`": "`"}
 YES, NO = frozenset({"yes", "true", "on"}), frozenset({"no", "false", "off"})
 
 
@@ -19,16 +18,15 @@ def input_from(words: str, schema: dict[str, Any]) -> dict[str, Any]:
     What does not fit is left as text: the tool's own check says what is wrong.
     """
     text = words.strip()
-    if text.startswith("{"):
-        found = _json(text)
-        if isinstance(found, dict):
-            return found
+    if text.startswith("{") and isinstance(found := _json(text), dict):
+        return found
     properties = schema.get("properties")
     known: dict[str, Any] = properties if isinstance(properties, dict) else {}
     if not text or not known:
         return {}
-    named = _named(text, known)
-    return named or {_only(known, schema): _value(text, known[_only(known, schema)])}
+    # The one property that is asked for; the first where there are several.
+    only = next((name for name in schema.get("required", []) if name in known), next(iter(known)))
+    return _named(text, known) or {only: _value(text, known[only])}
 
 
 def _named(text: str, known: dict[str, Any]) -> dict[str, Any]:
@@ -54,14 +52,10 @@ def _without_joint(text: str) -> str:
     return head.rstrip() if not last and head[-1:].isspace() else text
 
 
-def _only(known: dict[str, Any], schema: dict[str, Any]) -> str:
-    """The one property that is asked for; the first where there are several."""
-    required = [name for name in schema.get("required", []) if name in known]
-    return required[0] if required else next(iter(known))
-
-
 def _value(text: str, schema: Any) -> Any:
-    plain = _unquoted(text.strip())
+    plain = text.strip()
+    if len(plain) >= 2 and QUOTES.get(plain[0]) == plain[-1]:
+        plain = plain[1:-1]
     kind = schema.get("type") if isinstance(schema, dict) else None
     if kind in ("integer", "number") and (number := _number(plain)) is not None:
         return number
@@ -88,12 +82,6 @@ def _number(text: str) -> int | float | None:
     if re.fullmatch(r"[+-]?(?:\d{1,18}\.\d{0,18}|\.\d{1,18})", text):
         return float(text)
     return None
-
-
-def _unquoted(text: str) -> str:
-    if len(text) >= 2 and QUOTES.get(text[0]) == text[-1]:
-        return text[1:-1]
-    return text
 
 
 def _json(text: str) -> Any:

@@ -184,14 +184,7 @@ def intent_of(words: str) -> Intent:
             return Intent(Kind.FILE, candidate)
         for kind, pattern in COMPILED:
             if match := pattern.fullmatch(candidate):
-                return _intent(kind, match)
+                parts = match.groupdict("")
+                topic, value = (parts.get(name, "").strip().rstrip("?!.") for name in ("topic", "value"))
+                return Intent(kind, topic.strip(), "all" if parts.get("all") else value)
     return Intent(Kind.UNKNOWN, said)
-
-
-def _intent(kind: Kind, match: re.Match[str]) -> Intent:
-    parts = match.groupdict()
-    topic = (parts.get("topic") or "").strip().rstrip("?!.")
-    value = (parts.get("value") or "").strip().rstrip("?!.")
-    if kind == Kind.FORGET and parts.get("all"):
-        value = "all"
-    return Intent(kind, topic.strip(), value)

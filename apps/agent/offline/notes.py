@@ -54,11 +54,19 @@ def corrected(note: str, said: str) -> tuple[str, list[str]]:
     """The text of `note` after the statement `said`; "" where it is not sure what is meant, with the texts to choose from."""
     said = _CONTRACTED.sub(r"\1 is", said)
     clauses = _clauses(note)
-    matching = _matching(note, clauses, said)
-    made = [
-        _replaced(note, clause.start, end, said) for clause in matching[:MAX_CHOICES] for end in _ends(clause)
-    ]
-    whole = said if len(clauses) == 1 and clauses[0].weak is None and _takes_as_much(note, said) else ""
+    statement = next(iter(_clauses(said)), None)
+    made: list[str] = []
+    if statement and statement.verb:
+        predicate = said[statement.start :].strip().rstrip(_MARKS)
+        made = [
+            f"{note[: clause.start].rstrip()} {predicate}{note[end:]}".strip()
+            for clause in _matching(note, clauses, said, statement)[:MAX_CHOICES]
+            for end in ([clause.end] if clause.weak is None else [clause.weak, clause.end])
+        ]
+    # A statement takes the place of a note where it brings as many new words as it takes away.
+    old, new = _words(note), _words(said)
+    as_much = len(old - new) <= len(new - old)
+    whole = said if len(clauses) == 1 and clauses[0].weak is None and as_much else ""
     sure = made[0] if len(made) == 1 else "" if made else whole
     return sure, list(dict.fromkeys([*made, said]))
 
@@ -96,11 +104,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(content_words(text)) - ADVERBS
 
 
-def _matching(note: str, clauses: list[_Clause], said: str) -> list[_Clause]:
+def _matching(note: str, clauses: list[_Clause], said: str, statement: _Clause) -> list[_Clause]:
     """The clauses of the same subject and verb. "The user is …" holds for much: there what is said must share a word."""
-    statement = next(iter(_clauses(said)), None)
-    if statement is None or not statement.verb:
-        return []
     any_subject = said[: statement.start].strip().lower() in _PRONOUNS
     value = _words(said[statement.start :]) - {statement.verb}
     found = []
@@ -113,22 +118,6 @@ def _matching(note: str, clauses: list[_Clause], said: str) -> list[_Clause]:
         if about or alike or any_subject:
             found.append(clause)
     return found
-
-
-def _ends(clause: _Clause) -> list[int]:
-    return [clause.end] if clause.weak is None else [clause.weak, clause.end]
-
-
-def _replaced(note: str, start: int, end: int, said: str) -> str:
-    (statement,) = _clauses(said)[:1]
-    predicate = said[statement.start :].strip().rstrip(_MARKS)
-    return f"{note[:start].rstrip()} {predicate}{note[end:]}".strip()
-
-
-def _takes_as_much(note: str, said: str) -> bool:
-    """Whether a statement that takes the place of a note brings as many new words as it takes away."""
-    old, new = _words(note), _words(said)
-    return len(old - new) <= len(new - old)
 
 
 LISTED = 20

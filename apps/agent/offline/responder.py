@@ -37,23 +37,19 @@ def respond(request: dict[str, Any]) -> Blocks:
         return say(rehearsals.GO_ON.format(usage=piece.usage))
     if what := rehearsals.requested_tool(dialogue.words):
         return rehearsals.have_built(dialogue, what)
-    return RULES[intent.kind](dialogue, intent)
+    rule = RULES.get(intent.kind)
+    return rule(dialogue, intent) if rule else say(TEXTS[intent.kind])
 
 
-def fixed(text: str) -> Callable[[Dialogue, Intent], Blocks]:
-    def rule(dialogue: Dialogue, intent: Intent) -> Blocks:
-        return say(text)
-
-    return rule
-
-
+TEXTS = {
+    Kind.HELP: phrases.HELP,
+    Kind.GREETING: phrases.GREETING,
+    Kind.THANKS: phrases.THANKS,
+    Kind.TOO_LONG: phrases.TOO_LONG,
+    Kind.UNKNOWN: phrases.UNKNOWN,
+    Kind.FORGET_ALL: phrases.FORGET_ALL,
+}
 RULES: dict[Kind, Callable[[Dialogue, Intent], Blocks]] = {
-    Kind.HELP: fixed(phrases.HELP),
-    Kind.GREETING: fixed(phrases.GREETING),
-    Kind.THANKS: fixed(phrases.THANKS),
-    Kind.TOO_LONG: fixed(phrases.TOO_LONG),
-    Kind.UNKNOWN: fixed(phrases.UNKNOWN),
-    Kind.FORGET_ALL: fixed(phrases.FORGET_ALL),
     Kind.CONVERSATION_LIST: talks.conversation_list,
     Kind.CONVERSATION_SEARCH: talks.conversation_search,
     Kind.CONVERSATION_DELETE: talks.conversation_delete,
@@ -87,12 +83,21 @@ class OfflineTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method != "POST" or request.url.path != "/v1/messages":
-            return httpx2.Response(
-                404, json=_error("not_found_error", "Offline mode answers only /v1/messages.")
-            )
+            error = {"type": "not_found_error", "message": "Offline mode answers only /v1/messages."}
+            return httpx2.Response(404, json={"type": "error", "error": error})
         wanted = json.loads(await request.aread())
         blocks = respond(wanted)
-        message = _message(blocks)
+        calls = any(block["type"] == "tool_use" for block in blocks)
+        message = {
+            "id": f"msg_offline_{uuid4().hex}",
+            "type": "message",
+            "role": "assistant",
+            "model": ModelCall.Endpoint.OFFLINE,
+            "content": blocks,
+            "stop_reason": "tool_use" if calls else "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},  # no model reads or writes anything
+        }
         if not wanted.get("stream"):
             return httpx2.Response(200, json=message)
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(message))
@@ -112,48 +117,22 @@ class _Stream(httpx2.AsyncByteStream):
             yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
-def _message(blocks: Blocks) -> dict[str, Any]:
-    calls = any(block["type"] == "tool_use" for block in blocks)
-    return {
-        "id": f"msg_offline_{uuid4().hex}",
-        "type": "message",
-        "role": "assistant",
-        "model": ModelCall.Endpoint.OFFLINE,
-        "content": blocks,
-        "stop_reason": "tool_use" if calls else "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0},  # no model reads or writes anything
-    }
-
-
 def _events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     head = message | {"content": [], "stop_reason": None}
     yield {"type": "message_start", "message": head}
     for index, block in enumerate(message["content"]):
-        yield from _block_events(index, block)
+        if block["type"] == "text":
+            start = block | {"text": ""}
+            words = re.findall(r"\s*\S+\s?|\s+", block["text"])
+            pieces = [{"type": "text_delta", "text": word} for word in words]
+        else:
+            start, source = block | {"input": {}}, json.dumps(block["input"])
+            cuts = (source[at : at + JSON_PIECE_CHARS] for at in range(0, len(source), JSON_PIECE_CHARS))
+            pieces = [{"type": "input_json_delta", "partial_json": cut} for cut in cuts]
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        for piece in pieces:
+            yield {"type": DELTA, "index": index, "delta": piece}
+        yield {"type": "content_block_stop", "index": index}
     delta = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     yield {"type": "message_delta", "delta": delta, "usage": message["usage"]}
     yield {"type": "message_stop"}
-
-
-def _block_events(index: int, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if block["type"] == "text":
-        start = block | {"text": ""}
-        pieces = [
-            {"type": "text_delta", "text": word} for word in re.findall(r"\s*\S+\s?|\s+", block["text"])
-        ]
-    else:
-        start = block | {"input": {}}
-        source = json.dumps(block["input"])
-        cuts = range(0, len(source), JSON_PIECE_CHARS)
-        pieces = [
-            {"type": "input_json_delta", "partial_json": source[at : at + JSON_PIECE_CHARS]} for at in cuts
-        ]
-    yield {"type": "content_block_start", "index": index, "content_block": start}
-    for piece in pieces:
-        yield {"type": DELTA, "index": index, "delta": piece}
-    yield {"type": "content_block_stop", "index": index}
-
-
-def _error(kind: str, message: str) -> dict[str, Any]:
-    return {"type": "error", "error": {"type": kind, "message": message}}

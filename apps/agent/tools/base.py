@@ -81,14 +81,6 @@ class Tier(StrEnum):
     SIDE_EFFECTING = "side_effecting"
 
 
-class WaitsFor(StrEnum):
-    """A call awaits this before it can end."""
-
-    NOTHING = ""
-    APPROVAL = "approval"
-    ANSWER = "answer"
-
-
 class ToolFailure(Exception):
     """The call failed in a way the model can act on; the message tells it what to do next.
 
@@ -192,7 +184,7 @@ class Tool:
     takes: Callable[[ApprovalQuery], str] | None = None
     # What the user must allow before this very call may run, synchronous; None for nothing. The card shows it.
     permission: Callable[[UUID, dict[str, Any]], dict[str, Any] | None] | None = None
-    waits_for: WaitsFor = WaitsFor.NOTHING  # ANSWER: the handler runs once the user has answered
+    waits_for_answer: bool = False  # the handler runs once the user has answered
     shown_schema: dict[str, Any] | None = None  # for the model, where more than that is accepted
     typed: str = ""  # its type at Anthropic's endpoint, sent there instead of the definition
     typed_fields: dict[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from apps.agent.tools.base import Tier, ToolContext, WaitsFor, tool
+from apps.agent.tools.base import Tier, ToolContext, tool
 
 MAX_THOUGHT_CHARS = 20_000
 MAX_QUESTION_CHARS = 4_000
@@ -38,7 +38,7 @@ class Question:
     tier=Tier.READ_ONLY,
     timeout=5,
     result_limit=40_000,
-    waits_for=WaitsFor.ANSWER,
+    waits_for_answer=True,
     title="Ask you a question",
     doing="Asked you",
     done="Asked you",

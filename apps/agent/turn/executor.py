@@ -36,6 +36,8 @@ from apps.core.errors import IzzyError
 logger = logging.getLogger(__name__)
 
 CRASHED = "tool_crashed"
+MAY_HAVE_RUN = "It may still have taken effect: check before you call it again."
+ASK_FOR_LESS = "Ask for less, or go on without it."
 SAID_CHARS = 500
 REASON_CHARS = 400
 ASKED_AFTER = (
@@ -149,8 +151,11 @@ class ToolExecutor:
         except IzzyError as error:
             output, code = error.message, error.code
         except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
-            late = isinstance(error, TimeoutError) and limit.expired()
-            output, code = (_timed_out(tool), "timeout") if late else (self._crashed(tool, error), CRASHED)
+            if isinstance(error, TimeoutError) and limit.expired():
+                ending = MAY_HAVE_RUN if tool.tier == Tier.SIDE_EFFECTING else ASK_FOR_LESS
+                output, code = f"The tool did not finish within {tool.timeout:g} seconds. {ending}", "timeout"
+            else:
+                output, code = self._crashed(tool, error), CRASHED
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         # What a tool that reads others' words stumbles over may be those very words.
@@ -209,13 +214,6 @@ class ToolExecutor:
         where = self.scrubber.text("".join(traceback.format_exception(error)))
         logger.error("tool %s failed: %s", tool.name, where)
         return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
-
-
-def _timed_out(tool: Tool) -> str:
-    text = f"The tool did not finish within {tool.timeout:g} seconds."
-    if tool.tier == Tier.SIDE_EFFECTING:
-        return f"{text} It may still have taken effect: check before you call it again."
-    return f"{text} Ask for less, or go on without it."
 
 
 async def executor_for(

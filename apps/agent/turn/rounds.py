@@ -13,7 +13,7 @@ from apps.agent.model.client import ServerCall, ServerResult
 from apps.agent.model.messages import error_of, results_of
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import ToolCallOutput
-from apps.agent.tools.base import Tier, Tool, WaitsFor
+from apps.agent.tools.base import Tier, Tool
 from apps.agent.tools.results import ToolOutcome, result_text, storable
 from apps.agent.turn.events import (
     ApprovalRequested,
@@ -129,7 +129,9 @@ class Round:
                 services.toolcall_wait,
                 user_id=self.executor.user_id,
                 id=call.row.id,
-                waits_for=WaitsFor.ANSWER if isinstance(dialog, Question) else WaitsFor.APPROVAL,
+                waits_for=(
+                    ToolCall.WaitsFor.ANSWER if isinstance(dialog, Question) else ToolCall.WaitsFor.APPROVAL
+                ),
                 permission=call.row.permission,
             )
             self.waiting.append(dialog)
@@ -139,7 +141,7 @@ class Round:
     async def _dialog(self, call: Call, tool: Tool) -> UserDialog | None:
         """What the user is asked before the call may end; None where it runs unasked."""
         row, given = call.row, call.block["input"]
-        if tool.waits_for == WaitsFor.ANSWER:
+        if tool.waits_for_answer:
             warning = await in_db(self.executor.question_warning)
             return Question(call.id, str(row.input.get("question", "")), warning or None)
         needed: ApprovalNeeded | None = ApprovalNeeded()

@@ -4,9 +4,8 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from html import unescape
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import httpx
@@ -23,57 +22,32 @@ TEXT_CHARS = 500
 FRESHNESS = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A web search."""
-
-    words: str
-    count: int
-    recency: str = ""  # day, week, month, year or "" for any time
+Hit: TypeAlias = dict[str, str]
+"""`{title, url, text, age}` of a page that was found, without what is empty; `age` as the engine words it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One page that was found; `age` as the engine words it."""
-
-    title: str
-    url: str
-    text: str
-    age: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        """Without what is empty."""
-        return {name: value for name, value in asdict(self).items() if value}
-
-
-async def searxng(query: Query) -> list[Hit]:
+async def searxng(words: str, count: int, recency: str) -> list[Hit]:
     """Asks the server of SEARXNG_URL, which may be in a private network: the operator named it."""
     parts = urlsplit(settings.SEARXNG_URL)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-    params = {"q": query.words, "format": "json"} | ({"time_range": query.recency} if query.recency else {})
+    params = {"q": words, "format": "json"} | ({"time_range": recency} if recency else {})
     answer = await _asked(
         f"{settings.SEARXNG_URL}/search",
         params,
         name="SearXNG",
         also=[PrivateHost(canonical_host(host), port)],
     )
-    found = [
-        _hit(entry, text=entry.get("content"), age=entry.get("publishedDate"))
-        for entry in _list(answer.get("results"))
-    ]
-    return _distinct(found, query.count)
+    return _hits(answer.get("results"), count, text="content", age="publishedDate")
 
 
-async def brave(query: Query) -> list[Hit]:
+async def brave(words: str, count: int, recency: str) -> list[Hit]:
     """Asks Brave's web search."""
-    params: dict[str, str] = {"q": query.words, "count": str(query.count), "text_decorations": "false"}
-    params |= {"freshness": FRESHNESS[query.recency]} if query.recency else {}
+    params: dict[str, str] = {"q": words, "count": str(count), "text_decorations": "false"}
+    params |= {"freshness": FRESHNESS[recency]} if recency else {}
     headers = {"X-Subscription-Token": settings.BRAVE_API_KEY}
     answer = await _asked(BRAVE_URL, params, name="Brave Search", headers=headers)
     web = answer.get("web")
-    entries = _list(web.get("results")) if isinstance(web, dict) else []
-    found = [_hit(entry, text=entry.get("description"), age=entry.get("age")) for entry in entries]
-    return _distinct(found, query.count)
+    return _hits(web.get("results") if isinstance(web, dict) else None, count, text="description", age="age")
 
 
 async def _asked(
@@ -124,24 +98,18 @@ def _refused(name: str, status: int) -> str:
     return f"{name} failed (HTTP {status}). Go on without a search, or try again later."
 
 
-def _list(value: Any) -> list[dict[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _hit(entry: dict[str, Any], *, text: Any, age: Any) -> Hit:
-    return Hit(
-        title=_plain(entry.get("title"))[:200],
-        url=str(entry.get("url") or "")[:2_000],
-        text=_plain(text)[:TEXT_CHARS],
-        age=_plain(age)[:40],
-    )
+def _hits(entries: Any, count: int, *, text: str, age: str) -> list[Hit]:
+    """The first pages of an answer, each once; `text` and `age` are the engine's names for these fields."""
+    found: dict[str, Hit] = {}
+    for entry in entries if isinstance(entries, list) else []:
+        url = str(entry.get("url") or "")[:2_000] if isinstance(entry, dict) else ""
+        if url.startswith(("http://", "https://")):
+            title, extract = _plain(entry.get("title"))[:200], _plain(entry.get(text))[:TEXT_CHARS]
+            hit = {"title": title, "url": url, "text": extract, "age": _plain(entry.get(age))[:40]}
+            found.setdefault(url, {name: value for name, value in hit.items() if value})
+    return list(found.values())[:count]
 
 
 def _plain(value: Any) -> str:
     """Without the marks that engines put around matches."""
     return " ".join(unescape(re.sub(r"<[^<>]{0,200}>", "", str(value or ""))).split())
-
-
-def _distinct(found: Iterable[Hit], count: int) -> list[Hit]:
-    pages = {hit.url: hit for hit in reversed(list(found)) if hit.url.startswith(("http://", "https://"))}
-    return list(reversed(pages.values()))[:count]

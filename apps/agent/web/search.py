@@ -62,7 +62,7 @@ async def found_pages(engine: Engine, words: str, *, count: int, recency: str = 
     from apps.agent.web import engines  # at first use: HTTP takes a while to import
 
     ask = engines.searxng if engine == Engine.SEARXNG else engines.brave
-    return [hit.to_json() for hit in await ask(engines.Query(words=words, count=count, recency=recency))]
+    return await ask(words, count, recency)
 
 
 def try_search() -> CheckResult:

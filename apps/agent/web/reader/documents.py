@@ -197,24 +197,20 @@ def _extracted(source: str, url: str) -> str:
     return text or ""
 
 
-_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
-_BLOCKS = _HEADINGS | {
+_BLOCKS = {
+    *("h1", "h2", "h3", "h4", "h5", "h6"),
     *("address", "article", "aside", "blockquote", "body", "br", "dd", "div", "dl", "dt"),
     *("figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "nav", "ol"),
     *("option", "p", "pre", "section", "table", "td", "th", "tr", "ul"),
 }
+_OPENINGS = {f"h{level}": f"\n{'#' * level} " for level in range(1, 7)} | {
+    "li": "\n- ",
+    "td": " | ",
+    "th": " | ",
+}
 _SKIPPED = {
-    "script",
-    "style",
-    "noscript",
-    "template",
-    "svg",
-    "iframe",
-    "object",
-    "head",
-    "title",
-    "select",
-    "textarea",
+    *("script", "style", "noscript", "template", "svg", "iframe", "object", "head", "title"),
+    *("select", "textarea"),
 }
 _TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
 """Up to the next `<` at most, so that what is never closed is not looked for again and again."""
@@ -265,30 +261,19 @@ def _between_tags(source: str) -> Iterator[str]:
 def _pieces(tree: Any, url: str) -> Iterator[str]:
     walk = iterwalk(tree, events=("start", "end"))
     for event, node in walk:
+        href = node.get("href") if node.tag == "a" else None
         if event == "start" and node.tag in _SKIPPED:
             walk.skip_subtree()
         elif event == "start":
-            yield _opening(node) + (node.text or "").replace("\n", " ")
+            mark = "\n" if node.tag in _BLOCKS else "[" if href else ""
+            yield _OPENINGS.get(node.tag, mark) + (node.text or "").replace("\n", " ")
         else:
-            yield _closing(node, url) + (node.tail or "").replace("\n", " ")
+            mark = "\n" if node.tag in _BLOCKS and node.tag not in {"td", "th"} else ""
+            yield (_link_end(url, href) if href else mark) + (node.tail or "").replace("\n", " ")
 
 
-def _opening(node: Any) -> str:
-    if node.tag in _HEADINGS:
-        return f"\n{'#' * int(node.tag[1])} "
-    if node.tag == "a" and node.get("href"):
-        return "["
-    return {"li": "\n- ", "td": " | ", "th": " | "}.get(node.tag, "\n" if node.tag in _BLOCKS else "")
-
-
-def _closing(node: Any, url: str) -> str:
-    if node.tag == "a" and node.get("href"):
-        return f"]({_joined(url, node.get('href'))})"
-    return "\n" if node.tag in _BLOCKS and node.tag not in {"td", "th"} else ""
-
-
-def _joined(url: str, href: str) -> str:
+def _link_end(url: str, href: str) -> str:
     try:
-        return urljoin(url, href.strip())[:2_000]
+        return f"]({urljoin(url, href.strip())[:2_000]})"
     except ValueError:
-        return href[:2_000]
+        return f"]({href[:2_000]})"

@@ -109,19 +109,16 @@ class _Reader:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._send(theirs)
+                with self._lock:
+                    control = self._control
+                    if control is None or self._process is None or self._process.poll() is not None:
+                        control = self._start()
+                    socket.send_fds(control, [b"j"], [theirs.fileno()])
             except OSError:
                 ours.close()
                 raise
         ours.setblocking(False)
         return ours
-
-    def _send(self, theirs: socket.socket) -> None:
-        with self._lock:
-            control = self._control
-            if control is None or self._process is None or self._process.poll() is not None:
-                control = self._start()
-            socket.send_fds(control, [b"j"], [theirs.fileno()])
 
     def _start(self) -> socket.socket:
         if self._control is not None:
