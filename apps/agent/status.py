@@ -62,8 +62,13 @@ def test_connection() -> CheckResult:
         messages=[{"role": "user", "content": "Say OK."}],
         max_tokens=1,
     )
+
+    async def ask() -> None:
+        async with asyncio.timeout(TEST_SECONDS):
+            await complete(default_client(), request)
+
     try:
-        async_to_sync(_ask)(request)
+        async_to_sync(ask)()
     except ModelError as error:
         return CheckResult(
             False, error.message, "Correct the key, the address or IZZY_CHAT_MODEL and test again."
@@ -72,11 +77,6 @@ def test_connection() -> CheckResult:
         message = f"{endpoint.server} did not answer within {TEST_SECONDS} seconds."
         return CheckResult(False, message, "Check that the server runs and that the address is right.")
     return CheckResult(True, f"{request.model} at {endpoint.server} answers.")
-
-
-async def _ask(request: ModelRequest) -> None:
-    async with asyncio.timeout(TEST_SECONDS):
-        await complete(default_client(), request)
 
 
 def tool_choices() -> list[tuple[str, str]]:

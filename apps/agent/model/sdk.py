@@ -92,13 +92,6 @@ def warm_up() -> None:
 
 
 @cache
-def _sdk() -> Any:
-    import anthropic
-
-    return anthropic
-
-
-@cache
 def default_client() -> "SdkModelClient":
     """The client that everything shares."""
     return SdkModelClient()
@@ -207,9 +200,10 @@ class _Call:
         return asked if asked > 0 else 0.5 * 2**attempt * random.uniform(0.75, 1)
 
     async def _attempt(self) -> AsyncGenerator[ModelEvent, None]:
+        import anthropic as sdk
         import httpx2
 
-        sdk, server = _sdk(), self.endpoint.server
+        server = self.endpoint.server
         try:
             async with await self.client.messages.create(**parameters(self.request, self.endpoint)) as stream:
                 self.may_repeat = False

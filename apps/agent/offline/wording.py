@@ -169,9 +169,9 @@ def best_matches(text: str, notes: list[Note]) -> list[Note]:
     """The notes that share most words with `text`, best first; several when they match equally well, none when no
     note shares a word."""
     wanted = _keys(text)
-    shared = [(_shared(wanted, note.text), note) for note in notes]
-    most = max((count for count, _ in shared), default=0)
-    return [note for count, note in shared if count == most and most > 0]
+    counts = [_shared(wanted, note.text) for note in notes]
+    most = max(counts, default=0)
+    return [note for count, note in zip(counts, notes, strict=True) if count == most and most > 0]
 
 
 def sharing(text: str, notes: list[Note]) -> list[Note]:

@@ -34,10 +34,8 @@ def register_family(prefix: str, make: Callable[[str], Tool | None]) -> None:
 
 def find_tool(name: str) -> Tool | None:
     """The tool of that name, whatever toolset it is in."""
-    if name in _tools:
-        return _tools[name]
     made = (make(name) for prefix, make in _families.items() if name.startswith(prefix))
-    return next(made, None)
+    return _tools.get(name) or next(made, None)
 
 
 def tool_title(name: str, command: str = "") -> str:
@@ -64,8 +62,4 @@ def tools_for(toolsets: Collection[str]) -> list[Tool]:
 
     The order depends on the set alone, so that the beginning of a request stays the same.
     """
-    return [
-        _tools[name]
-        for name in sorted(_tools)
-        if not _tools[name].toolset or _tools[name].toolset in toolsets
-    ]
+    return [tool for tool in all_tools() if not tool.toolset or tool.toolset in toolsets]

@@ -23,15 +23,13 @@ UNSUPPORTED = (
     "unevaluatedItems",
 )  # quadratic in the library, and matched by `re` there
 
+TOO_LONG = "Checking the input against the schema takes too long. Give a smaller one."
+
 _ends: ContextVar[float] = ContextVar("_ends")
 
 
-class _TooLongError(Exception):
-    pass
-
-
-class _UnsupportedError(Exception):
-    pass
+class _Unchecked(Exception):
+    """The message is a sentence that says why a value cannot be checked."""
 
 
 def schema_problem(schema: dict[str, Any]) -> str:
@@ -53,12 +51,10 @@ def schema_error(schema: dict[str, Any], value: Any) -> str:
         return "The input cannot be checked against the schema: it refers to itself."
     except OverflowError:
         return "The input holds a number that is too large to be checked against the schema."
-    except _TooLongError:
-        return "Checking the input against the schema takes too long. Give a smaller one."
     except PatternRefused as refusal:
         return f"The input cannot be checked: the schema has a pattern which {refusal}."
-    except _UnsupportedError as keyword:
-        return f"The input cannot be checked: the schema has {keyword}, which is not supported."
+    except _Unchecked as reason:
+        return str(reason)
     if error is None:
         return ""
     message = str(error.message).split("\n")[0]
@@ -116,7 +112,7 @@ def _additional_properties(
 def _name_matches(pattern: str, name: str) -> bool:
     _check_time()
     if len(name) > MAX_MATCHED_CHARS:
-        raise _TooLongError
+        raise _Unchecked(TOO_LONG)
     return matcher(pattern)(name)
 
 
@@ -131,7 +127,7 @@ def _unique(_: Any, wanted: bool, value: Any, schema: Any) -> Iterator[Validatio
 
 def _check_time() -> None:
     if time.thread_time() > _ends.get():
-        raise _TooLongError
+        raise _Unchecked(TOO_LONG)
 
 
 def _timed(check: Any) -> Any:
@@ -143,7 +139,8 @@ def _timed(check: Any) -> Any:
 
 
 def _unsupported(_: Any, wanted: Any, value: Any, schema: dict[str, Any]) -> Iterator[ValidationError]:
-    raise _UnsupportedError(next(name for name in UNSUPPORTED if name in schema))
+    keyword = next(name for name in UNSUPPORTED if name in schema)
+    raise _Unchecked(f"The input cannot be checked: the schema has {keyword}, which is not supported.")
 
 
 _extend: Any = extend  # has no types

@@ -91,7 +91,11 @@ async def _read(context: ToolContext, url: str) -> Read:
 
 
 def _part(page: Read, offset: int) -> str:
-    end = _end_of_part(page.text, offset)
+    end = min(offset + PART_CHARS, len(page.text))
+    if end < len(page.text):  # at the end of a paragraph, else of a line, where one is near
+        marks = (("\n\n", 2), ("\n", 1), (" ", 1))
+        places = [page.text.rfind(mark, offset + PART_CHARS * 3 // 4, end) + size for mark, size in marks]
+        end = next((place for place in places if place > 1), end)
     notes = list(page.notes)
     if offset or end < len(page.text):
         notes.append(f"Characters {offset:,} to {end:,} of {len(page.text):,}.")
@@ -99,15 +103,3 @@ def _part(page: Read, offset: int) -> str:
         notes.append(f"For the next part call open_page with the same url and offset {end}.")
     fields = {"url": page.url, "title": page.title}
     return "\n".join([quoted("page", page.text[offset:end], **fields), *notes])
-
-
-def _end_of_part(text: str, offset: int) -> int:
-    """At the end of a paragraph, else of a line, where one is near."""
-    end = offset + PART_CHARS
-    if end >= len(text):
-        return len(text)
-    for mark in ("\n\n", "\n", " "):
-        found = text.rfind(mark, offset + PART_CHARS * 3 // 4, end)
-        if found > 0:
-            return found + len(mark)
-    return end

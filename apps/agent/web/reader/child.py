@@ -44,11 +44,7 @@ def serve(control_fd: int, cpu_seconds: int, memory_bytes: int) -> None:
             os._exit(0)
         running.add(pid)
         os.close(fds[0])
-        running -= _ended(running)
-
-
-def _ended(running: set[int]) -> set[int]:
-    return {pid for pid in running if os.waitpid(pid, os.WNOHANG)[0]}
+        running -= {pid for pid in running if os.waitpid(pid, os.WNOHANG)[0]}
 
 
 def _answer(job: socket.socket) -> None:

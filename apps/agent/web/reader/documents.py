@@ -14,6 +14,7 @@ import re
 import resource
 import signal
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from html import unescape
 from typing import Any
 from urllib.parse import urljoin
@@ -95,17 +96,13 @@ def read_pdf(body: bytes, *, charset: str, url: str) -> Iterator[dict[str, Any]]
     if document.is_encrypted and not document.decrypt(""):
         yield {"locked": True}
         return
-    yield {"title": _pdf_title(document)}
+    title: object = ""
+    with suppress(Exception):  # a title is not worth the document
+        title = document.metadata.title if document.metadata else ""
+    yield {"title": " ".join(str(title or "").split())[:300]}
     of = len(document.pages)
     for number in range(min(of, MAX_PAGES)):
         yield {"text": _page(document, number), "page": number + 1, "of": of}
-
-
-def _pdf_title(document: PdfReader) -> str:
-    try:
-        return " ".join(str(document.metadata.title or "").split())[:300] if document.metadata else ""
-    except Exception:  # noqa: BLE001  a title is not worth the document
-        return ""
 
 
 def _page(document: PdfReader, number: int) -> str:
