@@ -230,7 +230,7 @@ def test_a_result_of_ten_thousand_brackets_is_shown_like_any_other(
             result=result,
         )
     assert sign_in(alice).get(f"/c/{place.pk}/log/").status_code == 200
-    assert Done("cap_brackets", {}, "[" * 10_000, is_error=False).json() is None
+    assert Done("cap_brackets", {}, "[" * 10_000, is_error=False).value("text") is None
 
 
 async def test_a_replaced_turn_is_marked_with_what_took_its_place(

@@ -66,14 +66,11 @@ def _fields(name: str, parts: dict[str, str]) -> dict[str, Any]:
                 "insert_line": line,
                 "insert_text": _plain(parts["text"]),
             }
-    return {"command": name, "path": path} | _range(parts)
-
-
-def _range(parts: dict[str, str]) -> dict[str, Any]:
-    if "first" not in parts:
-        return {}
-    last = parts.get("last", parts["first"])
-    return {"view_range": [int(parts["first"]), int(last) if last.isdigit() else -1]}
+    fields: dict[str, Any] = {"command": name, "path": path}
+    if "first" in parts:
+        last = parts.get("last", parts["first"])
+        fields["view_range"] = [int(parts["first"]), int(last) if last.isdigit() else -1]
+    return fields
 
 
 def _plain(text: str) -> str:
@@ -85,31 +82,34 @@ def _plain(text: str) -> str:
     return text.replace("\\n", "\n")
 
 
-class Kind(StrEnum):
-    """Each is answered by the function of that name in `responder`."""
-
-    HELP = "help"
-    GREETING = "greeting"
-    THANKS = "thanks"
-    CONVERSATION_LIST = "conversation_list"
-    CONVERSATION_SEARCH = "conversation_search"
-    CONVERSATION_DELETE = "conversation_delete"
-    NOTE_LIST = "note_list"
-    REMEMBER = "remember"
-    FORGET_LAST = "forget_last"
-    FORGET_ALL = "forget_all"
-    FORGET = "forget"
-    CHANGE = "change"
-    CORRECT = "correct"
-    LOOK_UP = "look_up"
-    DEEP = "deep"
-    QUESTION = "question"
-    FACT = "fact"
-    FILE = "file"
-    CAPABILITY_LIST = "capability_list"
-    CAPABILITY_RUN = "capability_run"
-    TOO_LONG = "too_long"
-    UNKNOWN = "unknown"
+Kind = StrEnum(
+    "Kind",
+    [
+        "HELP",
+        "GREETING",
+        "THANKS",
+        "CONVERSATION_LIST",
+        "CONVERSATION_SEARCH",
+        "CONVERSATION_DELETE",
+        "NOTE_LIST",
+        "REMEMBER",
+        "FORGET_LAST",
+        "FORGET_ALL",
+        "FORGET",
+        "CHANGE",
+        "CORRECT",
+        "LOOK_UP",
+        "DEEP",
+        "QUESTION",
+        "FACT",
+        "FILE",
+        "CAPABILITY_LIST",
+        "CAPABILITY_RUN",
+        "TOO_LONG",
+        "UNKNOWN",
+    ],
+)
+"""Each is answered by a rule or a text in `responder`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,10 +147,14 @@ def _not_written(dialogue: Dialogue) -> Blocks | None:
 def look_up(dialogue: Dialogue, intent: Intent) -> Blocks:
     if dialogue.latest is None:
         return search(dialogue, intent.topic)
-    found = _relevant(dialogue.notes, intent.topic)
+    # Those surely about the topic or sharing a word with it, else the likeliest ones.
+    notes = dialogue.notes
+    shared = {note.note_id for note in sharing(intent.topic, notes)}
+    sure = [note for note in notes if note.score >= CERTAIN or note.note_id in shared]
+    found = sure or [note for note in notes[:3] if note.score >= POSSIBLE]
     if not found:
         text = phrases.NOTHING_FOUND.format(topic=_quoted(intent.topic))
-        nearest = dialogue.notes[:NEAREST]
+        nearest = notes[:NEAREST]
         return say(f"{text} The nearest ones are:\n\n{bullets(nearest)}" if nearest else text)
     return say(f"This is what I know about {short(echoed(intent.topic))}:\n\n{bullets(found)}")
 
@@ -296,13 +300,6 @@ def _numbered(answer: str, count: int) -> int | None:
         return place if 0 <= place < count else count
     named = {"first": 0, "second": 1, "third": 2, "last": count - 1}
     return next((min(place, count) for word, place in named.items() if word in answer.lower().split()), None)
-
-
-def _relevant(notes: list[Note], topic: str) -> list[Note]:
-    """The notes that answer: those surely about the topic or sharing a word with it, else the likeliest one."""
-    shared = {note.note_id for note in sharing(topic, notes)}
-    sure = [note for note in notes if note.score >= CERTAIN or note.note_id in shared]
-    return sure or [note for note in notes[:3] if note.score >= POSSIBLE]
 
 
 def _quoted(topic: str) -> str:

@@ -153,21 +153,17 @@ class _Translation:
         """Translates an escape outside a class."""
         kind = self._next()
         if kind.lower() in MARKS:
-            return f"(?:[{_marks(kind)}](?s:.)\\C)"
+            return f"(?:[{_written(_meant(kind))}](?s:.)\\C)"
         if kind in "bBA":
             return f"\\{kind}"
         if kind in "zZ":
             return r"\z"
         if kind in "123456789" or (kind == "k" and self.pattern.startswith("<", self.at)):
             raise PatternRefused("refers back to what was matched, which is not supported")
-        return self._property() or _literal(self._sign())
-
-    def _property(self) -> str:
-        found = _PROPERTY.match(self.pattern, self.at - 1)
-        if found is None:
-            return ""
-        self.at = found.end()
-        return rf"(?:\C\{found[0]}\C)"
+        if found := _PROPERTY.match(self.pattern, self.at - 1):
+            self.at = found.end()
+            return rf"(?:\C\{found[0]}\C)"
+        return _literal(self._sign())
 
     def _sign(self) -> str:
         """The character that an escape stands for; the sign behind the backslash was read."""
@@ -219,7 +215,9 @@ class _Translation:
         self.at += 1
         listed = "".join(items)
         if not negated:
-            ways = [rf"[{_marks(kind)}](?s:.)\C" for kind in kinds] + ([rf"\C[{listed}]\C"] if items else [])
+            ways = [rf"[{_written(_meant(kind))}](?s:.)\C" for kind in kinds] + (
+                [rf"\C[{listed}]\C"] if items else []
+            )
             return f"(?:{'|'.join(ways)})"
         marks = ALL.intersection(*(ALL - _meant(kind) for kind in kinds))
         sign = f"[^{listed}]" if items else "(?s:.)"
@@ -244,10 +242,6 @@ class _Translation:
 
 def _meant(kind: str) -> set[str]:
     return MARKS[kind] if kind.islower() else ALL - MARKS[kind.lower()]
-
-
-def _marks(kind: str) -> str:
-    return _written(_meant(kind))
 
 
 def _written(marks: set[str]) -> str:

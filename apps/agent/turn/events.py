@@ -1,13 +1,13 @@
 """Events that a turn emits while it runs.
 
-Each event is a frozen dataclass that extends `Event`, and is known by that; its `fields` go over the websocket and SSE.
+Each event is a class that extends `Event`, and is known by that; its `fields` go over the websocket and SSE.
 The chat app adds `conversation`, `turn` and `seq` when it stores one. A stream of events ends with exactly one of
 `Response`, `TurnStopped` and `TurnFailed`; a turn that waits for the user ends its stream with a `Response` that
 says what it waits for, and `TurnResumed` opens the next stream.
 """
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 WHERE_SET = {"where_set": True}
 """Marks a field that is left out of the JSON where it is None."""
@@ -17,14 +17,17 @@ EVENT_TYPES: "dict[str, type[Event]]" = {}
 """Every event by the name of its type, which only one class gives itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
 class Event:
-    """Something that happens in a turn. `last`: the stream of events ends with it."""
+    """Something that happens in a turn; each class that extends it is a frozen dataclass. `last`: the stream of events ends with
+    it."""
 
     type: ClassVar[str]
     last: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
         if name := cls.__dict__.get("type"):
             EVENT_TYPES[name] = cls
 
@@ -38,7 +41,6 @@ class Event:
         }
 
 
-@dataclass(frozen=True, slots=True)
 class TurnQueued(Event):
     """The user's message is stored and waits for its place. `client_id` is what the page called it."""
 
@@ -46,14 +48,12 @@ class TurnQueued(Event):
     client_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class TurnStarted(Event):
     """The turn runs now."""
 
     type: ClassVar[str] = "turn_started"
 
 
-@dataclass(frozen=True, slots=True)
 class MemoryContext(Event):
     """The memories that were put beside the user's message, and their size in tokens."""
 
@@ -62,7 +62,6 @@ class MemoryContext(Event):
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
 class TextDelta(Event):
     """The next piece of the assistant's text."""
 
@@ -70,7 +69,6 @@ class TextDelta(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToolStart(Event):
     """A tool call begins. `id` is the `ToolCall` row's id; `input` is scrubbed of secrets; `covered` says which lasting yes
     (`conversation`, `always`) it runs under."""
@@ -82,14 +80,12 @@ class ToolStart(Event):
     covered: str | None = field(default=None, metadata=WHERE_SET)
 
 
-@dataclass(frozen=True, slots=True)
 class ServerToolStart(ToolStart):
     """A call that the model's endpoint runs itself, in the middle of its answer; the text goes on after it."""
 
     server: bool = True
 
 
-@dataclass(frozen=True, slots=True)
 class ToolProgress(Event):
     """A running tool reports on itself; the shape of `data` is the tool's own."""
 
@@ -99,7 +95,6 @@ class ToolProgress(Event):
     data: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class ToolResult(Event):
     """A tool call ended. `result` is the text that the model gets."""
 
@@ -111,7 +106,6 @@ class ToolResult(Event):
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True)
 class ApprovalRequested(Event):
     """A tool call waits for the user's yes or no. `permission` is what a yes allows beyond this call, if anything:
     `{capability, version, hosts, secrets, …}`; `reason` a sentence that says why it is asked for, where that is not what
@@ -128,7 +122,6 @@ class ApprovalRequested(Event):
     reach: dict[str, Any] | None = field(default=None, metadata=WHERE_SET)
 
 
-@dataclass(frozen=True, slots=True)
 class Question(Event):
     """The assistant asks the user something; the answer goes to the tool call with this `id`. `reason` is a sentence that says
     so where others' words may be behind the question."""
@@ -139,7 +132,6 @@ class Question(Event):
     reason: str | None = field(default=None, metadata=WHERE_SET)
 
 
-@dataclass(frozen=True, slots=True)
 class ModelRetry(Event):
     """The model's endpoint failed in passing and is asked again. `message` says why, `at` when (ISO 8601, UTC), `seconds`
     how long that was from the event."""
@@ -151,14 +143,12 @@ class ModelRetry(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
 class TurnResumed(Event):
     """A waiting or interrupted turn goes on."""
 
     type: ClassVar[str] = "turn_resumed"
 
 
-@dataclass(frozen=True, slots=True)
 class Build(Event):
     """A message of a build that this turn asked for: `{id, number, direction, type, payload, read, created_at}`."""
 
@@ -167,7 +157,6 @@ class Build(Event):
     message: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class Html(Event):
     """The newest block of the answer, rendered and sanitised on the server. For the page only."""
 
@@ -176,7 +165,6 @@ class Html(Event):
     html: str
 
 
-@dataclass(frozen=True, slots=True)
 class Response(Event):
     """The turn is over, or waits for the user when `pending_question` or `pending_approval` is set.
 
@@ -202,7 +190,6 @@ class Response(Event):
         return self.pending_question is not None or self.pending_approval is not None
 
 
-@dataclass(frozen=True, slots=True)
 class TurnStopped(Event):
     """The user stopped the turn."""
 
@@ -210,7 +197,6 @@ class TurnStopped(Event):
     last: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
 class TurnFailed(Event):
     """The turn ended in an error; `message` is a sentence for the user, `code` is stable."""
 
@@ -220,7 +206,6 @@ class TurnFailed(Event):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
 class TitleMade(Event):
     """The conversation has got a title; may follow the end of the turn's stream."""
 

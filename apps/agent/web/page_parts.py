@@ -36,38 +36,20 @@ class Read:
     notes: tuple[str, ...]
 
 
-class RecentPages:
-    """Pages read in the last ten minutes, so that the next part of one is not fetched again. By user."""
-
-    def __init__(self) -> None:
-        self._pages: OrderedDict[tuple[UUID, str], tuple[float, Read]] = OrderedDict()
-
-    def get(self, user_id: UUID, url: str) -> Read | None:
-        """The page as this user last read it."""
-        found = self._pages.get((user_id, url))
-        return found[1] if found and time.monotonic() - found[0] < KEPT_SECONDS else None
-
-    def put(self, user_id: UUID, url: str, page: Read) -> None:
-        """Keeps the page; the oldest go when all together are too long."""
-        self._pages.pop((user_id, url), None)
-        self._pages[user_id, url] = (time.monotonic(), page)
-        while sum(len(kept.text) for _, kept in self._pages.values()) > KEPT_CHARS:
-            self._pages.popitem(last=False)
-
-    def clear(self) -> None:
-        """Forgets all of them."""
-        self._pages.clear()
-
-
-recent_pages = RecentPages()
+recent_pages: OrderedDict[tuple[UUID, str], tuple[float, Read]] = OrderedDict()
+"""Pages that were read, and when, by user and address, so that the next part of one is not fetched again."""
 
 
 async def page_part(context: ToolContext, url: str, offset: int) -> str:
     """One part of the page as quoted Markdown, with its title and where it came from."""
-    page = recent_pages.get(context.user_id, url) if offset else None
-    if page is None:
+    key = (context.user_id, url)
+    read_at, page = recent_pages.get(key, (0.0, None))
+    if not offset or page is None or time.monotonic() - read_at > KEPT_SECONDS:
         page = await _read(context, url)
-        recent_pages.put(context.user_id, url, page)
+        recent_pages[key] = (time.monotonic(), page)
+        recent_pages.move_to_end(key)
+        while sum(len(kept.text) for _, kept in recent_pages.values()) > KEPT_CHARS:
+            recent_pages.popitem(last=False)
     if offset and offset >= len(page.text):
         raise ToolFailure(f"The page ends before offset {offset}: it has {len(page.text)} characters.")
     return _part(page, offset)
