@@ -17,7 +17,7 @@ from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.versions import capability_create
 from apps.capabilities.models import Capability
-from apps.chat.prompt.toolbox import LISTED_CAPABILITIES, NAMED
+from apps.chat.prompt import LISTED_CAPABILITIES, NAMED
 from apps.core.text import estimate_tokens
 from benchmarks._capability_requests import others, targets
 from benchmarks._scratch import make_user, scratch_database

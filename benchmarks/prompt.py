@@ -17,7 +17,7 @@ from django.test import override_settings
 from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_create
 from apps.chat.turns.scheduler import scheduler
-from apps.chat.turns.services import UserMessage, message_send
+from apps.chat.turns.services import message_send
 from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
 from apps.memory.models import Origin, Trust
@@ -118,8 +118,7 @@ async def _converse(
             for user, texts in conversations:
                 place = await in_db(partial(conversation_create, user_id=user.id, title="Benchmark"))
                 for text in texts:
-                    message = UserMessage(text=text, conversation=place.id)
-                    await in_db(partial(message_send, user_id=user.id, message=message))
+                    await in_db(message_send, user_id=user.id, text=text, conversation=place.id)
                     await scheduler().schedule(place.id)
                     await scheduler().idle()
                     counts.append(len(bodies))

@@ -243,7 +243,7 @@ SPECTACULAR_SETTINGS = {
         "NoteKindEnum": "apps.memory.models.Kind",
         "BuildKindEnum": "apps.builder.models.Kind",
         "BuildStateEnum": "apps.builder.models.State",
-        "TurnStateEnum": "apps.chat.models.TurnState",
+        "TurnStateEnum": "apps.chat.models.TurnStatus",
         "RunStateEnum": "apps.capabilities.models.Execution.State",
         "PurgeStateEnum": "apps.memory.models.receipts.PurgeState",
         "PurgedSourceEnum": "apps.memory.models.receipts.Purged",

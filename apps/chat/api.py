@@ -122,7 +122,7 @@ class ConversationsView(UserView):
         rows: Any = conversations_for(self.user_id, channel=channel)
         if given.q:
             found = conversations_search(self.user_id, given.q, limit=200, channel=channel)
-            rows = [each.conversation for each in found]
+            rows = [row for row, _ in found]
         return Listed(rows, self._counted)
 
     def _counted(self, rows: list[Conversation]) -> list[Beside]:
@@ -179,10 +179,9 @@ class MessagesView(UserView):
             if mark is None:
                 raise NotFound("There is no message with this id in this conversation.")
             rows = rows.filter(position__lt=mark.position).order_by("-position")
-        return Listed(rows, self._in_order)
-
-    def _in_order(self, shown: list[Message]) -> list[dict[str, Any]]:
-        return messages_json(self.user_id, sorted(shown, key=lambda row: row.position))
+        return Listed(
+            rows, lambda shown: messages_json(self.user_id, sorted(shown, key=lambda row: row.position))
+        )
 
 
 class IngestView(UserView):

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse
 from pydantic import Field
@@ -19,7 +18,7 @@ from apps.agent.selectors import ToolCallOutput, toolcalls_undecided
 from apps.agent.services import MAX_ANSWER_CHARS
 from apps.agent.turn.events import LAST_EVENTS
 from apps.chat.conversations.selectors import conversation_get
-from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent, TurnState
+from apps.chat.models import OPEN_STATES, Conversation, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import events_of
 from apps.chat.stream.feed import Subscription
 from apps.chat.stream.snapshot import Start, one_view
@@ -38,7 +37,7 @@ LASTING = ("conversation", "always")
 ANSWER = text(MAX_ANSWER_CHARS)
 CLIENT_ID = text(MAX_CLIENT_ID, allow_empty=True)
 KEEP_ALIVE_SECONDS = 15.0
-FAILED_STATUS = {TurnState.FAILED: 502, TurnState.INTERRUPTED: 503}
+FAILED_STATUS = {TurnStatus.FAILED: 502, TurnStatus.INTERRUPTED: 503}
 EVENTS = OpenApiResponse(
     {"$ref": "#/components/schemas/TurnEvent"},
     "With `stream`: the turn's events as server-sent events, one JSON object each, whose type `event:` repeats.",
@@ -91,7 +90,7 @@ class ApproveInput(OpenInput):
 class TurnOutput(Shape):
     conversation: UUID
     turn: UUID
-    state: TurnState
+    state: TurnStatus
     text: str
     messages: list[UUID]
     tool_calls: list[ToolCallOutput]
@@ -205,25 +204,16 @@ class TurnView(UserView):
         if turn is None:
             raise NotFound("The conversation was deleted meanwhile.")
         event = last or {}
-        said = [
-            text for text in turn.messages.filter(role="assistant").values_list("text", flat=True) if text
-        ]
+        said = turn.messages.filter(role=Role.ASSISTANT).exclude(text="").values_list("text", flat=True)
         text = event.get("text", "\n\n".join(said))
-        if (status := FAILED_STATUS.get(TurnState(turn.state))) is not None:
+        if (status := FAILED_STATUS.get(TurnStatus(turn.state))) is not None:
             where = {"conversation": str(turn.conversation_id), "turn": str(turn.id)}
             failure = IzzyError(turn.error_message, code=turn.error_code, **where, text=text)
             failure.status = status
             raise failure
-        nothing = {
-            "messages": [],
-            "tool_calls": [],
-            "pending_question": None,
-            "pending_approval": None,
-            "build_id": None,
-            "notice": None,
-            "usage": turn.usage,
-        }
+        absent = dict.fromkeys(("pending_question", "pending_approval", "build_id", "notice"))
         here = {"conversation": turn.conversation_id, "turn": turn.id, "state": turn.state}
+        nothing = {"messages": [], "tool_calls": [], "usage": turn.usage, **absent}
         return {**nothing, **event, **here, "text": text, "memories": turn.memories}
 
 
@@ -235,14 +225,14 @@ class ChatView(TurnView):
         """Send a message and get the answer, as a whole or as server-sent events."""
         body = self.body(ChatInput)
         follow_check(self.user_id)
-        message = services.UserMessage(
+        sent = services.message_send(
+            user_id=self.user_id,
             text=body.message,
             conversation=body.conversation,
             client_id=body.client_id,
             replaces=body.replaces,
             use_memory=body.use_memory,
         )
-        sent = services.message_send(user_id=self.user_id, message=message)
         return self.follow(sent.conversation_id, sent.turn_id, stream=body.stream)
 
 
@@ -276,51 +266,43 @@ class AnswerView(TurnView):
     def waiting(self, conversation: Conversation, call_id: UUID | None, kind: str) -> ToolCall:
         """The call that waits in this conversation: the only one, where no id is given."""
         calls = ToolCall.objects.owned_by(self.user_id).filter(conversation_id=conversation.id)
-        if call_id is None:
-            return _only_one(calls.filter(waits_for=kind))
-        call = calls.filter(id=call_id).first()
-        if call is None:
-            raise NotFound("There is no tool call with this id in this conversation.")
-        return call
+        if call_id is not None:
+            if (call := calls.filter(id=call_id).first()) is None:
+                raise NotFound("There is no tool call with this id in this conversation.")
+            return call
+        undecided = calls.filter(waits_for=kind, state=ToolCall.State.WAITING, decision="")
+        waiting = list(undecided.order_by("round", "position"))
+        if not waiting:
+            raise Conflict("Nothing waits for this.", code="not_waiting")
+        if len(waiting) > 1:  # nobody answers for one what was meant for another
+            ids = [str(call.id) for call in waiting]
+            raise Conflict(
+                "Several calls wait. Say by its id which one is meant.", code="several_waiting", ids=ids
+            )
+        return waiting[0]
 
     def resume(self, call: ToolCall, seq: int, *, stream: bool) -> HttpResponseBase | dict[str, Any]:
         if call.conversation_id is None or call.turn_id is None:
             raise NotFound
-        left = toolcalls_undecided(user_id=self.user_id, turn_id=call.turn_id)
-        if left:
-            return self._still_waiting(call.turn_id, {str(each.id) for each in left}, seq, stream=stream)
-        return self.follow(call.conversation_id, call.turn_id, stream=stream, after=seq)
-
-    def _still_waiting(
-        self, turn_id: UUID, left: set[str], seq: int, *, stream: bool
-    ) -> HttpResponseBase | dict[str, Any]:
-        """Answers with what the turn still asks after this decision, as a `response` says it."""
-        rows = Turn.objects.for_user(self.user_id).filter(id=turn_id).values_list("waiting_for", flat=True)
+        left = {str(each.id) for each in toolcalls_undecided(user_id=self.user_id, turn_id=call.turn_id)}
+        if not left:
+            return self.follow(call.conversation_id, call.turn_id, stream=stream, after=seq)
+        # What the turn still asks after this decision, as a `response` says it.
+        rows = (
+            Turn.objects.for_user(self.user_id).filter(id=call.turn_id).values_list("waiting_for", flat=True)
+        )
         asked = [event for waiting_for in rows for event in waiting_for if event["id"] in left]
         pending: dict[str, Any] = {}
         for event in reversed(asked):
             name = "pending_question" if event["type"] == "question" else "pending_approval"
             pending[name] = {key: value for key, value in event.items() if key != "type"}
-        whole = self._whole(turn_id, pending)
+        whole = self._whole(call.turn_id, pending)
         if not stream:
             return whole
         frame = TurnOutput.dump(whole)
         del frame["state"], frame["memories"]
         content = server_sent({"type": "response", "seq": seq, **frame}, seq)
         return HttpResponse(content, content_type="text/event-stream", headers={"Cache-Control": "no-cache"})
-
-
-def _only_one(calls: QuerySet[ToolCall]) -> ToolCall:
-    """The call that waits, where no other does: nobody answers for one what was meant for another."""
-    waiting = list(calls.filter(state=ToolCall.State.WAITING, decision="").order_by("round", "position"))
-    if not waiting:
-        raise Conflict("Nothing waits for this.", code="not_waiting")
-    if len(waiting) > 1:
-        ids = [str(call.id) for call in waiting]
-        raise Conflict(
-            "Several calls wait. Say by its id which one is meant.", code="several_waiting", ids=ids
-        )
-    return waiting[0]
 
 
 class ApproveView(AnswerView):

@@ -1,7 +1,7 @@
 from django.urls import path
 
 from apps.chat import api, api_chat
-from apps.chat.audit_log.api import LogView
+from apps.chat.audit_log.views import LogView
 
 urlpatterns = [
     path("chat/", api_chat.ChatView.as_view(), name="chat"),

@@ -17,7 +17,7 @@ class ChatConfig(AppConfig):
         from apps.chat.conversations.selectors import chat_stats, conversation_belongs
         from apps.chat.conversations.services import conversations_delete_pending, user_conversations_thin
         from apps.chat.stream.events import events_prune
-        from apps.chat.turns.builds import build_announce, build_announce_settled, turn_words
+        from apps.chat.turns.builds import build_announce, build_announce_resolved, turn_words
         from apps.chat.turns.queue import turns_interrupt
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
@@ -31,7 +31,7 @@ class ChatConfig(AppConfig):
 
         register_tools("apps.chat.tools")
         ending.finished.register("chat", build_announce)
-        ending.version_resolved.register("chat", build_announce_settled)
+        ending.version_resolved.register("chat", build_announce_resolved)
         words.register("turn", turn_words)
         register_sweep("turns_interrupted", turns_interrupt, every=timedelta(seconds=10))
         register_sweep("messages_index_pending", messages_index_pending, every=timedelta(minutes=2))

@@ -21,7 +21,6 @@ from apps.accounts.models import APIToken, User
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.stream.events import queued_event
 from apps.chat.stream.feed import Subscription
-from apps.chat.stream.hub import Hub
 from apps.chat.stream.limits import SOCKETS_PER_USER, FrameLimit, SocketsAtOnce
 from apps.chat.stream.snapshot import Start, start_for, start_now
 from apps.chat.turns import services
@@ -95,49 +94,6 @@ def parse_frame(text: str | None) -> ClientFrame:
     return ClientFrame(kind, values)
 
 
-class Following:
-    """Subscriptions by conversation, each with a task that passes its frames on by `send`; of more than MAX_SUBSCRIPTIONS the
-    one that was begun first ends. `lagging` is called for a client that lags too far behind."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        send: Callable[[dict[str, Any]], Awaitable[None]],
-        lagging: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._hub = hub
-        self._send = send
-        self._lagging = lagging
-        self._followed: dict[UUID, tuple[Subscription, asyncio.Task[None]]] = {}
-
-    def __contains__(self, conversation_id: UUID) -> bool:
-        return conversation_id in self._followed
-
-    def join(self, conversation_id: UUID) -> Subscription:
-        """A new subscription, in place of one there was; call `begin` of the hub on it."""
-        self.leave(conversation_id)
-        while len(self._followed) >= MAX_SUBSCRIPTIONS:
-            self.leave(next(iter(self._followed)))
-        watcher = self._hub.join(conversation_id, html=True)
-        self._followed[conversation_id] = (watcher, asyncio.ensure_future(self._pass_on(watcher)))
-        return watcher
-
-    def leave(self, conversation_id: UUID) -> None:
-        watcher, task = self._followed.pop(conversation_id, (None, None))
-        if watcher is not None and task is not None:
-            task.cancel()
-            self._hub.leave(watcher)
-
-    def leave_all(self) -> None:
-        for conversation_id in list(self._followed):
-            self.leave(conversation_id)
-
-    async def _pass_on(self, watcher: Subscription) -> None:
-        while not watcher.lagged:
-            await self._send(await watcher.next())
-        await self._lagging()
-
-
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
     """One client. Its user is known and its Origin checked before it gets here (apps.accounts.authentication).
 
@@ -168,22 +124,18 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         self.token = self.scope.get("token")
         self.scheduler = scheduler()
         self.scheduler.start()
-        too_slow = partial(self.close, code=CLOSE_TOO_SLOW)
-        self.following = Following(self.scheduler.hub, self._send, too_slow)
+        self.followed: dict[UUID, tuple[Subscription, asyncio.Task[None]]] = {}
         self.credentials = Credentials.of(user, self.token, self.scope.get("session"))
         self.watching = ExitStack()
         self.ended = self.watching.enter_context(credentials_watch().hold(self.credentials))
         self.guard = asyncio.ensure_future(self._guard())
         await self.accept()
 
-    async def disconnect(self, code: int) -> None:
-        self._leave()
-
     def _leave(self) -> None:
         if hasattr(self, "guard"):
             self.guard.cancel()
             self.watching.close()
-            self.following.leave_all()
+            self._unfollow_all()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         client_id: str | None = None
@@ -195,7 +147,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
                 raise InvalidInput(
                     f"There is no frame type {frame.type[:40]!r}.", code="unknown_type", field="type"
                 )
-            self._check_scope(frame)
+            require_scope(self.token, "read" if frame.type in READING else "write")
             held = self.credentials
             if self.ended.is_set() or held in await in_db(credentials_ended, [held]):
                 await self.close(code=CLOSE_SIGNED_OUT)
@@ -215,52 +167,56 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
 
     async def message(self, frame: ClientFrame) -> None:
         """Stores a message and starts its turn; `turn_queued` acknowledges it."""
-        message = services.UserMessage(
+        sent = await in_db(
+            services.message_send,
+            user_id=self.user.id,
             text=frame.values.get("text"),
             conversation=frame.values.get("conversation"),
             client_id=frame.values.get("client_id"),
             replaces=frame.values.get("replaces"),
             use_memory=frame.use_memory,
         )
-        await self._send_on(
-            await in_db(partial(services.message_send, user_id=self.user.id, message=message))
-        )
+        await self._send_on(sent)
 
     async def retry(self, frame: ClientFrame) -> None:
         """Sends the newest message again in place of its old answer."""
-        again = partial(
+        sent = await in_db(
             services.turn_retry,
             user_id=self.user.id,
             conversation_id=frame.values.get("conversation"),
             client_id=frame.values.get("client_id"),
         )
-        await self._send_on(await in_db(again))
+        await self._send_on(sent)
 
     async def stop(self, frame: ClientFrame) -> None:
         """Stops the running turn."""
         conversation_id = frame.conversation_id
-        await in_db(partial(services.turn_stop, user_id=self.user.id, conversation_id=conversation_id))
+        await in_db(services.turn_stop, user_id=self.user.id, conversation_id=conversation_id)
         await self.scheduler.schedule(conversation_id)
 
     async def answer(self, frame: ClientFrame) -> None:
         """Answers a question; the turn goes on."""
-        call_id, text = frame.values.get("id"), frame.values.get("text")
-        given = partial(services.question_answer, user_id=self.user.id, tool_call_id=call_id, text=text)
-        await self.scheduler.schedule(await in_db(given))
+        answered = await in_db(
+            services.question_answer,
+            user_id=self.user.id,
+            tool_call_id=frame.values.get("id"),
+            text=frame.values.get("text"),
+        )
+        await self.scheduler.schedule(answered)
 
     async def approve(self, frame: ClientFrame) -> None:
         """Allows or declines a tool call; the turn goes on."""
-        decided = partial(
+        decided = await in_db(
             services.approval_decide,
             user_id=self.user.id,
             tool_call_id=frame.values.get("id"),
             decision=frame.values.get("decision"),
         )
-        await self.scheduler.schedule(await in_db(decided))
+        await self.scheduler.schedule(decided)
 
     async def unsubscribe(self, frame: ClientFrame) -> None:
         """Ends a subscription."""
-        self.following.leave(frame.conversation_id)
+        self._unfollow(frame.conversation_id)
 
     async def ping(self, frame: ClientFrame) -> None:
         """For clients that cannot send websocket pings."""
@@ -275,9 +231,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             queued = await in_db(queued_event, sent.turn_id)
             if queued is not None:
                 await self._send(queued.frame(conversation_id))
-            if conversation_id not in self.following:
+            if conversation_id not in self.followed:
                 await self._follow(conversation_id, None)
-        elif conversation_id not in self.following:
+        elif conversation_id not in self.followed:
             await self._begin(conversation_id, partial(start_now, self.user.id, conversation_id))
         await self.scheduler.schedule(conversation_id)
 
@@ -287,23 +243,39 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
 
     async def _begin(self, conversation_id: UUID, start: Callable[[], Start]) -> None:
         """A subscription that could not begin ends: it would only gather what nobody gets."""
-        watcher = self.following.join(conversation_id)
+        self._unfollow(conversation_id)
+        while len(self.followed) >= MAX_SUBSCRIPTIONS:  # the one that was begun first ends
+            self._unfollow(next(iter(self.followed)))
+        watcher = self.scheduler.hub.join(conversation_id, html=True)
+        self.followed[conversation_id] = (watcher, asyncio.ensure_future(self._pass_on(watcher)))
         try:
             await self.scheduler.flush(conversation_id)
             self.scheduler.hub.begin(watcher, await in_db(start))
         except (IzzyError, DatabaseError):
-            self.following.leave(conversation_id)
+            self._unfollow(conversation_id)
             raise
 
-    # --- Who and how -------------------------------------------------------------------------------------------
+    async def _pass_on(self, watcher: Subscription) -> None:
+        while not watcher.lagged:
+            await self._send(await watcher.next())
+        await self.close(code=CLOSE_TOO_SLOW)
 
-    def _check_scope(self, frame: ClientFrame) -> None:
-        require_scope(self.token, "read" if frame.type in READING else "write")
+    def _unfollow(self, conversation_id: UUID) -> None:
+        if (following := self.followed.pop(conversation_id, None)) is not None:
+            watcher, task = following
+            task.cancel()
+            self.scheduler.hub.leave(watcher)
+
+    def _unfollow_all(self) -> None:
+        for conversation_id in list(self.followed):
+            self._unfollow(conversation_id)
+
+    # --- Who and how -------------------------------------------------------------------------------------------
 
     async def _guard(self) -> None:
         """Closes the socket once its user has signed out, was deactivated, or lost the token."""
         await self.ended.wait()
-        self.following.leave_all()
+        self._unfollow_all()
         await self.close(code=CLOSE_SIGNED_OUT)
 
     async def _refuse(self, error: IzzyError, client_id: str | None) -> None:

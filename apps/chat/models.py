@@ -1,4 +1,4 @@
-"""Rows of the chat: conversations, their messages, the turns that made them, and the log of what each turn told."""
+"""Rows of the chat: conversations, their messages, the turns that made them, and the events of each turn."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -31,7 +31,7 @@ class Conversation(UserOwned, Leased):
     One process at a time writes a conversation's event log and runs its turns. `last_seq` is the highest sequence number handed out or reserved, `stored_seq` the highest
     whose event is in the table, `pruned_seq` the highest that has been removed from it.
 
-    `summary` stands in the prompt for the messages up to position `summary_until` (0: none are folded), which stay
+    `summary` stands in the prompt for the messages up to position `summary_until` (0: none are summed up), which stay
     in their rows. `summary_by` is the model that wrote it, or `extract` where none did; `summary_untrusted` says that
     other people's text (a page, a file) was read in what it sums up.
 
@@ -82,7 +82,7 @@ class Conversation(UserOwned, Leased):
         return super().lease_free(prefix) & Q(**{f"{prefix}deleted_at": None})
 
 
-class TurnState(models.TextChoices):
+class TurnStatus(models.TextChoices):
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
     WAITING = "waiting", "Waiting for you"
@@ -92,7 +92,7 @@ class TurnState(models.TextChoices):
     INTERRUPTED = "interrupted", "Interrupted"
 
 
-OPEN_STATES = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
+OPEN_STATES = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
 """A turn in one of these may still change; the others are final."""
 
 
@@ -104,7 +104,7 @@ class Turn(UserOwned):
     within a conversation, whatever the clock does. `memories` are the surfaced items as the `memory_context` event gave them, `waiting_for` the events
     (`question`, `approval_requested`) whose answers it waits for, `usage` the tokens and cost of the whole turn.
     `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how others
-    talk to the process that runs the conversation: a wish to stop, and a change the log has not told of yet.
+    talk to the process that runs the conversation: a request to stop, and a change that no event has been logged of yet.
     `client_id` is the page's own name for the message: sending it again finds this turn instead of making one.
     A turn `by_izzy` was opened by Izzy itself (a build has ended), with a notice to the model in place of the user's
     message; where `said` holds the answer, no model is asked.
@@ -115,7 +115,7 @@ class Turn(UserOwned):
         Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False
     )
     position = models.PositiveIntegerField(default=0)
-    state = models.CharField(max_length=16, choices=TurnState, default=TurnState.QUEUED)
+    state = models.CharField(max_length=16, choices=TurnStatus, default=TurnStatus.QUEUED)
     client_id = models.CharField(max_length=64, blank=True, default="")
     model = models.CharField(max_length=100, blank=True, default="")
     memories = models.JSONField(default=list, blank=True)

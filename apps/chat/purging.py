@@ -5,11 +5,11 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from apps.agent.model.messages import canonical_json
 from apps.chat.conversations import markdown
-from apps.chat.models import Conversation, Message, Role, Turn, TurnEvent, TurnState
+from apps.chat.models import Conversation, Message, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import TEXT
 from apps.chat.summary.services import summary_forget
 from apps.core.purging.places import Hits, PurgePart, SourceText, rewrite
@@ -37,13 +37,13 @@ def messages_named(user_id: UUID, ids: Collection[UUID]) -> list[SourceText]:
 def is_answering_with(trace: Trace, hits: Hits) -> bool:
     """Whether a turn runs in a conversation that holds the note: its process would write the words again."""
     holding = Message.objects.for_user(trace.user_id).filter(pk__in=hits.get("chat.message.blocks", ()))
-    running = Turn.objects.for_user(trace.user_id).filter(state=TurnState.RUNNING)
+    running = Turn.objects.for_user(trace.user_id).filter(state=TurnStatus.RUNNING)
     return running.filter(conversation__in=holding.values("conversation_id")).exists()
 
 
 def is_answering() -> bool:
     """Whether a turn runs anywhere."""
-    return Turn.objects.unscoped().filter(state=TurnState.RUNNING).exists()
+    return Turn.objects.unscoped().filter(state=TurnStatus.RUNNING).exists()
 
 
 def clear(trace: Trace, hits: Hits) -> None:
@@ -53,25 +53,28 @@ def clear(trace: Trace, hits: Hits) -> None:
     rows, sent = Message.objects.for_user(trace.user_id), hits.get("chat.message.blocks", ())
     rewrite(rows.filter(pk__in=sent), lambda row: {"blocks": _blocks(row, trace)})
     beside = {*hits.get("chat.turn.memories", ()), *hits.get("chat.turn.waiting_for", ())}
-    rewrite(Turn.objects.for_user(trace.user_id).filter(pk__in=beside), lambda row: _turn(row, trace))
+    rewrite(
+        Turn.objects.for_user(trace.user_id).filter(pk__in=beside),
+        lambda row: {
+            "memories": redact(_others(row.memories, trace), trace),
+            "waiting_for": redact(row.waiting_for, trace),
+        },
+    )
     events = TurnEvent.objects.filter(pk__in=hits.get("chat.turnevent.payload", ())).exclude(type=TEXT)
     rewrite(events, lambda row: {"payload": _payload(row, trace)})
     said = {*hits.get("chat.message.text", ()), *sent, *trace.recorded, *trace.messages}
     about = rows.filter(Q(pk__in=said) | Q(turn__in=beside))
-    _titles_clear(trace, hits, about.filter(Q(position__lte=1) | Q(turn__position__lte=1)))
+    # A title that Izzy made goes where it quotes the note, and where the messages it was made of were about it.
+    openings = about.filter(Q(position__lte=1) | Q(turn__position__lte=1))
+    quoting = Q(pk__in=hits.get("chat.conversation.title", ())) | Q(messages__in=openings)
+    titled = Conversation.objects.for_user(trace.user_id).filter(title_by_user=False).exclude(title="")
+    unnamed = list(titled.filter(quoting).values_list("pk", flat=True))
+    titled.filter(pk__in=unnamed).update(title="")
+    titles = TurnEvent.objects.filter(conversation__in=unnamed, type="title")
+    titles.update(payload=canonical_json({"title": ""}))
     summaries = about.values_list("conversation_id", flat=True)
     for key in {*hits.get("chat.conversation.summary", ()), *summaries}:
         summary_forget(user_id=trace.user_id, conversation_id=key)
-
-
-def _titles_clear(trace: Trace, hits: Hits, openings: QuerySet[Message]) -> None:
-    """A title that Izzy made goes where it quotes the note, and where the `openings` it was made of were about it."""
-    quoting = Q(pk__in=hits.get("chat.conversation.title", ()))
-    rows = Conversation.objects.for_user(trace.user_id).filter(title_by_user=False).exclude(title="")
-    unnamed = list(rows.filter(quoting | Q(messages__in=openings)).values_list("pk", flat=True))
-    rows.filter(pk__in=unnamed).update(title="")
-    events = TurnEvent.objects.filter(conversation__in=unnamed, type="title")
-    events.update(payload=canonical_json({"title": ""}))
 
 
 def _messages_redact(trace: Trace) -> None:
@@ -119,14 +122,6 @@ def _blocks(message: Message, trace: Trace, *, whole: bool = False) -> str:
         return {**block, "text": MARKER} if whole else block
 
     return canonical_json([cleaned(block) for block in json.loads(message.blocks)])
-
-
-def _turn(turn: Turn, trace: Trace) -> dict[str, Any]:
-    """The lists of surfaced notes lose the purged ones; questions and cards that wait lose their words."""
-    return {
-        "memories": redact(_others(turn.memories, trace), trace),
-        "waiting_for": redact(turn.waiting_for, trace),
-    }
 
 
 def _others(items: list[Any], trace: Trace) -> list[Any]:

@@ -11,12 +11,12 @@ from apps.chat.conversations.messages import readable_messages
 from apps.chat.conversations.selectors import conversation_get, conversations_for, messages_counted
 from apps.chat.conversations.services import conversation_delete as delete
 from apps.chat.models import Conversation, Message
-from apps.chat.prompt.toolbox import CONVERSATIONS
-from apps.chat.summary.transcript import shortened
+from apps.chat.prompt import CONVERSATIONS
+from apps.chat.summary.selectors import shortened
 from apps.core.errors import Conflict, NotFound
 from apps.core.text import clean_text
 from apps.memory.models import CaptureWindow
-from apps.search.documents import Hit, Scope, Source
+from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
 SEARCH_LIMIT = 20
@@ -59,21 +59,19 @@ def conversation_search(context: ToolContext, arguments: Query) -> dict[str, Any
     hits = search(context.user_id, text, top_k=arguments.limit, scope=scope)
     messages = Message.objects.owned_by(context.user_id).filter(conversation__deleted_at=None)
     known = messages.select_related("conversation").in_bulk([hit.source_id for hit in hits])
-    found = [_message_json(context, hit, known[hit.source_id]) for hit in hits if hit.source_id in known]
+    found = []
+    for hit in hits:
+        if message := known.get(hit.source_id):
+            entry = {
+                "conversation_id": str(message.conversation_id),
+                "title": str(message.conversation),
+                "role": message.speaker or message.role,
+                "text": shortened(hit.text, QUOTED_CHARS),
+                "score": hit.score,
+                "created_at": message.created_at.isoformat(timespec="minutes"),
+            }
+            found.append(entry | _current(context, message.conversation_id))
     return {"count": len(found), "results": found}
-
-
-def _message_json(context: ToolContext, hit: Hit, message: Message) -> dict[str, Any]:
-    """`{conversation_id, title, role, text, score, created_at, current?}`"""
-    entry = {
-        "conversation_id": str(message.conversation_id),
-        "title": str(message.conversation),
-        "role": message.speaker or message.role,
-        "text": shortened(hit.text, QUOTED_CHARS),
-        "score": hit.score,
-        "created_at": message.created_at.isoformat(timespec="minutes"),
-    }
-    return entry | _current(context, message.conversation_id)
 
 
 def _current(context: ToolContext, conversation_id: UUID) -> dict[str, bool]:
@@ -105,7 +103,14 @@ def conversation_list(context: ToolContext, arguments: Listing) -> ToolOutput:
     counts = messages_counted(user_id, [row.id for row in listed])
     foreign = _foreign(user_id, [row.id for row in listed if not row.title_by_user])
     entries = [
-        _conversation_json(row, counts.get(row.id, 0))
+        {
+            "id": str(row.id),
+            "title": str(row),
+            "created_at": row.created_at.isoformat(timespec="minutes"),
+            "updated_at": row.updated_at.isoformat(timespec="minutes"),
+            "messages": counts.get(row.id, 0),
+        }
+        | _beginning(row)
         | _current(context, row.id)
         | ({"untrusted": True} if row.id in foreign else {})
         for row in listed
@@ -123,19 +128,10 @@ def _foreign(user_id: UUID, conversations: Sequence[UUID]) -> set[UUID]:
     return {key for key in ids if key is not None}
 
 
-def _conversation_json(row: Conversation, messages: int) -> dict[str, Any]:
-    """`{id, title, created_at, updated_at, messages, summary?}`; `summary` is the beginning of that of a long conversation,
-    unless it sums up what others wrote."""
-    entry = {
-        "id": str(row.id),
-        "title": str(row),
-        "created_at": row.created_at.isoformat(timespec="minutes"),
-        "updated_at": row.updated_at.isoformat(timespec="minutes"),
-        "messages": messages,
-    }
-    if row.summary and not row.summary_untrusted:
-        entry["summary"] = shortened(" ".join(row.summary.split()), SUMMARY_CHARS)
-    return entry
+def _beginning(row: Conversation) -> dict[str, str]:
+    """The beginning of the summary of a long conversation, unless it sums up what others wrote."""
+    shown = row.summary and not row.summary_untrusted
+    return {"summary": shortened(" ".join(row.summary.split()), SUMMARY_CHARS)} if shown else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,14 +48,14 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_GET
 def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """One conversation, painted from its snapshot."""
-    return render(request, "chat/page.html", _page(request, _found(request, conversation_id)))
+    return render(request, "chat/page.html", _page(request, conversation_or_404(request, conversation_id)))
 
 
 @never_cache
 @require_GET
 def link(request: HttpRequest, conversation_id: str, signed: str) -> HttpResponse:
     """An address that the assistant may have put together from what others wrote, whole, before it is gone to."""
-    found = _found(request, conversation_id)
+    found = conversation_or_404(request, conversation_id)
     try:
         url = url_of(found.id, signed)
     except BadSignature:
@@ -83,7 +83,7 @@ def conversation_list(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def conversation_rename(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """The form to rename a conversation, and its row once that is done."""
-    found = _found(request, conversation_id)
+    found = conversation_or_404(request, conversation_id)
     if request.method == "GET":
         return render(request, "chat/_conversation_rename.html", {"conversation": found})
     title = request.POST.get("title", "")
@@ -101,7 +101,7 @@ def conversation_rename(request: HttpRequest, conversation_id: str) -> HttpRespo
 @require_http_methods(["POST", "DELETE"])
 def conversation_delete(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """Deletes a conversation and offers to undo it for a while; whoever looks at it is sent to an empty chat."""
-    found = _found(request, conversation_id)
+    found = conversation_or_404(request, conversation_id)
     current = _is_current(request, found)
     services.conversation_hide(user_id=_user_id(request), conversation_id=found.id)
     if current:
@@ -159,34 +159,26 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
 
 
 def _listing(request: HttpRequest) -> dict[str, Any]:
-    query = _query(request)
-    number = _page_number(request)
+    try:
+        query = clean_text(request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS)
+    except InvalidInput:  # nothing to search for
+        query = ""
+    page = request.GET.get("page", "1")
+    number = max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1
     active = request.GET.get("active", "")[:64]
     context: dict[str, Any] = {"query": query, "page": number, "active_id": active, "has_more": False}
     if query:
         found = conversations_search(_user_id(request), query)
-        for match in found:
-            match.conversation.snippet = match.snippet  # type: ignore[attr-defined]  # for the template's row
-        return context | {"conversations": [match.conversation for match in found]}
+        for row, snippet in found:
+            row.snippet = snippet  # type: ignore[attr-defined]  # for the template's row
+        return context | {"conversations": [row for row, _ in found]}
     whole = "whole" in request.GET  # the pages before as well, to draw a list again that is open so far
     rows, has_more = conversations_page(_user_id(request), number, first=1 if whole else number)
     return context | {"conversations": rows, "has_more": has_more}
 
 
-def _query(request: HttpRequest) -> str:
-    """The text to search for; "" if there is none or it is not searchable."""
-    try:
-        return clean_text(request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS)
-    except InvalidInput:
-        return ""
-
-
-def _page_number(request: HttpRequest) -> int:
-    value = request.GET.get("page", "1")
-    return max(1, int(value)) if value.isascii() and value.isdigit() and len(value) < 7 else 1
-
-
-def _found(request: HttpRequest, conversation_id: str) -> Conversation:
+def conversation_or_404(request: HttpRequest, conversation_id: str) -> Conversation:
+    """The user's own conversation."""
     try:
         return conversation_get(_user_id(request), conversation_id)
     except NotFound:

@@ -12,24 +12,23 @@ from apps.accounts.models import User
 from apps.agent.turn.events import Response
 from apps.chat.audit_log.selectors import decision_log
 from apps.chat.conversations.services import conversation_create
-from apps.chat.models import Conversation, Turn, TurnState
+from apps.chat.models import Conversation, Turn, TurnStatus
 from apps.chat.turns.queue import conversation_take, work_next
 from apps.chat.turns.scheduler import conversations_left
-from apps.chat.turns.services import UserMessage, message_send
-from apps.chat.turns.store import Outcome, turn_finish
+from apps.chat.turns.services import message_send
+from apps.chat.turns.store import TurnOutcome, turn_finish
 from apps.core import ids
 
 
 def send(place: Conversation, text: str) -> UUID:
-    message = UserMessage(text=text, conversation=str(place.pk))
-    return message_send(user_id=place.user_id, message=message).turn_id
+    return message_send(user_id=place.user_id, text=text, conversation=str(place.pk)).turn_id
 
 
 def run_next(place: Conversation) -> UUID | None:
     turn_id = work_next(place.pk, None).turn_id
     assert turn_id is not None
     with transaction.atomic():
-        turn_finish(Outcome(turn_id=turn_id, state=TurnState.DONE, event=Response(text="Yes.")), 5)
+        turn_finish(TurnOutcome(turn_id=turn_id, state=TurnStatus.DONE, event=Response(text="Yes.")), 5)
     return turn_id
 
 

@@ -13,7 +13,7 @@ from apps.agent.offline.dialogue import Done
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.audit_log.selectors import decision_log
 from apps.chat.audit_log.words import recoveries
-from apps.chat.models import Conversation, Turn, TurnState
+from apps.chat.models import Conversation, Turn, TurnStatus
 from apps.chat.templatetags.log_figures import unmarked
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
@@ -217,7 +217,7 @@ def test_a_result_of_ten_thousand_brackets_is_shown_like_any_other(
     alice: User, sign_in: Callable[[User], Client]
 ) -> None:
     place = Conversation.objects.create(user=alice)
-    turn = Turn.objects.create(user=alice, conversation=place, state=TurnState.DONE)
+    turn = Turn.objects.create(user=alice, conversation=place, state=TurnStatus.DONE)
     for position, result in enumerate(["[" * 10_000, UNTRUSTED + '{"a":' * 10_000]):
         ToolCall.objects.create(
             user=alice,

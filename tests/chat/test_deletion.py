@@ -30,7 +30,7 @@ from apps.chat.conversations.services import (
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.turns.queue import conversation_take, work_next
 from apps.chat.turns.scheduler import conversations_left
-from apps.chat.turns.services import UserMessage, message_send
+from apps.chat.turns.services import message_send
 from apps.core.db import writing
 from apps.core.errors import Conflict, Forbidden, NotFound
 from apps.core.jobs.leases import LeaseLost
@@ -127,7 +127,7 @@ def test_nobody_runs_or_continues_a_conversation_that_is_being_deleted(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = conversation_create(user_id=alice.pk).pk
-    message_send(user_id=alice.pk, message=UserMessage(text="Hello", conversation=str(place)))
+    message_send(user_id=alice.pk, text="Hello", conversation=str(place))
     Turn.objects.unscoped().update(created_at="2020-01-01T00:00:00Z")
     assert conversation_take(place)
     monkeypatch.setattr("apps.chat.conversations.services._slice", lambda *given: False)
@@ -139,14 +139,14 @@ def test_nobody_runs_or_continues_a_conversation_that_is_being_deleted(
     assert conversation_take(place, "other") is None
     assert conversations_left() == []
     with pytest.raises(NotFound):
-        message_send(user_id=alice.pk, message=UserMessage(text="Hello?", conversation=str(place)))
+        message_send(user_id=alice.pk, text="Hello?", conversation=str(place))
 
 
 def a_life(user: User) -> None:
     """Two conversations, one with a turn, and what the agent notes of it."""
     a_long_talk(user)
     place = conversation_create(user_id=user.pk)
-    sent = message_send(user_id=user.pk, message=UserMessage(text="Hello", conversation=str(place.pk)))
+    sent = message_send(user_id=user.pk, text="Hello", conversation=str(place.pk))
     conversation_take(place.pk)
     work_next(place.pk, None)
     TurnEvent.objects.create(conversation=place, turn_id=sent.turn_id, seq=1, last_seq=1, type="turn_started")
@@ -169,7 +169,7 @@ def test_others_write_while_an_account_goes_whose_user_can_no_longer_get_in(
         assert not Client().login(username="alice", password=PASSWORD)
         assert program.get("/api/v1/conversations/").status_code == 401
         with pytest.raises(Forbidden):
-            message_send(user_id=alice.pk, message=UserMessage(text="From an open socket"))
+            message_send(user_id=alice.pk, text="From an open socket")
         with pytest.raises(Conflict):
             user_set_active(user=User.objects.get(pk=alice.pk), active=True)
 

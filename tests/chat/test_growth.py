@@ -21,15 +21,15 @@ from apps.chat.conversations.capturing import messages_capture_pending, turn_cap
 from apps.chat.conversations.indexing import messages_index_pending, turn_index
 from apps.chat.conversations.selectors import shown_untrusted, user_messages
 from apps.chat.conversations.services import conversation_create
-from apps.chat.models import Conversation, Message, Role, Turn, TurnState
+from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
 from apps.chat.stream.events import events_prune
 from apps.chat.stream.snapshot import start_for
-from apps.chat.summary.selectors import Need, current_budget, fold_job
+from apps.chat.summary.selectors import Need, compact_job, current_budget
 from apps.chat.turns.queue import conversation_take, turns_interrupt, work_next
 from apps.chat.turns.running import turn_prepare
 from apps.chat.turns.scheduler import conversations_left
-from apps.chat.turns.services import UserMessage, message_send
-from apps.chat.turns.store import Draft, Outcome, message_append, turn_finish
+from apps.chat.turns.services import message_send
+from apps.chat.turns.store import TurnOutcome, message_append, turn_finish
 from apps.memory.notes.creation import memory_create
 from apps.memory.recall.injection import still_shown
 from tests.tools import Tools
@@ -67,7 +67,9 @@ def a_turn(user: User, place: Conversation, text: str = "What about the lemon tr
     """All that the database does for one turn, step by step as its process does it."""
     sent = message_send(
         user_id=user.pk,
-        message=UserMessage(text=text, conversation=str(place.pk), client_id=f"{place.pk}{text}"[:64]),
+        text=text,
+        conversation=str(place.pk),
+        client_id=f"{place.pk}{text}"[:64],
     )
     conversation_take(place.pk)
     assert work_next(place.pk, None).turn_id == sent.turn_id
@@ -75,11 +77,11 @@ def a_turn(user: User, place: Conversation, text: str = "What about the lemon tr
     turn = Turn.objects.unscoped().get(pk=sent.turn_id)
     with transaction.atomic():
         said = [{"type": "text", "text": "They grow."}]
-        message_append(turn, Draft(role=Role.ASSISTANT, blocks=said, round=1))
-        turn_finish(Outcome(turn_id=turn.pk, state=TurnState.DONE, event=Response(text="They grow.")), 5)
+        message_append(turn, role=Role.ASSISTANT, blocks=said, round=1)
+        turn_finish(TurnOutcome(turn_id=turn.pk, state=TurnStatus.DONE, event=Response(text="They grow.")), 5)
     turn_index(turn.pk)
     turn_capture(turn.pk)
-    fold_job(place.pk, Need.BUDGET, current_budget(), rewrite=True)
+    compact_job(place.pk, Need.BUDGET, current_budget(), rewrite=True)
     return turn
 
 

@@ -12,7 +12,7 @@ from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
 from apps.agent.model import endpoint
 from apps.agent.models import ToolCall
-from apps.chat.prompt.system import system_blocks
+from apps.chat.prompt import system_blocks
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.memory.files.services import file_write

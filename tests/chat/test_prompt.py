@@ -15,7 +15,7 @@ from apps.accounts.services import preferences_update
 from apps.agent.tools import registry as tool_registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.models import Turn
-from apps.chat.prompt.system import context_block, local_time
+from apps.chat.prompt import context_block, local_time
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.memory.models import DecayCycle, Memory

@@ -166,11 +166,10 @@ async def test_no_more_than_twenty_messages_queue_up(alice: User, model: Anthrop
 async def test_a_message_stopped_while_it_was_queued_is_kept_without_an_answer(
     alice: User, model: AnthropicServer
 ) -> None:
-    from apps.chat.turns.services import UserMessage, message_send, turn_stop
+    from apps.chat.turns.services import message_send, turn_stop
 
     place = await conversation(alice)
-    message = UserMessage(text="Hello", conversation=place)
-    sent = await in_db(lambda: message_send(user_id=alice.id, message=message))
+    sent = await in_db(lambda: message_send(user_id=alice.id, text="Hello", conversation=place))
     await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))
     await scheduler().schedule(sent.conversation_id)
     await scheduler().idle()

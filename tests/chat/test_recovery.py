@@ -14,7 +14,7 @@ from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.stream.events import LoggedEvent, events_of, rows_of
 from apps.chat.turns.queue import RESERVE, conversation_take, turns_interrupt
 from apps.chat.turns.scheduler import conversations_left, schedule_soon, scheduler
-from apps.chat.turns.services import UserMessage, message_send
+from apps.chat.turns.services import message_send
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.core.jobs.worker import sweeps
@@ -116,9 +116,7 @@ async def test_what_nobody_runs_is_found(
 ) -> None:
     monkeypatch.setattr("apps.chat.turns.scheduler.RESCUE_AGE", timedelta(seconds=30))
     place = await conversation(alice)
-    sent = await in_db(
-        lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))
-    )
+    sent = await in_db(lambda: message_send(user_id=alice.id, text="Hello", conversation=place))
     assert await in_db(conversations_left) == []
     await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
     assert await in_db(conversations_left) == [sent.conversation_id]
@@ -133,9 +131,7 @@ async def test_the_upkeep_takes_up_what_was_left(
 ) -> None:
     monkeypatch.setattr("apps.chat.turns.scheduler.RESCUE_SECONDS", 0.1)
     place = await conversation(alice)
-    sent = await in_db(
-        lambda: message_send(user_id=alice.id, message=UserMessage(text="Hello", conversation=place))
-    )
+    sent = await in_db(lambda: message_send(user_id=alice.id, text="Hello", conversation=place))
     await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
     scheduler().start()
 

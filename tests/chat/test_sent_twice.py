@@ -7,21 +7,24 @@ import pytest
 from apps.accounts.models import User
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.turns import services as turns
-from apps.chat.turns.services import Sent, UserMessage, message_send, turn_retry
+from apps.chat.turns.services import Sent, message_send, turn_retry
 
 pytestmark = pytest.mark.django_db
 
 
 def new(user: User) -> Sent:
-    return message_send(user_id=user.id, message=UserMessage(text="hi", client_id="same"))
+    return message_send(user_id=user.id, text="hi", client_id="same")
 
 
 def in_place(user: User) -> Sent:
     first = Message.objects.for_user(user).earliest("position")
-    message = UserMessage(
-        text="hi", client_id="same", conversation=str(first.conversation_id), replaces=str(first.id)
+    return message_send(
+        user_id=user.id,
+        text="hi",
+        client_id="same",
+        conversation=str(first.conversation_id),
+        replaces=str(first.id),
     )
-    return message_send(user_id=user.id, message=message)
 
 
 def again(user: User) -> Sent:
@@ -31,8 +34,7 @@ def again(user: User) -> Sent:
 
 def the_last_that_fits(user: User) -> Sent:
     place = str(Conversation.objects.for_user(user).get().id)
-    message = UserMessage(text="hi", client_id="same", conversation=place)
-    return message_send(user_id=user.id, message=message)
+    return message_send(user_id=user.id, text="hi", client_id="same", conversation=place)
 
 
 @pytest.mark.parametrize("send", [new, in_place, again, the_last_that_fits])
@@ -40,7 +42,7 @@ def test_it_is_one_message_and_one_turn(
     alice: User, monkeypatch: pytest.MonkeyPatch, send: Callable[[User], Sent]
 ) -> None:
     if send is not new:
-        message_send(user_id=alice.id, message=UserMessage(text="before"))
+        message_send(user_id=alice.id, text="before")
         Turn.objects.for_user(alice).update(state="done")
     monkeypatch.setattr(turns, "MAX_QUEUED", 1)
     look, first_looks = turns._sent_before, iter([True, True])

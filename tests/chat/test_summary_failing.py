@@ -14,10 +14,15 @@ from apps.agent.tools import registry as tool_registry
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.models import Message, Role
-from apps.chat.prompt.history import summary_block
-from apps.chat.summary.selectors import conversations_summarised, summary_untrusted
+from apps.chat.prompt import summary_block
+from apps.chat.summary.selectors import (
+    LEFT_OUT,
+    CompactedTurn,
+    extract,
+    summary_untrusted,
+    turn_text,
+)
 from apps.chat.summary.services import summary_forget
-from apps.chat.summary.transcript import LEFT_OUT, FoldedTurn, extract, turn_text
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.core.text import estimate_tokens
@@ -203,7 +208,7 @@ async def test_a_summary_can_be_forgotten_and_is_made_anew_from_what_is_left(
     async with connected(alice) as page:
         await say(page, place, *numbered(6))
         row = await stored(alice, place)
-        assert await in_db(lambda: conversations_summarised(alice.pk)) == [row.id]
+        assert row.summary
         assert not await in_db(lambda: summary_forget(user_id=bob.pk, conversation_id=row.id))
         assert await in_db(lambda: summary_forget(user_id=alice.pk, conversation_id=row.id))
         assert not await in_db(lambda: summary_forget(user_id=alice.pk, conversation_id=row.id))
@@ -289,9 +294,9 @@ async def test_a_conversation_of_the_users_own_words_is_not_marked(
     assert "do nothing because they say so" not in first_block(asked(model)[-1])
 
 
-def folded(said: str, answered: str, *, day: int = 1) -> FoldedTurn:
+def folded(said: str, answered: str, *, day: int = 1) -> CompactedTurn:
     moment = datetime(2026, 11, day, 10, 30, tzinfo=UTC)
-    turn = FoldedTurn(turn_id=Message().id)
+    turn = CompactedTurn(turn_id=Message().id)
     turn.messages = [
         Message(role=Role.USER, text=said, created_at=moment),
         Message(role=Role.ASSISTANT, text=answered, created_at=moment, round=1),

@@ -8,7 +8,7 @@ import pytest
 
 from apps.agent.offline.notes import MAX_CHOICES, _clauses, corrected
 from apps.agent.web.page_parts import quoted
-from apps.chat.summary.transcript import _TAG
+from apps.chat.summary.selectors import _TAG
 from apps.chat.templatetags.log_figures import unmarked
 from apps.core import text as core_text
 from apps.core.quotes import MAX_CHARS, own_words, split_quotes

@@ -1,8 +1,8 @@
 """Reads a conversation's decision log out of its rows."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -28,14 +28,13 @@ from apps.chat.audit_log.words import (
     touches_of,
     written_text,
 )
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.core.ids import parse_id
 
-FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "calls")
 STATES = {
-    TurnState.STOPPED: "You stopped it.",
-    TurnState.WAITING: "Waits for you.",
-    TurnState.RUNNING: "Under way.",
+    TurnStatus.STOPPED: "You stopped it.",
+    TurnStatus.WAITING: "Waits for you.",
+    TurnStatus.RUNNING: "Under way.",
 }
 FILE_SENTENCES = {"written": "Wrote {name}", "changed": "Updated {name}", "deleted": "Deleted {name}"}
 NOTE_SENTENCES = {
@@ -43,27 +42,21 @@ NOTE_SENTENCES = {
     "changed": ("Corrected a memory.", "Corrected {n} memories."),
     "deleted": ("Deleted a memory.", "Deleted {n} memories."),
 }
-FAILED = (TurnState.FAILED, TurnState.INTERRUPTED)
-
-
-def usage_of_turns(user_id: UUID, turn_ids: Collection[UUID]) -> dict[UUID, Usage]:
-    """The usage of each turn, all purposes together (the answer, its title, searches of deep memory)."""
-    calls = ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id__in=turn_ids).order_by()
-    totals: dict[str, Any] = {name: TOTALS[name] for name in FIELDS}
-    rows: Iterable[Any] = calls.values("turn_id").annotate(**totals)
-    return {row["turn_id"]: _usage(row) for row in rows}
-
-
-def _usage(row: dict[str, Any]) -> Usage:
-    return Usage(**{name: row[name] for name in FIELDS} | {"cost_usd": float(row["cost_usd"])})
+NO_USAGE = asdict(Usage())
+FAILED = (TurnStatus.FAILED, TurnStatus.INTERRUPTED)
 
 
 def outcome_lines(entry: dict[str, Any]) -> list[str]:
     """The sentences for one turn of the log; an answer that followed no tool call is `Answered.`"""
     lines = [*_errors(entry), *_files(entry), *_notes(entry)]
-    if not lines and entry["steps"]:
-        lines = [_last_found(entry)]
-    lines += _end(entry)
+    done = [step for step in entry["steps"] if step["state"] == "ok"]
+    if not lines and done:
+        words = str(done[-1]["outcome"])
+        lines = [words if words.endswith((".", "…", "?", "!")) else f"{words}."]
+    if entry["error"] is not None:
+        lines.append(entry["error"]["message"] or "It failed.")
+    elif entry["state"] in STATES:
+        lines.append(STATES[TurnStatus(entry["state"])])
     return [line for line in lines if line] or ["Answered." if entry["answer"] else "No answer."]
 
 
@@ -101,36 +94,10 @@ def _notes(entry: dict[str, Any]) -> Iterator[str]:
             yield one if number == 1 else many.format(n=number)
 
 
-def _last_found(entry: dict[str, Any]) -> str:
-    """The outcome of the last successful call, for a turn without changes."""
-    done = [step for step in entry["steps"] if step["state"] == "ok"]
-    if not done:
-        return ""
-    words = str(done[-1]["outcome"])
-    return words if words.endswith((".", "…", "?", "!")) else f"{words}."
-
-
-def _end(entry: dict[str, Any]) -> Iterator[str]:
-    if entry["error"] is not None:
-        yield entry["error"]["message"] or "It failed."
-    elif entry["state"] in STATES:
-        yield STATES[TurnState(entry["state"])]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sources:
-    """The rows behind a stretch of the log."""
-
-    messages: Mapping[UUID, list[Message]]
-    calls: Mapping[UUID, list[ToolCall]]
-    usage: Mapping[UUID, Usage]
-    known: Known
-
-
 def turns_begun(conversation: Conversation) -> QuerySet[Turn]:
-    """The turns that the log tells of, oldest first: all that have begun, replaced ones too."""
+    """The turns of the log, oldest first: all that have begun, replaced ones too."""
     rows = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
-    return rows.exclude(state=TurnState.QUEUED).order_by("position")
+    return rows.exclude(state=TurnStatus.QUEUED).order_by("position")
 
 
 def decision_log(conversation: Conversation) -> dict[str, Any]:
@@ -152,50 +119,43 @@ def decision_log(conversation: Conversation) -> dict[str, Any]:
 
 
 def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[str, Any]]:
-    """These turns as the log tells them.
+    """These turns as the log has them.
 
     Each is `{turn, at, said, state, replaced_by, error, model, duration_ms, steps, answer, outcome, written, memories,
     files, usage}`. `steps` are the tool calls in order: `{id, at, round, tool, input, result, title, target, outcome,
     state, error_code, is_recovery, recovered_by, duration_ms, lines, characters}` with state `ok`, `error`, `not_run`
     or `open`. `outcome` is a list of sentences, `written` `{files, notes, lines, characters}`.
     """
-    rows = list(turns)
-    sources = _sources(conversation.user_id, rows)
-    return [_turn(turn, sources) for turn in rows]
-
-
-def _sources(user_id: UUID, turns: Sequence[Turn]) -> _Sources:
-    ids = [turn.id for turn in turns]
-    messages: dict[UUID, list[Message]] = defaultdict(list)
+    rows, user_id = list(turns), conversation.user_id
+    ids = [turn.id for turn in rows]
+    messages: dict[UUID | None, list[Message]] = defaultdict(list)
     said = Message.objects.owned_by(user_id).filter(turn_id__in=ids, kind=MessageKind.TEXT).defer("blocks")
     for message in said.order_by("position"):
-        if message.turn_id:
-            messages[message.turn_id].append(message)
-    calls: dict[UUID, list[ToolCall]] = defaultdict(list)
+        messages[message.turn_id].append(message)
+    calls: dict[UUID | None, list[ToolCall]] = defaultdict(list)
     for call in toolcalls_of(user_id=user_id, turn_ids=ids):
-        if call.turn_id:
-            calls[call.turn_id].append(call)
-    touches = [touch for turn in turns for touch in _touches(turn, calls[turn.id])]
-    return _Sources(
-        messages=messages, calls=calls, usage=usage_of_turns(user_id, ids), known=Known(user_id, touches)
-    )
+        calls[call.turn_id].append(call)
+    known = Known(user_id, [touch for turn in rows for touch in _touches(turn, calls[turn.id])])
+    made = ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id__in=ids).order_by()
+    totals: Iterable[Any] = made.values("turn_id").annotate(**{name: TOTALS[name] for name in NO_USAGE})
+    usage = {each.pop("turn_id"): each | {"cost_usd": round(float(each["cost_usd"]), 6)} for each in totals}
+    return [
+        _turn(turn, messages[turn.id], calls[turn.id], known) | {"usage": usage.get(turn.id, NO_USAGE)}
+        for turn in rows
+    ]
 
 
 def _touches(turn: Turn, calls: Sequence[ToolCall]) -> list[Touch]:
-    surfaced = [
-        Touch(parse_id(item["id"]), "surfaced")
-        for item in turn.memories
-        if "id" in item and "source" not in item
+    surfaced: list[Touch] = [
+        (parse_id(item["id"]), "surfaced") for item in turn.memories if "id" in item and "source" not in item
     ]
     return surfaced + [touch for call in calls for touch in touches_of(call)]
 
 
-def _turn(turn: Turn, sources: _Sources) -> dict[str, Any]:
-    calls = sources.calls.get(turn.id, [])
-    messages = sources.messages.get(turn.id, [])
+def _turn(turn: Turn, messages: Sequence[Message], calls: Sequence[ToolCall], known: Known) -> dict[str, Any]:
     question = next((message for message in messages if message.role == Role.USER), None)
     answers = [message.text for message in messages if message.role == Role.ASSISTANT and message.text]
-    steps = _steps(calls, sources.known)
+    made_good, recovering = recoveries(calls)
     touched = strongest(_touches(turn, calls))
     failed = turn.state in FAILED
     entry: dict[str, Any] = {
@@ -207,23 +167,17 @@ def _turn(turn: Turn, sources: _Sources) -> dict[str, Any]:
         "error": {"code": turn.error_code, "message": turn.error_message} if failed else None,
         "model": turn.model,
         "duration_ms": milliseconds(turn.started_at, turn.ended_at),
-        "steps": steps,
+        "steps": [
+            _step(call, known)
+            | {"is_recovery": call.id in recovering, "recovered_by": _id(made_good.get(call.id))}
+            for call in calls
+        ],
         "answer": answers[-1] if answers else "",
         "written": _written(calls),
-        "memories": [sources.known.note(key, act) for key, act in touched.items() if isinstance(key, UUID)],
-        "files": [sources.known.file(key, act) for key, act in touched.items() if isinstance(key, str)],
-        "usage": _usage_json(sources.usage.get(turn.id, Usage())),
+        "memories": [known.note(key, act) for key, act in touched.items() if isinstance(key, UUID)],
+        "files": [known.file(key, act) for key, act in touched.items() if isinstance(key, str)],
     }
     return entry | {"outcome": outcome_lines(entry)}
-
-
-def _steps(calls: Sequence[ToolCall], known: Known) -> list[dict[str, Any]]:
-    made_good, recovering = recoveries(calls)
-    return [
-        _step(call, known)
-        | {"is_recovery": call.id in recovering, "recovered_by": _id(made_good.get(call.id))}
-        for call in calls
-    ]
 
 
 def _step(call: ToolCall, known: Known) -> dict[str, Any]:
@@ -285,10 +239,6 @@ def _totals(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def milliseconds(start: datetime | None, end: datetime | None) -> int | None:
     return max(0, round((end - start).total_seconds() * 1000)) if start and end else None
-
-
-def _usage_json(usage: Usage) -> dict[str, Any]:
-    return asdict(usage) | {"cost_usd": round(usage.cost_usd, 6)}
 
 
 def _id(value: UUID | None) -> str | None:

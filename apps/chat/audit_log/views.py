@@ -1,23 +1,26 @@
-"""The page of a conversation's decision log, its steps as something to read rather than JSON, and its download."""
+"""A conversation's decision log as REST gives it, as a page, its steps as something to read rather than JSON, and as a download."""
 
 import json
 import re
-from typing import Any, cast
+from typing import Any, Literal
 from uuid import UUID
 
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
+from pydantic import Field
+from rest_framework.request import Request
 
 from apps.agent.tools.results import result_json
 from apps.chat.audit_log.selectors import decision_log, log_turns, turns_begun
 from apps.chat.audit_log.words import TARGETS, command_of, file_name
 from apps.chat.conversations.selectors import conversation_get
-from apps.chat.models import Conversation
-from apps.core.errors import NotFound
+from apps.chat.views import conversation_or_404
+from apps.core.http.rest import UserView, operation
+from apps.core.http.shapes import Moment, Shape
 
 MAX_LISTED = 50
 PREVIEW_CHARS = 8_000
@@ -27,6 +30,58 @@ _PATHS = {"path", "old_path", "new_path", "command"}
 _OLD, _NEW = ("old_str", "old_string"), ("new_str", "new_string")
 _TEXTS = ("file_text", "content", "insert_text", "text", *_NEW)
 PAGE_SIZE = 30
+
+
+class LogStepOutput(Shape):
+    id: UUID
+    at: Moment
+    round: int
+    tool: str
+    input: dict[str, Any]
+    result: str
+    title: str = Field(description="What the call is, in words.")
+    target: str = Field(description="What it is about: a file, a query, a note's text.")
+    outcome: str
+    state: Literal["ok", "error", "not_run", "open"]
+    error_code: str
+    is_recovery: bool = Field(description="Belongs to what made good an earlier error.")
+    recovered_by: UUID | None = Field(description="The later call that made this error good.")
+    duration_ms: int
+    lines: int = Field(description="Written into a file or a note.")
+    characters: int
+
+
+class LogTurnOutput(Shape):
+    turn: UUID
+    at: Moment
+    said: str
+    state: str
+    replaced_by: UUID | None = Field(description="The turn that an edit or a retry put in its place.")
+    error: dict[str, Any] | None
+    model: str
+    duration_ms: int | None
+    steps: list[LogStepOutput]
+    answer: str
+    outcome: list[str]
+    written: dict[str, int]
+    memories: list[dict[str, Any]]
+    files: list[dict[str, Any]]
+    usage: dict[str, Any]
+
+
+class LogOutput(Shape):
+    conversation: dict[str, Any]
+    turns: list[LogTurnOutput]
+    totals: dict[str, Any]
+
+
+class LogView(UserView):
+    """`GET /conversations/{id}/log/`: turn by turn what the model chose to do, oldest first."""
+
+    @operation("conversations_log", answer=LogOutput)
+    def get(self, request: Request, conversation_id: str) -> dict[str, Any]:
+        """Read turn by turn what the model chose to do and what came of it, oldest first."""
+        return decision_log(conversation_get(self.user_id, conversation_id))
 
 
 def step_card(step: dict[str, Any]) -> dict[str, Any]:
@@ -91,18 +146,16 @@ def _listed(result: Any) -> list[str]:
     """The texts in a search's result."""
     lists = list(result.values()) if isinstance(result, dict) else [result]
     for entries in lists:
-        texts = [_text(entry) for entry in entries[:MAX_LISTED]] if isinstance(entries, list) else []
-        if any(texts):
-            return [text for text in texts if text]
+        texts = []
+        for entry in entries[:MAX_LISTED] if isinstance(entries, list) else []:
+            named = ("text", "title", *TARGETS) if isinstance(entry, dict) else ()
+            text = (
+                entry if isinstance(entry, str) else next((entry[key] for key in named if entry.get(key)), "")
+            )
+            texts += [str(text)] if text else []
+        if texts:
+            return texts
     return []
-
-
-def _text(entry: Any) -> str:
-    if isinstance(entry, str):
-        return entry
-    if not isinstance(entry, dict):
-        return ""
-    return str(next((entry[name] for name in ("text", "title", *TARGETS) if entry.get(name)), ""))
 
 
 def _answer(result: Any, text: str) -> str:
@@ -119,11 +172,15 @@ def _answer(result: Any, text: str) -> str:
 @require_GET
 def log_page(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """The log, oldest turn first."""
-    found = _found(request, conversation_id)
+    found = conversation_or_404(request, conversation_id)
     page = Paginator(turns_begun(found), PAGE_SIZE).get_page(request.GET.get("page"))
-    turns = [_shown(turn) for turn in log_turns(found, list(page))]
+    turns = log_turns(found, list(page))
     places = {turn["turn"] for turn in turns}
     for turn in turns:
+        usage = turn["usage"]
+        turn["tokens_read"] = usage["input_tokens"] + usage["cache_read_tokens"] + usage["cache_write_tokens"]
+        turn["at"] = parse_datetime(turn["at"])
+        turn["steps"] = [step | {"card": step_card(step)} for step in turn["steps"]]
         turn["replaced_here"] = turn["replaced_by"] in places
     return render(
         request, "chat/log.html", {"conversation": found, "page": page, "turns": turns, "nav": "log"}
@@ -134,23 +191,8 @@ def log_page(request: HttpRequest, conversation_id: str) -> HttpResponse:
 @require_GET
 def log_download(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """The whole log as a JSON file."""
-    found = _found(request, conversation_id)
+    found = conversation_or_404(request, conversation_id)
     body = json.dumps(decision_log(found), ensure_ascii=False, indent=2)
     response = HttpResponse(body, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="izzy-log-{found.id}.json"'
     return response
-
-
-def _found(request: HttpRequest, conversation_id: str) -> Conversation:
-    try:
-        return conversation_get(cast("UUID", request.user.pk), conversation_id)
-    except NotFound:
-        raise Http404 from None
-
-
-def _shown(turn: dict[str, Any]) -> dict[str, Any]:
-    """The turn with times as values for the template, its steps opened up, and what it used in one number."""
-    usage = turn["usage"]
-    read = usage["input_tokens"] + usage["cache_read_tokens"] + usage["cache_write_tokens"]
-    steps = [step | {"card": step_card(step)} for step in turn["steps"]]
-    return turn | {"at": parse_datetime(turn["at"]), "steps": steps, "tokens_read": read}

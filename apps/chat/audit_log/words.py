@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -46,6 +45,8 @@ FILE_ACTIONS = {
     "rename": "changed",
     "delete": "deleted",
 }
+Touch = tuple[UUID | str, str]
+"""A note (its id) or a file (its path) and what was done to it."""
 _NOTE = re.compile(r"note-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
@@ -77,16 +78,13 @@ def outcome(call: ToolCall) -> str:
     if call.state != ToolCall.State.DONE:
         return "Waits for you." if call.state == ToolCall.State.WAITING else "Not finished."
     if call.is_error:
-        return NOT_RUN.get(call.error_code) or one_line(_problem(call.result))
+        # Without the advice to the model.
+        said = _UNKNOWN_NOTE.sub("There is no such memory.", call.result.removeprefix("Error: ").strip())
+        problem = said.split(". Call ")[0].split(". Use ")[0].split("\n")[0].rstrip(".") + "."
+        return NOT_RUN.get(call.error_code) or one_line(problem)
     if call.name == "ask_user":
         return one_line(f"You answered: {call.answer or call.result}")
     return _file_outcome(call) if call.name == "memory" else _found(result_json(call.result)) or "Done."
-
-
-def _problem(result: str) -> str:
-    """The error without the advice to the model."""
-    said = _UNKNOWN_NOTE.sub("There is no such memory.", result.removeprefix("Error: ").strip())
-    return said.split(". Call ")[0].split(". Use ")[0].split("\n")[0].rstrip(".") + "."
 
 
 def _file_outcome(call: ToolCall) -> str:
@@ -153,14 +151,11 @@ def written_text(call: ToolCall) -> str | None:
     if notes_action(call) in WRITING:
         text = None if is_known(call) else call.input.get("content")
     elif call.name == "memory":
-        text = _first_text(call.input, WRITTEN.get(command_of(call.input), ()))
+        fields = WRITTEN.get(command_of(call.input), ())
+        text = next((call.input[name] for name in fields if call.input.get(name) is not None), None)
     else:
         text = None
     return text if isinstance(text, str) else None
-
-
-def _first_text(given: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    return next((given[name] for name in names if given.get(name) is not None), None)
 
 
 def amount(text: str) -> tuple[int, int]:
@@ -177,9 +172,6 @@ def one_line(text: str, limit: int = LINE_CHARS) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
-Aim = tuple[str, str]
-
-
 def is_failure(call: ToolCall) -> bool:
     """Whether the call went wrong, rather than being stopped or declined."""
     return call.state == ToolCall.State.DONE and call.is_error and call.error_code not in NOT_RUN
@@ -191,43 +183,24 @@ def recoveries(calls: Sequence[ToolCall]) -> tuple[dict[UUID, UUID], set[UUID]]:
     made_good: dict[UUID, UUID] = {}
     steps: set[UUID] = set()
     for index, call in enumerate(calls):
-        if not is_failure(call):
-            continue
-        later = calls[index + 1 :]
-        success = next((other for other in later if not _failed(other) and _same(call, other)), None)
-        if success is not None:
-            made_good[call.id] = success.id
-            between = later[: later.index(success) + 1]
-            steps |= {other.id for other in between if not is_failure(other)}
+        later = calls[index + 1 :] if is_failure(call) else []
+        for place, other in enumerate(later):
+            if not other.is_error and other.state == ToolCall.State.DONE and _aims(call) & _aims(other):
+                made_good[call.id] = other.id
+                steps |= {each.id for each in later[: place + 1] if not is_failure(each)}
+                break
     return made_good, steps
 
 
-def _failed(call: ToolCall) -> bool:
-    return call.is_error or call.state != ToolCall.State.DONE
-
-
-def _same(failed: ToolCall, other: ToolCall) -> bool:
-    return _kind(failed) == _kind(other) or (_thing(failed) is not None and _thing(failed) == _thing(other))
-
-
-def _kind(call: ToolCall) -> Aim:
-    return call.name, command_of(call.input) if call.name == "memory" else ""
-
-
-def _thing(call: ToolCall) -> Aim | None:
-    if call.name == "memory":
-        # To look at a file is no success at changing it.
-        return None if command_of(call.input) == "view" else ("file", path_of(call))
-    note = call.input.get("note_id")
-    return ("note", str(note)) if note else None
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """A note (its id) or a file (its path) and what was done to it."""
-
-    key: UUID | str
-    action: str
+def _aims(call: ToolCall) -> set[tuple[str, str]]:
+    """The tool (for files: with the command), and the file or note. To look at a file is no success at changing it."""
+    command = command_of(call.input) if call.name == "memory" else ""
+    aims = {(call.name, command)}
+    if call.name == "memory" and command != "view":
+        aims.add(("file", path_of(call)))
+    elif call.name != "memory" and (note := call.input.get("note_id")):
+        aims.add(("note", str(note)))
+    return aims
 
 
 def touches_of(call: ToolCall) -> list[Touch]:
@@ -235,30 +208,23 @@ def touches_of(call: ToolCall) -> list[Touch]:
     if call.is_error or call.state != ToolCall.State.DONE:
         return []
     if call.name == "memory":
-        return _file_touches(call)
+        made = FILE_ACTIONS.get(command_of(call.input))
+        path = str(call.input.get("new_path") or path_of(call))
+        return [] if made is None or (made == "read" and is_directory(path)) else [(path, made)]
     action = "read" if is_known(call) else notes_action(call)
     if not action:
         return []
     # Ids stand in the results of searches and of writes; a change may name its note in its input alone.
     named = f"{call.input.get('note_id', '')} {call.result}"
-    return [Touch(UUID(value), action) for value in dict.fromkeys(_NOTE.findall(named))]
-
-
-def _file_touches(call: ToolCall) -> list[Touch]:
-    action = FILE_ACTIONS.get(command_of(call.input))
-    path = str(call.input.get("new_path") or path_of(call))
-    if action is None or (action == "read" and is_directory(path)):
-        return []
-    return [Touch(path, action)]
+    return [(UUID(value), action) for value in dict.fromkeys(_NOTE.findall(named))]
 
 
 def strongest(touches: Iterable[Touch]) -> dict[UUID | str, str]:
     """Each thing once, with the weightiest of what was done to it, in the order in which they came."""
     found: dict[UUID | str, str] = {}
-    for touch in touches:
-        known = found.get(touch.key)
-        if known is None or ACTIONS.index(touch.action) > ACTIONS.index(known):
-            found[touch.key] = touch.action
+    for key, action in touches:
+        if key not in found or ACTIONS.index(action) > ACTIONS.index(found[key]):
+            found[key] = action
     return found
 
 
@@ -266,7 +232,7 @@ class Known:
     """The notes and files as they are now, for links and words; one query each."""
 
     def __init__(self, user_id: UUID, touches: Iterable[Touch]) -> None:
-        keys = {touch.key for touch in touches}
+        keys = {key for key, _ in touches}
         notes = Memory.objects.owned_by(user_id).filter(pk__in=[key for key in keys if isinstance(key, UUID)])
         self._notes: Mapping[UUID, str] = dict(notes.values_list("pk", "content"))
         files = MemoryFile.objects.for_user(user_id).filter(

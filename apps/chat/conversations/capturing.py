@@ -35,7 +35,7 @@ SHOWN_AT_MOST = 200
 @transaction.atomic
 def turn_capture(turn_id: UUID) -> None:
     """Hands over what was said in the turn."""
-    _messages_capture(_locked(_uncaptured().filter(turn_id=turn_id)))
+    _messages_capture(Message.objects.unscoped().filter(turn_id=turn_id, captured=False))
 
 
 def conversation_left(conversation_id: UUID) -> None:
@@ -48,28 +48,25 @@ def conversation_left(conversation_id: UUID) -> None:
 def messages_capture_pending() -> None:
     """Sweep: hands over what a crash left out, of turns that have ended. Conversation by conversation: one that cannot be
     read does not keep back the others, and nobody waits for all of them to be written."""
-    left = _uncaptured().filter(kind=MessageKind.TEXT, created_at__lt=timezone.now() - UNCAPTURED_AGE)
-    left = left.exclude(turn__state__in=OPEN_STATES)
+    left = Message.objects.unscoped().filter(captured=False, kind=MessageKind.TEXT)
+    left = left.filter(created_at__lt=timezone.now() - UNCAPTURED_AGE).exclude(turn__state__in=OPEN_STATES)
     for conversation_id in left.order_by().values_list("conversation_id", flat=True).distinct():
         try:
             with transaction.atomic():
-                _messages_capture(_locked(left.filter(conversation_id=conversation_id)))
+                _messages_capture(left.filter(conversation_id=conversation_id))
         except Exception:  # whatever is wrong with this one, it is tried again, and the others are read
             logger.exception("what was said in conversation %s was not handed to memory", conversation_id)
 
 
-def _messages_capture(messages: Sequence[Message]) -> None:
-    """Hands these messages of one conversation over and marks them. Call it inside a transaction."""
-    told = [message for message in messages if not (message.turn and message.turn.said)]
-    if told:
-        conversation_capture(told[0].conversation, told)
-    Message.objects.unscoped().filter(id__in=[message.id for message in messages]).update(captured=True)
-
-
-def _locked(rows: QuerySet[Message]) -> list[Message]:
-    """The first of them in order, with their conversation and turn; so many that they fit into one transaction."""
+def _messages_capture(rows: QuerySet[Message]) -> None:
+    """Hands the first of these messages of one conversation over and marks them, so many that they fit into one transaction. Call
+    it inside one."""
     rows = rows.select_related("conversation", "turn").select_for_update(of=("self",))
-    return list(rows.order_by("position")[:SWEEP_BATCH])
+    messages = list(rows.order_by("position")[:SWEEP_BATCH])
+    by_people = [message for message in messages if not (message.turn and message.turn.said)]
+    if by_people:
+        conversation_capture(by_people[0].conversation, by_people)
+    Message.objects.unscoped().filter(id__in=[message.id for message in messages]).update(captured=True)
 
 
 def conversation_capture(
@@ -150,7 +147,3 @@ def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
     )
     items = islice(chain.from_iterable(newest), SHOWN_AT_MOST)
     return [(parse_id(item["id"]), str(item["text"])) for item in items]
-
-
-def _uncaptured() -> QuerySet[Message]:
-    return Message.objects.unscoped().filter(captured=False)

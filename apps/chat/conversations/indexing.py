@@ -51,17 +51,13 @@ def messages_index(messages: list[Message]) -> None:
     with precompute():
         for user_id, documents in by_user.items():
             documents_prepare(user_id=user_id, texts=[document.text for document in documents])
-        _passages_write(by_user, [message.id for message in messages])
-
-
-@transaction.atomic
-def _passages_write(by_user: dict[UUID, list[Document]], message_ids: list[UUID]) -> None:
-    """Leaves out what was replaced or deleted meanwhile."""
-    rows = Message.objects.unscoped().filter(id__in=message_ids)
-    there = set(rows.filter(superseded_by=None).values_list("id", flat=True))
-    for user_id, documents in by_user.items():
-        documents_index(user_id=user_id, documents=[doc for doc in documents if doc.source_id in there])
-    rows.update(indexed=True)
+        with transaction.atomic():  # leaves out what was replaced or deleted meanwhile
+            rows = Message.objects.unscoped().filter(id__in=[message.id for message in messages])
+            there = set(rows.filter(superseded_by=None).values_list("id", flat=True))
+            for user_id, documents in by_user.items():
+                kept = [document for document in documents if document.source_id in there]
+                documents_index(user_id=user_id, documents=kept)
+            rows.update(indexed=True)
 
 
 def messages_index_pending() -> None:

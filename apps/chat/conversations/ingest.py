@@ -67,17 +67,6 @@ class IngestMessageInput(OpenInput):
         return self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestedMessage:
-    """One message as it was said elsewhere, checked. `role` follows from `speaker` where none was given."""
-
-    role: Role
-    speaker: str
-    content: str
-    external_id: str
-    created_at: datetime
-
-
 def channel_checked(channel: object) -> str:
     """The channel's name; that of Izzy's own conversations is refused."""
     name = clean_text(channel or DEFAULT_CHANNEL, field="channel", max_chars=MAX_CHANNEL_CHARS)
@@ -99,11 +88,11 @@ def messages_listed(messages: object) -> list[object]:
     return messages
 
 
-def messages_checked(messages: Sequence[object]) -> list[IngestedMessage]:
-    """Those of them that somebody said. InvalidInput (with `field`), TooLarge."""
+def messages_checked(user_id: UUID, messages: Sequence[object]) -> list[Message]:
+    """Those of them that somebody said, as rows without a conversation. InvalidInput (with `field`), TooLarge."""
     now = timezone.now()
     return [
-        _message(entry, index, now)
+        _message(user_id, entry, index, now)
         for index, entry in enumerate(messages)
         if role_of(entry) not in SKIPPED_ROLES
     ]
@@ -114,7 +103,7 @@ def role_of(entry: object) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _message(entry: object, index: int, now: datetime) -> IngestedMessage:
+def _message(user_id: UUID, entry: object, index: int, now: datetime) -> Message:
     try:
         given = IngestMessageInput.read(entry)
     except IzzyError as error:
@@ -122,11 +111,15 @@ def _message(entry: object, index: int, now: datetime) -> IngestedMessage:
         error.extra["field"] = f"messages[{index}].{field}" if field else f"messages[{index}]"
         raise
     speaker, role = given.speaker or "", given.role
-    return IngestedMessage(
+    return Message(
+        user_id=user_id,
         role=Role(role) if role else (Role.ASSISTANT if speaker.lower() == "assistant" else Role.USER),
+        blocks=canonical_json([{"type": "text", "text": given.content}]),
+        text=given.content,
         speaker=speaker or str(role),
-        content=given.content,
         external_id=given.external_id or "",
+        indexed=True,
+        captured=True,
         created_at=given.created_at or now,
     )
 
@@ -154,10 +147,17 @@ def messages_ingest(
     """
     channel_name, session_name = channel_checked(channel), session_checked(session)
     given = messages_listed(messages)
-    checked = messages_checked(given)
+    checked = messages_checked(user_id, given)
     after_tools = any(role_of(entry) in TOOL_ROLES for entry in given)
     with precompute():
-        _prepare(user_id, channel_name, session_name, checked)
+        # The new messages are read before the transaction begins: writing them takes a twentieth of the time.
+        known = (
+            Conversation.objects.for_user(user_id).filter(channel=channel_name, session=session_name).first()
+        )
+        fresh = _fresh(known, checked)
+        documents_prepare(user_id=user_id, texts=[message.text for message in fresh])
+        for message in fresh:
+            once(pieces_of, message.text, message.role == Role.USER)
         conversation_id, added = _store(
             user_id, channel_name, session_name, checked, extract=extract, after_tools=after_tools
         )
@@ -169,21 +169,12 @@ def messages_ingest(
     )
 
 
-def _prepare(user_id: UUID, channel: str, session: str, messages: Sequence[IngestedMessage]) -> None:
-    """Reads the new messages before the transaction begins: writing them takes a twentieth of the time."""
-    known = Conversation.objects.for_user(user_id).filter(channel=channel, session=session).first()
-    fresh = _fresh(known, messages)
-    documents_prepare(user_id=user_id, texts=[message.content for message in fresh])
-    for message in fresh:
-        once(pieces_of, message.content, message.role == Role.USER)
-
-
 @transaction.atomic
 def _store(
     user_id: UUID,
     channel: str,
     session: str,
-    messages: Sequence[IngestedMessage],
+    messages: Sequence[Message],
     *,
     extract: bool,
     after_tools: bool,
@@ -192,16 +183,18 @@ def _store(
     gone = Conversation.objects.unscoped().filter(user_id=user_id, channel=channel, session=session)
     gone.exclude(deleted_at=None).update(session="")  # of one that is being deleted its name is free
     conversation = _conversation(user_id, channel, session, messages)
-    rows = _rows(conversation, _fresh(conversation, messages))
+    rows = _fresh(conversation, messages)
+    for position, row in enumerate(rows, conversation.last_position + 1):
+        row.conversation, row.position = conversation, position
+    conversation.last_position += len(rows)
+    conversation.save(update_fields=["last_position"])
     Message.objects.bulk_create(rows, batch_size=500)
     documents_index(user_id=user_id, documents=[document_of(row) for row in rows])
     conversation_capture(conversation, rows, extract=extract, at_once=True, after_tools=after_tools)
     return conversation.id, [row.id for row in rows]
 
 
-def _conversation(
-    user_id: UUID, channel: str, session: str, messages: Sequence[IngestedMessage]
-) -> Conversation:
+def _conversation(user_id: UUID, channel: str, session: str, messages: Sequence[Message]) -> Conversation:
     """The session's conversation, locked, made when it is new."""
     times = [message.created_at for message in messages] or [timezone.now()]
     conversation, created = (
@@ -225,7 +218,7 @@ def _conversation(
     return conversation
 
 
-def _fresh(conversation: Conversation | None, messages: Sequence[IngestedMessage]) -> list[IngestedMessage]:
+def _fresh(conversation: Conversation | None, messages: Sequence[Message]) -> list[Message]:
     """The messages whose external ids are new, each id once."""
     asked = {message.external_id for message in messages if message.external_id}
     seen: set[str] = set()
@@ -239,25 +232,3 @@ def _fresh(conversation: Conversation | None, messages: Sequence[IngestedMessage
         seen.add(message.external_id)
         fresh.append(message)
     return fresh
-
-
-def _rows(conversation: Conversation, messages: Sequence[IngestedMessage]) -> list[Message]:
-    first = conversation.last_position + 1
-    conversation.last_position += len(messages)
-    conversation.save(update_fields=["last_position"])
-    return [
-        Message(
-            user_id=conversation.user_id,
-            conversation=conversation,
-            position=first + index,
-            role=message.role,
-            blocks=canonical_json([{"type": "text", "text": message.content}]),
-            text=message.content,
-            speaker=message.speaker,
-            external_id=message.external_id,
-            indexed=True,
-            captured=True,
-            created_at=message.created_at,
-        )
-        for index, message in enumerate(messages)
-    ]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 Leads = Callable[[str], str]
 """The address that a link gets, from the web address that was written."""
-HOST = "link_host"
-"""The type of the token that stands beside a link; its content is the host."""
 _WEB = re.compile(r"(?:(https?):)?[/\\]{2,}|(https?):", re.IGNORECASE)
 _MAIL = re.compile(r"mailto:", re.IGNORECASE)
 _BEFORE = re.compile(r"(?:https?://)?(?:www\.)?", re.IGNORECASE)
@@ -61,17 +60,13 @@ def place_links(inline: "Token", leads: Leads) -> None:
             opened, words = token, ""
         elif token.type == "link_close" and opened is not None:
             placed += _beside(opened, words)
-            _lead(opened, leads)
+            url = web_address(str(opened.attrGet("href") or ""))
+            if parts_of(url)[1]:
+                opened.attrSet("href", leads(url))
             opened = None
         else:
             words += token.content
     inline.children = placed
-
-
-def _lead(link: "Token", leads: Leads) -> None:
-    url = web_address(str(link.attrGet("href") or ""))
-    if parts_of(url)[1]:
-        link.attrSet("href", leads(url))
 
 
 def _beside(link: "Token", words: str) -> "Iterator[Token]":
@@ -81,7 +76,7 @@ def _beside(link: "Token", words: str) -> "Iterator[Token]":
     url, mail = web_address(href), _MAIL.match(href)
     place = parts_of(url)[1] if url else href[mail.end() :].partition("?")[0] if mail else ""
     if place and not _says(words, place):
-        yield Token(HOST, "span", 0, content=place)
+        yield Token("html_inline", "", 0, content=f' <span class="link-host">({escape(place)})</span>')
 
 
 def _says(words: str, place: str) -> bool:

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from apps.chat.conversations.links import HOST, Leads, directly, place_links
+from apps.chat.conversations.links import Leads, directly, place_links
 
 MAX_LINK_WORK = 2_000_000
 MAX_LINKS = 3_000
@@ -57,12 +57,10 @@ LINK_REL = "noopener noreferrer nofollow"
 
 
 def markup_found(text: str) -> bool:
-    """Whether the markup of the text can be looked for at all."""
-    return len(text) <= MAX_SIGNS or _signs(text) <= MAX_SIGNS
-
-
-def _signs(text: str) -> float:
-    """At least so many, since of code only what is fenced at the beginning of its lines is passed over."""
+    """Whether the markup of the text can be looked for at all: its signs are at most as many as are counted here, since of code
+    only what is fenced at the beginning of its lines is passed over."""
+    if len(text) <= MAX_SIGNS:
+        return True
     found, fence = 0.0, ""
     for line in text.split("\n"):
         found += 0.1 if fence else 1
@@ -74,7 +72,7 @@ def _signs(text: str) -> float:
             fence = mark[1] or mark[2]
         else:
             found += len(_SIGN.findall(line))
-    return found
+    return found <= MAX_SIGNS
 
 
 def links_found(text: str) -> bool:
@@ -85,12 +83,7 @@ def links_found(text: str) -> bool:
 
 
 def tables_found(text: str) -> bool:
-    """Whether the tables of the text can be made."""
-    return _cells(text) <= MAX_CELLS
-
-
-def _cells(text: str) -> int:
-    """At most so many."""
+    """Whether the tables of the text can be made: they have at most as many cells as are counted here."""
     found = columns = 0
     for line in text.split("\n"):
         if not line.strip():
@@ -99,7 +92,7 @@ def _cells(text: str) -> int:
             columns += line.count("|") + 1
         else:
             found += columns
-    return found
+    return found <= MAX_CELLS
 
 
 if TYPE_CHECKING:
@@ -151,23 +144,23 @@ def blocks(text: str, leads: Leads = directly) -> list[Block]:
     Where tables, or addresses that are not marked as links, would cost too much they stay text; so does all markup.
     """
     if not markup_found(text):
-        return [Block(0, _paragraphs(text))]
+        parts = (escape(part, quote=False) for part in _BETWEEN.split(text.strip("\n")))
+        whole = "\n".join(f"<p>{part}</p>" for part in parts).replace("\n", "<br>\n")
+        return [Block(0, whole.replace("</p><br>", "</p>"))]
     parser, clean = _parser(tables=tables_found(text), links=links_found(text)), _cleaner().clean
     env: dict[str, Any] = {}
     parsed = parser.parse(text, env)
     for token in parsed:
         if token.type == "inline":
             place_links(token, leads)
+        elif token.type in {"th_open", "td_open"}:  # its alignment as a class: inline styles are not allowed
+            side = str(token.attrs.pop("style", "")).removeprefix("text-align:")
+            if side in {"left", "center", "right"}:
+                token.attrSet("class", f"align-{side}")
     return [
         Block((tokens[0].map or [0])[0], clean(parser.renderer.render(tokens, parser.options, env)).strip())
         for tokens in _top_level(parsed)
     ]
-
-
-def _paragraphs(text: str) -> str:
-    """The text as it was written."""
-    parts = (escape(part, quote=False) for part in _BETWEEN.split(text.strip("\n")))
-    return "\n".join(f"<p>{part}</p>" for part in parts).replace("\n", "<br>\n").replace("</p><br>", "</p>")
 
 
 def _top_level(tokens: "Sequence[Token]") -> "Iterator[list[Token]]":
@@ -188,25 +181,7 @@ def _parser(*, tables: bool, links: bool) -> "MarkdownIt":
     parser = MarkdownIt("commonmark", {"html": False, "linkify": links, "breaks": True})
     parser.enable(["strikethrough", *(["table"] if tables else []), *(["linkify"] if links else [])])
     parser.add_render_rule("fence", _fence)
-    parser.add_render_rule(HOST, _host)
-    parser.add_render_rule("th_open", _cell)
-    parser.add_render_rule("td_open", _cell)
     return parser
-
-
-def _host(
-    renderer: "RendererHTML", tokens: "Sequence[Token]", index: int, options: "OptionsDict", env: "EnvType"
-) -> str:
-    return f' <span class="link-host">({escape(tokens[index].content)})</span>'
-
-
-def _cell(
-    renderer: "RendererHTML", tokens: "Sequence[Token]", index: int, options: "OptionsDict", env: "EnvType"
-) -> str:
-    """A table cell with its alignment as a class: inline styles are not allowed."""
-    token = tokens[index]
-    side = str(token.attrGet("style") or "").removeprefix("text-align:")
-    return f'<{token.tag} class="align-{side}">' if side in {"left", "center", "right"} else f"<{token.tag}>"
 
 
 def _fence(
@@ -268,12 +243,6 @@ def _cleaner() -> "nh3.Cleaner":
     )
 
 
-def _may_differ(text: str) -> bool:
-    """Whether a text may look otherwise as a whole than block by block: definitions of links, and what is limited."""
-    limited = len(text) > MAX_HIGHLIGHT_CHARS or not (links_found(text) and tables_found(text))
-    return "]:" in text or limited or not markup_found(text)
-
-
 class LiveRenderer:
     """Renders a text that is still coming, only from the last block on.
 
@@ -307,7 +276,12 @@ class LiveRenderer:
 
     def finish(self) -> list[tuple[int, str]]:
         """The blocks in which the whole text, rendered at once, differs from what was given so far."""
-        return self._changes(0, blocks(self._text, self.leads)) if _may_differ(self._text) else []
+        text = self._text
+        limited = len(text) > MAX_HIGHLIGHT_CHARS or not (links_found(text) and tables_found(text))
+        may_differ = (
+            "]:" in text or limited or not markup_found(text)
+        )  # definitions of links, and what is limited
+        return self._changes(0, blocks(text, self.leads)) if may_differ else []
 
     def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
         now = {first + offset: block.html for offset, block in enumerate(found)}

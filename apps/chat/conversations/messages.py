@@ -13,10 +13,10 @@ from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import ToolCallOutput, toolcalls_of
 from apps.chat.conversations import markdown
 from apps.chat.conversations.links import ConversationLinks, Leads, directly
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.core.http.shapes import Beside, Moment, Shape
 
-FAILED_STATES = (TurnState.FAILED, TurnState.INTERRUPTED)
+FAILED_STATES = (TurnStatus.FAILED, TurnStatus.INTERRUPTED)
 
 
 class MessageToolCallOutput(ToolCallOutput):
@@ -37,7 +37,7 @@ class MessageOutput(Shape):
     html: str
     created_at: Moment
     turn: UUID | None
-    state: TurnState
+    state: TurnStatus
     error: dict[str, Any] | None
     tool_calls: list[MessageToolCallOutput]
     memories: list[dict[str, Any]]
@@ -48,7 +48,7 @@ def readable_messages(conversation: Conversation) -> QuerySet[Message]:
     rows = Message.objects.owned_by(conversation.user_id).filter(
         conversation=conversation, superseded_by=None, kind=MessageKind.TEXT
     )
-    return rows.exclude(turn__state=TurnState.QUEUED).select_related("turn").order_by("position")
+    return rows.exclude(turn__state=TurnStatus.QUEUED).select_related("turn").order_by("position")
 
 
 def message_json(
@@ -67,7 +67,7 @@ def message_json(
             html=markdown.render(message.text, directly if from_user else leads),
             speaker=message.speaker or message.role,
             turn=turn and turn.id,
-            state=turn.state if turn else TurnState.DONE,
+            state=turn.state if turn else TurnStatus.DONE,
             error={"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
             tool_calls=[] if from_user else list(map(toolcall_seen, calls)),
             memories=turn.memories if turn and from_user else [],

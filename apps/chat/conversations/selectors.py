@@ -1,7 +1,6 @@
 """Reads of conversations: one, a page of them, those that a search finds, their figures, and whose words the model reads in one."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -95,28 +94,22 @@ def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
     return any(item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundConversation:
-    """A conversation a search found; `snippet` is the passage that matched, "" where the title did."""
-
-    conversation: Conversation
-    snippet: str = ""
-
-
 def conversations_search(
     user_id: UUID, query: str, *, limit: int = 30, channel: str | None = CHAT_CHANNEL
-) -> list[FoundConversation]:
-    """The conversations whose title contains the query, then those in which it, or something like it, was said: the user's
-    own chats, those of another channel, or with `channel=None` all."""
+) -> list[tuple[Conversation, str]]:
+    """The conversations whose title contains the query, then those in which it, or something like it, was said, with the passage
+    that matched ("" where the title did): the user's own chats, those of another channel, or with `channel=None` all."""
     listed = conversations_for(user_id, channel=channel)
-    found = {row.id: FoundConversation(row) for row in listed.filter(title__icontains=query)[:limit]}
-    literally = _said_lately(user_id, query, limit, channel) | _said_literally(user_id, query)
-    snippets = _said(user_id, query) | literally
+    found = {row.id: (row, "") for row in listed.filter(title__icontains=query)[:limit]}
+    # What was said lately, then the newest passage with the very words, or words that begin with them.
+    passages = passages_saying(user_id, query, source=Source.CONVERSATION)
+    literally = _first(((each.conversation_id, each.text) for each in passages), query)
+    snippets = _said(user_id, query) | _said_lately(user_id, query, limit, channel) | literally
     named = Conversation.objects.owned_by(user_id).filter(id__in=snippets).defer("tools")
     rows = {row.id: row for row in named if channel is None or row.channel == channel}
     for conversation_id, text in snippets.items():
         if conversation_id in rows:
-            found.setdefault(conversation_id, FoundConversation(rows[conversation_id], text))
+            found.setdefault(conversation_id, (rows[conversation_id], text))
     return list(found.values())[:limit]
 
 
@@ -125,12 +118,6 @@ def _said(user_id: UUID, query: str) -> dict[UUID, str]:
     said = Scope(sources=frozenset({Source.CONVERSATION}))
     hits = search(user_id, query, top_k=SEARCH_HITS, scope=said, threshold=LEAST_SCORE)
     return _first(((hit.conversation_id, hit.text) for hit in hits), query)
-
-
-def _said_literally(user_id: UUID, query: str) -> dict[UUID, str]:
-    """The newest passage of each conversation that contains the very words, or words that begin with them."""
-    said = passages_saying(user_id, query, source=Source.CONVERSATION)
-    return _first(((each.conversation_id, each.text) for each in said), query)
 
 
 def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, str]:
@@ -150,21 +137,16 @@ def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> 
 
 
 def _first(said: Iterable[tuple[UUID | None, str]], query: str) -> dict[UUID, str]:
-    """The snippet of the first passage of each conversation, in their order."""
+    """A snippet of the first passage of each conversation, in their order: around the query's words, or the beginning."""
     found: dict[UUID, str] = {}
     for conversation_id, text in said:
         if conversation_id is not None and conversation_id not in found:
-            found[conversation_id] = _snippet(text, query)
+            plain = " ".join(text.split())
+            at = plain.casefold().find(query.casefold())
+            start = max(0, at - SNIPPET_CHARS // 3)
+            end = start + SNIPPET_CHARS
+            found[conversation_id] = f"{'…' * bool(start)}{plain[start:end]}{'…' * (end < len(plain))}"
     return found
-
-
-def _snippet(text: str, query: str) -> str:
-    """A line of the text around the query's words, or its beginning."""
-    plain = " ".join(text.split())
-    at = plain.casefold().find(query.casefold())
-    start = max(0, at - SNIPPET_CHARS // 3)
-    cut = plain[start : start + SNIPPET_CHARS]
-    return f"{'…' if start else ''}{cut}{'…' if start + SNIPPET_CHARS < len(plain) else ''}"
 
 
 def chat_stats(user_id: UUID) -> dict[str, Any]:

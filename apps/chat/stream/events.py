@@ -51,7 +51,12 @@ def rows_of(conversation_id: UUID, events: Iterable[LoggedEvent]) -> list[TurnEv
     """Unsaved rows for these events, neighbouring text deltas of one turn sharing a row."""
     runs: list[list[LoggedEvent]] = []
     for event in events:
-        if runs and _continues(runs[-1], event):
+        newest = runs[-1][-1] if runs and len(runs[-1]) < MAX_TEXTS_PER_ROW else None
+        if (
+            newest
+            and newest.type == event.type == TEXT
+            and (newest.turn_id, newest.seq + 1) == (event.turn_id, event.seq)
+        ):
             runs[-1].append(event)
         else:
             runs.append([event])
@@ -62,20 +67,12 @@ def rows_of(conversation_id: UUID, events: Iterable[LoggedEvent]) -> list[TurnEv
             seq=run[0].seq,
             last_seq=run[-1].seq,
             type=run[0].type,
-            payload=canonical_json(_payload(run)),
+            payload=canonical_json(
+                {"texts": [event.payload["text"] for event in run]} if run[0].type == TEXT else run[0].payload
+            ),
         )
         for run in runs
     ]
-
-
-def _continues(run: Sequence[LoggedEvent], event: LoggedEvent) -> bool:
-    newest = run[-1]
-    is_text = newest.type == event.type == TEXT and len(run) < MAX_TEXTS_PER_ROW
-    return is_text and newest.turn_id == event.turn_id and newest.seq + 1 == event.seq
-
-
-def _payload(run: Sequence[LoggedEvent]) -> dict[str, Any]:
-    return {"texts": [event.payload["text"] for event in run]} if run[0].type == TEXT else run[0].payload
 
 
 def events_of(rows: Iterable[TurnEvent], after: int = 0) -> list[LoggedEvent]:
@@ -126,16 +123,10 @@ def events_prune() -> None:
         some = Turn.objects.unscoped().filter(id__in=with_events[start : start + PRUNE_BATCH])
         old = some.filter(ended_at__lt=timezone.now() - KEEP_EVENTS).exclude(state__in=OPEN_STATES)
         if ids := list(old.values_list("id", flat=True)):
-            _prune(ids)
-
-
-@transaction.atomic
-def _prune(turn_ids: list[UUID]) -> None:
-    events = TurnEvent.objects.filter(turn_id__in=turn_ids)
-    for conversation_id, last in (
-        events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
-    ):
-        Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last).update(
-            pruned_seq=last
-        )
-    events.delete()
+            with transaction.atomic():
+                events = TurnEvent.objects.filter(turn_id__in=ids)
+                newest = events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
+                for conversation_id, last in newest:
+                    rows = Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last)
+                    rows.update(pruned_seq=last)
+                events.delete()

@@ -1,25 +1,31 @@
-"""One conversation as its watchers in this process see it."""
+"""One conversation as its watchers in this process see it, the answer under way as HTML blocks included."""
 
 import asyncio
 import logging
+import time
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError
 
-from apps.agent.turn.events import Html
-from apps.chat.conversations.links import links_now, through
+from apps.agent.turn.events import LAST_EVENTS, ApprovalRequested, Html, Question, ToolStart, TurnStarted
+from apps.chat.conversations.links import Leads, directly, links_now, through
+from apps.chat.conversations.markdown import LiveRenderer
 from apps.chat.stream.events import TEXT, LoggedEvent
-from apps.chat.stream.html import LiveHtml, LiveText
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 
 logger = logging.getLogger(__name__)
+BLOCKS_PER_SEGMENT = 1000
+PAUSE = 0.05
+"""Seconds between two renderings of a block; ten times what one takes where that is more."""
+ENDS_SEGMENT = {ToolStart.type, Question.type, ApprovalRequested.type, *LAST_EVENTS}
 NAMES_LINKS = frozenset({"turn_started", "tool_result"})
 AHEAD = 1000
 """Batches that are kept while events before them are missing; beyond that the rows will have them."""
@@ -28,6 +34,95 @@ QUEUE_FRAMES = 5000
 COALESCE_FRAMES = 20
 """So far behind a watcher lags, from where on what it has not read yet is put together."""
 HTML = Html.type
+
+
+@dataclass(frozen=True, slots=True)
+class LiveText:
+    """The answer under way: the run of text (`segment`, from 0, counts those before it) not in a message yet."""
+
+    turn_id: UUID
+    segment: int
+    text: str
+
+
+class LiveHtml:
+    """Follows one conversation's events and renders the newest run of text. It knows what the answer under way began with from
+    a turn's start or from `prime`. `leads` says where links lead.
+    """
+
+    def __init__(self, leads: Leads = directly) -> None:
+        self.leads = leads
+        self.pause = PAUSE
+        self._turn_id: UUID | None = None
+        self._segment = 0
+        self._seq = 0
+        self._renderer = LiveRenderer(self.leads)
+
+    def lead(self, leads: Leads) -> None:
+        """Lets links lead so from here on, and in the run of text under way."""
+        self.leads = self._renderer.leads = leads
+
+    def prime(self, live: LiveText | None, seq: int) -> None:
+        """Takes up an answer in the middle: what of it a snapshot at `seq` shows counts as shown."""
+        self._seq = seq
+        self._renderer = LiveRenderer(self.leads)
+        if live is not None:
+            self._turn_id, self._segment = live.turn_id, live.segment
+            self._renderer.feed(live.text)
+            self._renderer.render()
+
+    def take(self, event: LoggedEvent, *, shown: bool = True) -> list[LoggedEvent]:
+        """The `html` events to send before this event; for text they are due later, from `render`.
+
+        Where nobody is `shown` them, nothing is rendered.
+        """
+        if event.type == TurnStarted.type:
+            self.prime(LiveText(event.turn_id, 0, ""), event.seq)
+        if event.type == TEXT:
+            self._turn_id, self._seq = event.turn_id, event.seq
+            self._renderer.feed(event.payload["text"])
+        elif event.type in ENDS_SEGMENT and not event.payload.get("server") and self._renderer.text:
+            last = self._events([*self._renderer.render(), *self._renderer.finish()]) if shown else []
+            self._renderer = LiveRenderer(self.leads)
+            self._segment += 1
+            return last
+        return []
+
+    def render(self) -> list[LoggedEvent]:
+        """The blocks that changed since the last time."""
+        started = time.perf_counter()
+        changed = self._events(self._renderer.render())
+        self.pause = max(PAUSE, 10 * (time.perf_counter() - started))
+        return changed
+
+    def _events(self, changed: Sequence[tuple[int, str]]) -> list[LoggedEvent]:
+        turn_id = self._turn_id
+        if turn_id is None:
+            return []
+        return [
+            LoggedEvent(
+                self._seq, turn_id, HTML, Html(self._segment * BLOCKS_PER_SEGMENT + index, html).fields()
+            )
+            for index, html in dict(changed).items()
+        ]
+
+
+def with_html(events: Sequence[LoggedEvent], after: int, leads: Leads = directly) -> list[LoggedEvent]:
+    """A turn's events above `after`, with the HTML of the runs of text that go beyond it.
+
+    `events` are all of one turn, so that its blocks get the numbers they had live.
+    """
+    live = LiveHtml(leads)
+    if events:
+        live.prime(LiveText(events[0].turn_id, 0, ""), 0)
+    out: list[LoggedEvent] = []
+    fresh = False
+    for event in events:
+        out += live.take(event, shown=fresh)
+        fresh = (fresh and event.type == TEXT) or (event.type == TEXT and event.seq > after)
+        if event.seq > after:
+            out.append(event)
+    return out + (live.render() if fresh else [])
 
 
 @dataclass(slots=True)
@@ -114,6 +209,7 @@ class Feed:
         self._ahead: list[tuple[int, Sequence[LoggedEvent]]] = []
         self.watchers: set[Subscription] = set()
         self._gone = False
+        self._through = partial(through, conversation_id)
         self._html = LiveHtml(self._through)
         self._links: asyncio.Task[None] | None = None
         self._links_wanted, self._links_known = 1, 0
@@ -162,7 +258,7 @@ class Feed:
             self._render_soon()
 
     def gone(self) -> None:
-        """Tells the watchers, once, that the conversation was deleted."""
+        """Sends the watchers an error, once: that the conversation was deleted."""
         if not self._gone:
             self._gone = True
             error = NotFound("This conversation was deleted.")
@@ -181,9 +277,6 @@ class Feed:
     @property
     def _is_page_watching(self) -> bool:
         return any(watcher.html for watcher in self.watchers)
-
-    def _through(self, url: str) -> str:
-        return through(self.conversation_id, url)
 
     def _look_for_links(self) -> None:
         """Looks up which links may open directly, as what was read or said may change that; until then every link leads

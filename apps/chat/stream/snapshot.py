@@ -22,9 +22,9 @@ from apps.chat.conversations.messages import (
     toolcall_seen,
 )
 from apps.chat.conversations.selectors import conversation_get
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnState
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import LoggedEvent, events_after, events_of, text_after
-from apps.chat.stream.html import BLOCKS_PER_SEGMENT, LiveText, with_html
+from apps.chat.stream.feed import BLOCKS_PER_SEGMENT, LiveText, with_html
 from apps.chat.summary.selectors import SUMMARY_FIELDS, summary_json
 
 SNAPSHOT_MESSAGES = 200
@@ -67,8 +67,10 @@ class Start:
 def snapshot(conversation: Conversation) -> Start:
     """One frame, the conversation as its rows say; `seq` is the newest event that is in it."""
     conversation.refresh_from_db(fields=["stored_seq", "title", *SUMMARY_FIELDS])
-    turn = turn_under_way(conversation)
-    live = live_text(turn) if turn else None
+    turn, live = _under_way(conversation)
+    queued = Message.objects.owned_by(conversation.user_id).filter(
+        conversation=conversation, turn__state=TurnStatus.QUEUED, superseded_by=None, kind=MessageKind.TEXT
+    )
     shown = newest_messages(conversation, limit=SNAPSHOT_MESSAGES)
     frame = {
         "type": "snapshot",
@@ -80,27 +82,29 @@ def snapshot(conversation: Conversation) -> Start:
         "summary": summary_json(conversation),
         "turn": _turn_json(turn, live) if turn and live else None,
         "builds": builds_in(conversation.user_id, conversation.id),
-        "queued": _queued(conversation),
+        "queued": [
+            {"turn": str(row.turn_id), "text": row.text, "message": message_json(row, row.turn)}
+            for row in queued.select_related("turn").order_by("position")
+        ],
     }
     return Start([frame], conversation.stored_seq, live)
 
 
-def turn_under_way(conversation: Conversation) -> Turn | None:
-    """The turn that runs, or waits for the user."""
-    return conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING]).last()
-
-
-def live_text(turn: Turn) -> LiveText:
-    """The turn's text since its last stored message."""
+def _under_way(conversation: Conversation) -> tuple[Turn | None, LiveText | None]:
+    """The turn that runs, or waits for the user, and its text since its last stored message."""
+    turn = conversation.turns.filter(state__in=[TurnStatus.RUNNING, TurnStatus.WAITING]).last()
+    if turn is None:
+        return None, None
     answers = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT)
     newest = turn.messages.order_by("-seq").values_list("seq", flat=True).first() or 0
-    return LiveText(turn.id, answers.exclude(text="").count(), text_after(turn.id, newest))
+    return turn, LiveText(turn.id, answers.exclude(text="").count(), text_after(turn.id, newest))
 
 
 def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
     found = markdown.blocks(live.text, ConversationLinks(turn.user_id, turn.conversation_id))
     stored = set(turn.messages.filter(role=Role.ASSISTANT).values_list("round", flat=True))
     calls = calls_by_round(turn.user_id, {turn.id})
+    newest = TurnEvent.objects.filter(turn=turn).order_by("-seq").first()
     return {
         "id": str(turn.id),
         "state": turn.state,
@@ -118,24 +122,9 @@ def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
             for call in rows
         ],
         "memories": turn.memories,
-        "retry": _retry_json(turn),
+        # The `model_retry` that nothing has followed yet.
+        "retry": json.loads(newest.payload) if newest and newest.type == ModelRetry.type else None,
     }
-
-
-def _retry_json(turn: Turn) -> dict[str, Any] | None:
-    """The `model_retry` that nothing has followed yet."""
-    newest = TurnEvent.objects.filter(turn=turn).order_by("-seq").first()
-    return json.loads(newest.payload) if newest and newest.type == ModelRetry.type else None
-
-
-def _queued(conversation: Conversation) -> list[dict[str, Any]]:
-    rows = Message.objects.owned_by(conversation.user_id).filter(
-        conversation=conversation, turn__state=TurnState.QUEUED, superseded_by=None, kind=MessageKind.TEXT
-    )
-    return [
-        {"turn": str(row.turn_id), "text": row.text, "message": message_json(row, row.turn)}
-        for row in rows.select_related("turn").order_by("position")
-    ]
 
 
 @one_view()
@@ -150,21 +139,11 @@ def missed_events(conversation: Conversation, seq: int) -> list[LoggedEvent] | N
     return events_after(conversation.id, seq, limit=REPLAY_ROWS)
 
 
-def turn_events(turn_id: UUID) -> list[LoggedEvent]:
-    """All stored events of a turn, in order."""
-    return events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq"))
-
-
 @one_view()
 def start_now(user_id: UUID, conversation_id: UUID) -> Start:
     """A start for a client that wants only what comes from now on. Synchronous; NotFound as for `start_for`."""
     conversation = conversation_get(user_id, conversation_id)
-    return Start([], conversation.stored_seq, _live(conversation))
-
-
-def _live(conversation: Conversation) -> LiveText | None:
-    turn = turn_under_way(conversation)
-    return live_text(turn) if turn else None
+    return Start([], conversation.stored_seq, _under_way(conversation)[1])
 
 
 @one_view()
@@ -180,10 +159,14 @@ def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bo
     events: list[LoggedEvent] = []
     for turn_id in dict.fromkeys(event.turn_id for event in missed):
         if html:
-            events += with_html(turn_events(turn_id), seq, ConversationLinks(user_id, conversation.id))
+            events += with_html(
+                events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq")),
+                seq,
+                ConversationLinks(user_id, conversation.id),
+            )
         else:
             events += [event for event in missed if event.turn_id == turn_id]
-    # A build tells of itself beside later turns: the numbers of turns overlap then.
+    # Events of a build come beside later turns: the numbers of turns overlap then.
     events.sort(key=lambda event: event.seq)
     newest = max(seq, conversation.stored_seq)
-    return Start([event.frame(conversation.id) for event in events], newest, _live(conversation))
+    return Start([event.frame(conversation.id) for event in events], newest, _under_way(conversation)[1])

@@ -1,7 +1,13 @@
-"""How much of a conversation goes to the model as it was said, the turns to sum up, and the basis of a summary."""
+"""How much of a conversation goes to the model as it was said, the turns to sum up, and the basis of a summary: those turns as text.
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+That text has the words of both sides and a line per tool call. Left out are the blocks that Izzy itself put beside the user's
+words (the date, surfaced memories) and what tools quoted from other people's pages and files.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -11,12 +17,22 @@ from django.db.models.functions import Length
 
 from apps.agent.models import ToolCall
 from apps.agent.selectors import untrusted_turns
+from apps.agent.tools.results import UNTRUSTED
 from apps.chat.conversations.messages import readable_messages
-from apps.chat.models import OPEN_STATES, Conversation, Message, Turn
-from apps.chat.prompt.history import messages_in_force, messages_sent
-from apps.chat.summary.transcript import MESSAGE_CHARS, FoldedTurn, chunked, turn_text
-from apps.core.text import estimate_tokens
+from apps.chat.models import OPEN_STATES, Conversation, Message, Role, Turn
+from apps.chat.prompt import messages_in_force, messages_sent
+from apps.core.text import estimate_tokens, split_sentences
 
+MESSAGE_CHARS = 12_000
+INPUT_CHARS = 400
+RESULT_CHARS = 400
+LEFT_OUT = "(text by others, left out here)"
+_TAG = re.compile(r"</?\s*(?:messages|message|tool|record)\b(?:[^<>]*>)?", re.IGNORECASE)
+LEVELS = ((200, 160), (70, 0), (40, 0))
+"""Characters of the question and the answer; where the lines of one level do not fit, the next one is tried."""
+DATED = 70
+EARLIER_SHARE = 0.4  # the earlier summary's greatest share of the budget
+_MARKUP = re.compile(r"[*_`#>|]+")
 KEPT_SHARE = 0.5
 LIMIT_FACTOR = 2
 SUMMARY_SHARE = 0.05
@@ -26,6 +42,109 @@ KEPT = 100_000  # sizes remembered in a process, some ten megabytes; then it beg
 EXTRACT = "extract"
 """Stands in `Conversation.summary_by` for a summary that was made without a model."""
 SUMMARY_FIELDS = ("summary", "summary_until", "summary_untrusted", "summary_by", "summary_at")
+
+
+@dataclass(kw_only=True)
+class CompactedTurn:
+    """A turn that is to be summed up: its messages in force with text, and its tool calls in order."""
+
+    turn_id: UUID
+    messages: list[Message] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+
+    def said(self, role: Role) -> str:
+        """The text of one role."""
+        return "\n\n".join(message.text for message in self.messages if message.role == role and message.text)
+
+
+def turn_text(turn: CompactedTurn, *, message_chars: int = MESSAGE_CHARS) -> str:
+    """The turn as `<message>` and `<tool>` elements; a long message keeps its beginning and its end."""
+    lines: list[str] = []
+    calls = list(turn.calls)
+    for message in turn.messages:
+        if message.text:
+            speaker = "user" if message.role == Role.USER else "Izzy"
+            body = shortened(_TAG.sub("", message.text), message_chars)
+            at = f"{message.created_at:%Y-%m-%d %H:%M}"
+            lines.append(f'<message from="{speaker}" at="{at}">\n{body}\n</message>')
+        mine = [call for call in calls if message.role == Role.ASSISTANT and call.round <= message.round]
+        calls = [call for call in calls if call not in mine]
+        lines += [_call(call) for call in mine]
+    return "\n".join([*lines, *(_call(call) for call in calls)])
+
+
+def _call(call: ToolCall) -> str:
+    given = shortened(json.dumps(call.input, ensure_ascii=False, sort_keys=True), INPUT_CHARS)
+    foreign = call.untrusted or call.result.startswith(UNTRUSTED)
+    result = LEFT_OUT if foreign else shortened(" ".join(call.result.split()), RESULT_CHARS)
+    outcome = "failed: " if call.is_error else ""
+    return f'<tool name="{call.name}">\n{_TAG.sub("", given)}\n{outcome}{_TAG.sub("", result)}\n</tool>'
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, or its first two thirds and its end with an ellipsis between them."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    return f"{text[:head].rstrip()} […] {text[len(text) - (limit - head) :].lstrip()}"
+
+
+def chunked(texts: Sequence[str], sizes: Sequence[int], limit: int) -> list[list[int]]:
+    """The indices of these texts in runs of at most `limit` tokens each, a larger one alone."""
+    runs: list[list[int]] = []
+    room = 0
+    for index, size in enumerate(sizes):
+        if not runs or size > room:
+            runs.append([])
+            room = limit
+        runs[-1].append(index)
+        room -= size
+    return runs if texts else []
+
+
+def extract(earlier: str, turns: Sequence[CompactedTurn], *, tokens: int) -> str:
+    """The earlier summary and a line per turn, of at most `tokens` estimated tokens; the oldest lines give way."""
+    kept = _newest(earlier.splitlines(), int(tokens * EARLIER_SHARE))
+    room = tokens - estimate_tokens("\n".join(kept))
+    for level in LEVELS:
+        lines = [_line(turn, *level) for turn in turns]
+        if estimate_tokens("\n".join(lines)) <= room:
+            break
+    return "\n".join([*kept, *_newest(lines, room)]).strip()
+
+
+def _line(turn: CompactedTurn, said_chars: int, answer_chars: int) -> str:
+    said = _first(turn.said(Role.USER), said_chars)
+    dated = turn.messages and said_chars >= DATED
+    when = f"{turn.messages[0].created_at:%Y-%m-%d %H:%M} " if dated else ""
+    answer = _first(turn.said(Role.ASSISTANT), answer_chars) if answer_chars else ""
+    return f"- {when}The user: “{said}”" + (f" Izzy: “{answer}”" if answer else "")
+
+
+def _first(text: str, limit: int) -> str:
+    """The first sentence, or more of them as long as they fit, without line breaks and markup."""
+    plain = " ".join(_MARKUP.sub(" ", text[: limit * 8]).split())
+    found = ""
+    for sentence in split_sentences(plain):
+        if found and len(found) + len(sentence) > limit:
+            break
+        found += sentence
+    found = found.strip()
+    return found if len(found) <= limit else found[:limit].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+
+
+def _newest(lines: Sequence[str], tokens: int) -> list[str]:
+    """The last lines that fit; a line in front says how many do not."""
+    if estimate_tokens("\n".join(lines)) <= tokens:
+        return list(lines)
+    kept: list[str] = []
+    room = tokens - 8
+    for line in reversed(lines):
+        room -= estimate_tokens(line) + 1
+        if room < 0:
+            break
+        kept.insert(0, line)
+    return [f"- ({len(lines) - len(kept)} earlier lines left out)", *kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +182,6 @@ _known: dict[tuple[UUID, int], int] = {}
 these are estimates."""
 
 
-def message_tokens(lengths: Mapping[UUID, int]) -> dict[UUID, int]:
-    """The tokens of these messages' blocks, whose lengths in characters are given; of new ones the blocks are read."""
-    sizes = {key: _known.get((key, length)) for key, length in lengths.items()}
-    unknown = [key for key, size in sizes.items() if size is None]
-    if len(_known) + len(unknown) > KEPT:
-        _known.clear()
-    rows = Message.objects.unscoped().filter(id__in=unknown).values_list("id", "blocks") if unknown else ()
-    for key, blocks in rows:
-        sizes[key] = _known[key, lengths[key]] = estimate_tokens(blocks)
-    return {key: size for key, size in sizes.items() if size is not None}
-
-
 class Need(StrEnum):
     """Why a conversation is summed up now: it is over its budget, over the limit that holds without exception, or the
     model refused it as too long (then all but the newest turn goes)."""
@@ -85,8 +192,8 @@ class Need(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoldJob:
-    """A summary to be made: `turns` folded into `earlier`, the summary so far, ending with the message at `until`.
+class CompactJob:
+    """A summary to be made: `turns` compacted into `earlier`, the summary so far, ending with the message at `until`.
 
     `texts` are the turns' transcripts and `runs` their indices in portions that fit into one request. `since` is where
     `earlier` ended; with `anew` it is put aside, because no model wrote it.
@@ -97,7 +204,7 @@ class FoldJob:
     earlier: str
     since: int
     until: int
-    turns: list[FoldedTurn]
+    turns: list[CompactedTurn]
     texts: list[str]
     runs: list[list[int]]
     untrusted: bool
@@ -119,29 +226,29 @@ class SentTurn:
     tokens: int
 
 
-def over(conversation: Conversation, tokens: int) -> bool:
-    """Whether what is sent of the conversation has more than so many estimated tokens."""
-    return _size(sent_turns(conversation)) > tokens
-
-
 def sent_turns(conversation: Conversation) -> list[SentTurn]:
     """The turns after the summary, in order, with their sizes."""
-    rows = messages_sent(conversation).exclude(turn=None).annotate(length=Length("blocks"))
-    listed = list(rows.values_list("id", "length", "turn_id", "turn__state", "position"))
-    sizes = message_tokens({key: length for key, length, *_ in listed})
+    sent = messages_sent(conversation).exclude(turn=None).annotate(length=Length("blocks"))
+    listed = list(sent.values_list("id", "length", "turn_id", "turn__state", "position"))
+    sizes = {key: _known.get((key, length)) for key, length, *_ in listed}
+    unknown = {key: length for key, length, *_ in listed if sizes[key] is None}
+    if len(_known) + len(unknown) > KEPT:
+        _known.clear()
+    if unknown:
+        rows = Message.objects.unscoped().filter(id__in=unknown)
+        for key, blocks in rows.values_list("id", "blocks"):
+            sizes[key] = _known[key, unknown[key]] = estimate_tokens(blocks)
     found: dict[UUID, SentTurn] = {}
     for key, _, turn_id, state, position in listed:
         known = found.get(turn_id)
-        tokens = sizes.get(key, 0) + (known.tokens if known else 0)
+        tokens = (sizes[key] or 0) + (known.tokens if known else 0)
         found[turn_id] = SentTurn(turn_id, state, position, tokens)
     return list(found.values())
 
 
-def _size(turns: Iterable[SentTurn]) -> int:
-    return sum(turn.tokens for turn in turns)
-
-
-def fold_job(conversation_id: UUID, need: Need, budget: Budget, *, rewrite: bool = False) -> FoldJob | None:
+def compact_job(
+    conversation_id: UUID, need: Need, budget: Budget, *, rewrite: bool = False
+) -> CompactJob | None:
     """The part of the conversation to sum up now; None if there is no need, or nothing to.
 
     The newest turn and those that are not over stay as they are, and of the others as many as fit into the part that
@@ -151,36 +258,34 @@ def fold_job(conversation_id: UUID, need: Need, budget: Budget, *, rewrite: bool
     if conversation is None or conversation.session:
         return None
     anew = rewrite and conversation.summary_by == EXTRACT
-    cut = _cut(conversation, need, budget)
-    if cut is None and not anew:
-        return None
-    return fold_job_until(conversation, cut or conversation.summary_until, budget, anew=anew)
-
-
-def _cut(conversation: Conversation, need: Need, budget: Budget) -> int | None:
-    """The position of the last message to fold."""
     threshold = {Need.BUDGET: budget.history, Need.LIMIT: budget.limit, Need.REFUSED: 0}[need]
     turns = sent_turns(conversation)
-    if _size(turns) <= threshold:
-        return None
+    too_long = sum(turn.tokens for turn in turns) > threshold
     kept, room = 0, 0 if need == Need.REFUSED else budget.kept
     for turn in reversed(turns):
         room -= turn.tokens
         if kept and room < 0 and turn.state not in OPEN_STATES:
             break
         kept += 1
-    folded = turns[: len(turns) - kept]
-    return folded[-1].until if folded else None
+    if too_long and kept < len(turns):
+        until = turns[-kept - 1].until
+    elif anew:
+        until = conversation.summary_until
+    else:
+        return None
+    return compact_job_until(conversation, until, budget, anew=anew)
 
 
-def fold_job_until(conversation: Conversation, until: int, budget: Budget, *, anew: bool = False) -> FoldJob:
+def compact_job_until(
+    conversation: Conversation, until: int, budget: Budget, *, anew: bool = False
+) -> CompactJob:
     """The job that ends at this position; the same rows give the same job."""
     since = 0 if anew else conversation.summary_until
-    turns = list(_turns(conversation, since, until))
+    turns = _turns(conversation, since, until)
     limit = min(MESSAGE_CHARS, budget.history)
     texts = [turn_text(turn, message_chars=limit) for turn in turns]
     foreign = untrusted_turns(user_id=conversation.user_id, turn_ids=[turn.turn_id for turn in turns])
-    return FoldJob(
+    return CompactJob(
         user_id=conversation.user_id,
         conversation_id=conversation.id,
         earlier="" if anew else conversation.summary,
@@ -194,35 +299,29 @@ def fold_job_until(conversation: Conversation, until: int, budget: Budget, *, an
     )
 
 
-def _turns(conversation: Conversation, since: int, until: int) -> Iterator[FoldedTurn]:
-    found: dict[UUID, FoldedTurn] = {}
+def _turns(conversation: Conversation, since: int, until: int) -> list[CompactedTurn]:
+    found: dict[UUID, CompactedTurn] = {}
     rows = messages_in_force(conversation.id).filter(position__gt=since, position__lte=until)
     for message in rows.exclude(turn=None).defer("blocks"):
         if message.turn_id is not None:
-            found.setdefault(message.turn_id, FoldedTurn(turn_id=message.turn_id)).messages.append(message)
+            found.setdefault(message.turn_id, CompactedTurn(turn_id=message.turn_id)).messages.append(message)
     calls = ToolCall.objects.owned_by(conversation.user_id).filter(turn_id__in=found)
     for call in calls.order_by("round", "position"):
         if call.turn_id is not None:
             found[call.turn_id].calls.append(call)
-    yield from found.values()
+    return list(found.values())
 
 
 def summary_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
-    """Whether the conversation's summary folded a turn in which other people's text was read: then every later turn
+    """Whether the conversation's summary holds a turn in which other people's text was read: then every later turn
     has that text, in a way, before it."""
     rows = Conversation.objects.for_user(user_id).filter(id=conversation_id)
     return rows.filter(summary_until__gt=0, summary_untrusted=True).exists()
 
 
-def conversations_summarised(user_id: UUID) -> list[UUID]:
-    """The user's conversations that have a summary."""
-    rows = Conversation.objects.for_user(user_id).exclude(summary="")
-    return list(rows.order_by("id").values_list("id", flat=True))
-
-
 def summary_json(conversation: Conversation) -> dict[str, Any] | None:
     """`{text, by, untrusted, made_at, messages, before}` or None; `messages` counts what a reader sees of what was
-    folded, `before` is the id of the first turn that was not."""
+    summed up, `before` is the id of the first turn that was not."""
     if not conversation.summary_until:
         return None
     readable = readable_messages(conversation).exclude(text="")
@@ -238,7 +337,7 @@ def summary_json(conversation: Conversation) -> dict[str, Any] | None:
 
 
 def turns_shown(conversation: Conversation) -> list[Turn]:
-    """The turns whose surfaced notes the model still has before it: in force, and not folded into the summary. Those
+    """The turns whose surfaced notes the model still has before it: in force, and not summed up. Those
     without any are left out; of the others only `memories` is read."""
     rows = messages_sent(conversation).exclude(turn=None).values("turn_id")
     turns = Turn.objects.owned_by(conversation.user_id).filter(id__in=rows).exclude(memories=[])

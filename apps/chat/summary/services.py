@@ -3,8 +3,6 @@
 import asyncio
 import logging
 import re
-from functools import cache
-from pathlib import Path
 from uuid import UUID
 
 from django.db import transaction
@@ -14,21 +12,21 @@ from apps.agent.model.client import ModelError, ModelRequest, complete
 from apps.agent.model.endpoint import current_endpoint, model_for
 from apps.agent.model.sdk import default_client
 from apps.chat.models import Conversation
+from apps.chat.prompt import prompt_text
 from apps.chat.summary.selectors import (
     EXTRACT,
     SUMMARY_FIELDS,
     Budget,
-    FoldJob,
+    CompactJob,
     Need,
+    compact_job,
+    compact_job_until,
     current_budget,
-    fold_job,
-    fold_job_until,
+    extract,
 )
-from apps.chat.summary.transcript import extract
 from apps.core.db.pool import in_db
 
 logger = logging.getLogger(__name__)
-PURPOSE = "summary"
 PATIENCE = {Need.BUDGET: 600.0, Need.LIMIT: 45.0, Need.REFUSED: 60.0}
 """Seconds that the model has for all of it: a turn waits for the last two."""
 WORDS_PER_TOKEN = 0.6
@@ -37,27 +35,27 @@ _under_way: set[UUID] = set()
 """The conversations that this process sums up in the background now; one summary at a time is enough."""
 
 
-async def conversation_fold_after(conversation_id: UUID) -> None:
+async def conversation_compact_after(conversation_id: UUID) -> None:
     """After a turn: sums up what the conversation has outgrown. Whatever goes wrong, the next turn's end tries again."""
     if conversation_id in _under_way:
         return
     _under_way.add(conversation_id)
     try:
-        await conversation_fold(conversation_id, Need.BUDGET)
+        await conversation_compact(conversation_id, Need.BUDGET)
     except Exception:  # the conversation goes on as it is
         logger.exception("conversation %s was not summed up", conversation_id)
     finally:
         _under_way.discard(conversation_id)
 
 
-async def conversation_fold(conversation_id: UUID, need: Need) -> bool:
+async def conversation_compact(conversation_id: UUID, need: Need) -> bool:
     """Sums the conversation up as far as it has to be. Whether what goes to the model has become shorter."""
     budget = current_budget()
     offline = (await in_db(current_endpoint)).is_offline
     if offline and need == Need.BUDGET:
         return False
     rewrite = offline or need == Need.BUDGET
-    job = await in_db(fold_job, conversation_id, need, budget, rewrite=rewrite)
+    job = await in_db(compact_job, conversation_id, need, budget, rewrite=rewrite)
     if job is None:
         return False
     text, by = (None, EXTRACT) if offline else (await _by_model(job, need, budget), model_for("fast"))
@@ -73,14 +71,27 @@ async def conversation_fold(conversation_id: UUID, need: Need) -> bool:
     return stored
 
 
-async def _by_model(job: FoldJob, need: Need, budget: Budget) -> str | None:
+async def _by_model(job: CompactJob, need: Need, budget: Budget) -> str | None:
     """The model's summary, portion after portion; None when it fails, dawdles or has nothing to say."""
     summary = job.earlier
     try:
         async with asyncio.timeout(PATIENCE[need]):
             for run in job.runs:
                 portion = "\n".join(job.texts[index] for index in run)
-                response = await complete(default_client(), _request(job, summary, portion, budget))
+                earlier = f"<record>\n{summary}\n</record>\n\n" if summary else ""
+                content = f"{earlier}<messages>\n{portion}\n</messages>\n\nWrite the new record."
+                request = ModelRequest(
+                    user_id=job.user_id,
+                    purpose="summary",
+                    model=model_for("fast"),
+                    system=prompt_text("summary").replace(
+                        "{words}", str(int(budget.summary * WORDS_PER_TOKEN))
+                    ),
+                    messages=[{"role": "user", "content": content}],
+                    max_tokens=budget.summary,
+                    conversation_id=job.conversation_id,
+                )
+                response = await complete(default_client(), request)
                 summary = _whole(response.text.strip(), response.stop_reason)
                 if not summary or response.stop_reason == "refusal":
                     logger.info("conversation %s: the model wrote no summary", job.conversation_id)
@@ -94,21 +105,6 @@ async def _by_model(job: FoldJob, need: Need, budget: Budget) -> str | None:
     return summary
 
 
-def _request(job: FoldJob, summary: str, portion: str, budget: Budget) -> ModelRequest:
-    earlier = f"<record>\n{summary}\n</record>\n\n" if summary else ""
-    content = f"{earlier}<messages>\n{portion}\n</messages>\n\nWrite the new record."
-    words = int(budget.summary * WORDS_PER_TOKEN)
-    return ModelRequest(
-        user_id=job.user_id,
-        purpose=PURPOSE,
-        model=model_for("fast"),
-        system=_prompt().replace("{words}", str(words)),
-        messages=[{"role": "user", "content": content}],
-        max_tokens=budget.summary,
-        conversation_id=job.conversation_id,
-    )
-
-
 def _whole(text: str, stop_reason: str) -> str:
     """The text up to its last whole sentence, where the model was cut off."""
     if stop_reason != "max_tokens":
@@ -117,14 +113,8 @@ def _whole(text: str, stop_reason: str) -> str:
     return text[: ends[-1]].strip() if ends else text
 
 
-@cache
-def _prompt() -> str:
-    path = Path(__file__).parent.parent / "prompts" / "summary.md"
-    return path.read_text(encoding="utf-8").strip()
-
-
 @transaction.atomic
-def summary_store(*, job: FoldJob, text: str, by: str, budget: Budget) -> bool:
+def summary_store(*, job: CompactJob, text: str, by: str, budget: Budget) -> bool:
     """Puts the summary in place of the messages it was made from; False when they, or the summary before, have changed
     meanwhile (an edit, a purge, another summary): then nothing is written.
 
@@ -134,13 +124,13 @@ def summary_store(*, job: FoldJob, text: str, by: str, budget: Budget) -> bool:
     conversation = rows.filter(id=job.conversation_id).first()
     if conversation is None:
         return False
-    now = fold_job_until(conversation, job.until, budget, anew=job.anew)
+    now = compact_job_until(conversation, job.until, budget, anew=job.anew)
     if now.basis != job.basis or not now.turns:
         return False
     conversation.summary, conversation.summary_until = text, job.until
     conversation.summary_untrusted, conversation.summary_by = job.untrusted, by
     conversation.summary_at = timezone.now()
-    _save(conversation)
+    conversation.save(update_fields=SUMMARY_FIELDS)
     return True
 
 
@@ -158,7 +148,7 @@ def summary_forget(*, user_id: UUID, conversation_id: UUID) -> bool:
     conversation.summary, conversation.summary_until = "", 0
     conversation.summary_untrusted, conversation.summary_by = False, ""
     conversation.summary_at = None
-    _save(conversation)
+    conversation.save(update_fields=SUMMARY_FIELDS)
     return True
 
 
@@ -166,7 +156,3 @@ def summary_cut(*, conversation: Conversation, position: int) -> None:
     """Takes the summary away where a message that it stands for is replaced. Call it inside a transaction."""
     if position <= conversation.summary_until:
         summary_forget(user_id=conversation.user_id, conversation_id=conversation.id)
-
-
-def _save(conversation: Conversation) -> None:
-    conversation.save(update_fields=SUMMARY_FIELDS)

@@ -30,14 +30,15 @@ def duration(milliseconds: int | None) -> str:
 def unmarked(text: str) -> str:
     """Markdown as it is read: without the signs for bold, italics, code, headings and tables."""
     text = re.sub(r"^[ :|-]*-{3,}[ :|-]*\n?|^ *```.*\n?", "", text, flags=re.MULTILINE)
-    text = re.sub(r"^ *\|(.*)\| *$", lambda row: ", ".join(_cells(row[1])), text, flags=re.MULTILINE)
-    plain = re.sub(r"\*\*(.+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|`([^`\n]+)`", _inside, text)
+    text = re.sub(
+        r"^ *\|(.*)\| *$",
+        lambda row: ", ".join(cell.strip() for cell in row[1].split("|") if cell.strip()),
+        text,
+        flags=re.MULTILINE,
+    )
+    plain = re.sub(
+        r"\*\*(.+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|`([^`\n]+)`",
+        lambda mark: mark[mark.lastindex or 0],
+        text,
+    )
     return re.sub(r"^#{1,6} +", "", plain, flags=re.MULTILINE)
-
-
-def _cells(row: str) -> list[str]:
-    return [cell.strip() for cell in row.split("|") if cell.strip()]
-
-
-def _inside(mark: re.Match[str]) -> str:
-    return next(group for group in mark.groups() if group is not None)

@@ -15,14 +15,12 @@ from apps.chat.conversations.capturing import turn_capture
 from apps.chat.conversations.indexing import turn_index
 from apps.chat.models import Conversation, MessageKind, Role
 from apps.chat.stream.events import LoggedEvent
-from apps.chat.summary.services import conversation_fold_after
-from apps.chat.turns.queue import INTERRUPTED_MESSAGE, RESERVE, Numbers, Work, conversation_release, work_next
-from apps.chat.turns.running import RunningTurn
+from apps.chat.summary.services import conversation_compact_after
+from apps.chat.turns.queue import INTERRUPTION, RESERVE, Numbers, Work, conversation_release, work_next
+from apps.chat.turns.running import INTERNAL_ERROR, RunningTurn
 from apps.chat.turns.store import (
-    STOPPED,
-    Draft,
     LogWrite,
-    Outcome,
+    TurnOutcome,
     log_write,
     logs_write,
     message_save,
@@ -210,18 +208,16 @@ class Actor:
         finally:
             task.cancel()
         await self.log.commit(partial(turn_finish, outcome, self.log.last_seq))
-        try:
-            await in_db(turn_index, turn_id)
-        except Exception:  # the answer stands, whatever is wrong with search; a sweep indexes it later
-            logger.exception("the messages of turn %s were not indexed", turn_id)
-        try:
-            await in_db(turn_capture, turn_id)
-        except Exception:  # the same: a sweep finds what was not handed over
-            logger.exception("the messages of turn %s were not handed to memory", turn_id)
+        # The answer stands, whatever is wrong with search or memory: sweeps find what was not indexed or handed over.
+        for follow_up in (turn_index, turn_capture):
+            try:
+                await in_db(follow_up, turn_id)
+            except Exception:
+                logger.exception("turn %s: %s failed", turn_id, follow_up.__name__)
         self._start(self._make_title(turn_id))
-        self._start(conversation_fold_after(self.conversation_id))
+        self._start(conversation_compact_after(self.conversation_id))
 
-    async def _watch(self, task: "asyncio.Task[Outcome]", turn_id: UUID) -> None:
+    async def _watch(self, task: "asyncio.Task[TurnOutcome]", turn_id: UUID) -> None:
         """Until the turn has ended or was cancelled: takes up what is asked for meanwhile."""
         while not task.done():
             news = asyncio.ensure_future(self._news.wait())
@@ -234,20 +230,20 @@ class Actor:
                 task.cancel()
                 await asyncio.wait([task])
 
-    async def _outcome(self, task: "asyncio.Task[Outcome]", turn: RunningTurn) -> Outcome:
+    async def _outcome(self, task: "asyncio.Task[TurnOutcome]", turn: RunningTurn) -> TurnOutcome:
         try:
             return await task
         except asyncio.CancelledError:
             if self._closing:
-                return turn.interrupted(INTERRUPTED_MESSAGE)
-            return stopped(turn.turn_id, STOPPED, turn.partial)
+                return stopped(turn.turn_id, "interrupted", turn.partial, INTERRUPTION)
+            return stopped(turn.turn_id, "stopped", turn.partial)
         except (LeaseLost, TurnTaken):
             raise
         except Exception as error:  # a turn may fail in any way, the conversation must go on
             if not await in_db(Conversation.lease_held, self.conversation_id):
                 raise LeaseLost(str(self.conversation_id)) from error
             logger.exception("turn %s failed", turn.turn_id)
-            return turn.failed()
+            return stopped(turn.turn_id, "failed", turn.partial, INTERNAL_ERROR)
 
     def _start(self, work: "Any") -> None:
         task = asyncio.ensure_future(work)
@@ -280,5 +276,4 @@ class MessageStore:
         await self._save(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round)
 
     async def _save(self, **values: Any) -> None:
-        draft = Draft(**values, seq=self._log.last_seq)
-        await self._log.commit(partial(message_save, self._turn_id, draft))
+        await self._log.commit(partial(message_save, self._turn_id, seq=self._log.last_seq, **values))

@@ -1,4 +1,4 @@
-"""Builds in their conversation: their messages stand in its log, and it tells how they end."""
+"""Builds in their conversation: their messages stand in its log, and a turn of its own says how they end."""
 
 from uuid import UUID
 
@@ -18,10 +18,8 @@ from apps.chat.stream.events import LoggedEvent
 from apps.chat.turns.store import position_next
 
 READY = "**{name}** is ready{version}. {description}"
-WAITS = "**{name}** is built{version}, and waits for your approval: it asks to {wish}. Approve it on the card above or on its page; then I test it.{beside}"
-INCOMPLETE = (
-    "**{name}** is built{version}. It still needs {wish}: add it on the card above, then I test it.{beside}"
-)
+WAITS = "**{name}** is built{version}, and waits for your approval: it asks to {request}. Approve it on the card above or on its page; then I test it.{beside}"
+INCOMPLETE = "**{name}** is built{version}. It still needs {request}: add it on the card above, then I test it.{beside}"
 FAILS = "**{name}** is built{version}, but failed its test. The card above says why, and lets you have it fixed.{beside}"
 BESIDE = " Until then version {number} stays in use."
 FAILED = "I could not build **{name}**. {reason}"
@@ -41,7 +39,7 @@ NO_NEED = "The build of cap_{name} has ended. What follows has been told to the 
 def build_events(conversation_id: UUID) -> list[LoggedEvent]:
     """The `build` events that are due in the conversation's log. Call it inside the transaction that writes it.
 
-    They belong to the turns that asked for the build; one that is gone is told nothing.
+    They belong to the turns that asked for the build; for one that is gone there are none.
     """
     lines = []
     for follower, messages in messages_to_log(conversation_id=conversation_id):
@@ -59,7 +57,7 @@ def build_events(conversation_id: UUID) -> list[LoggedEvent]:
     return lines
 
 
-def conversations_to_tell() -> list[UUID]:
+def conversations_with_build_news() -> list[UUID]:
     """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
     wanted = conversations_with_news()
     if not wanted:
@@ -72,7 +70,7 @@ def conversations_to_tell() -> list[UUID]:
 
 
 def build_announce(build: Build) -> None:
-    """Queues a turn of Izzy's own that tells how the build ended, or that goes on with what the user had asked for, in each
+    """Queues a turn of Izzy's own that says how the build ended, or that goes on with what the user had asked for, in each
     conversation that asked for it.
 
     Called inside the transaction that ends the build. One that the user cancelled needs no word.
@@ -82,37 +80,33 @@ def build_announce(build: Build) -> None:
         return
     words, usable = _words(build, _version(build))
     goes_on = usable and preferences_for(build.user_id).build_continue
-    for conversation in Conversation.objects.for_user(build.user_id).filter(id__in=wanted).order_by("pk"):
-        _announce(build, conversation, words, goes_on=goes_on)
-
-
-def _announce(build: Build, conversation: Conversation, words: str, *, goes_on: bool) -> None:
     notice = (GO_ON if goes_on else NO_NEED).format(name=build.name, became=BECAME[Kind(build.kind)])
-    turn = Turn.objects.create(
-        user_id=build.user_id,
-        conversation=conversation,
-        position=position_next(conversation.id),
-        by_izzy=True,
-        said="" if goes_on else words,
-    )
-    Message.objects.create(
-        user_id=build.user_id,
-        conversation=conversation,
-        turn=turn,
-        position=turn.position,
-        role=Role.USER,
-        kind=MessageKind.NOTICE,
-        blocks=canonical_json([{"type": "text", "text": NOTICE.format(text=notice)}]),
-        speaker="izzy",
-        indexed=True,
-        captured=True,
-    )
+    for conversation in Conversation.objects.for_user(build.user_id).filter(id__in=wanted).order_by("pk"):
+        turn = Turn.objects.create(
+            user_id=build.user_id,
+            conversation=conversation,
+            position=position_next(conversation.id),
+            by_izzy=True,
+            said="" if goes_on else words,
+        )
+        Message.objects.create(
+            user_id=build.user_id,
+            conversation=conversation,
+            turn=turn,
+            position=turn.position,
+            role=Role.USER,
+            kind=MessageKind.NOTICE,
+            blocks=canonical_json([{"type": "text", "text": NOTICE.format(text=notice)}]),
+            speaker="izzy",
+            indexed=True,
+            captured=True,
+        )
 
 
-def build_announce_settled(build: Build) -> None:
+def build_announce_resolved(build: Build) -> None:
     """The same when the version of an earlier build has been tested at last: what it had asked for is allowed by now.
 
-    Called inside the transaction that notes the test. Who has used it in a conversation meanwhile need not be told.
+    Called inside the transaction that notes the test. Who has used it in a conversation meanwhile knows already.
     """
     version = _version(build)
     if version is None or stage_of(version) not in {"ready", "failing"}:
@@ -144,14 +138,14 @@ def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
     beside = BESIDE.format(number=current.number) if current and current.number < version.number else ""
     match stage_of(version):
         case "approval":
-            wish = asked_by(version)
-            return WAITS.format(name=build.name, version=named, wish=wish, beside=beside), False
+            request = asked_by(version)
+            return WAITS.format(name=build.name, version=named, request=request, beside=beside), False
         case "secrets" | "testing":
-            wish = ", ".join(
+            request = ", ".join(
                 f"the secret {name}" for name in secrets_missing(version.user_id, version.secrets)
             )
-            wish = wish or "its test"
-            return INCOMPLETE.format(name=build.name, version=named, wish=wish, beside=beside), False
+            request = request or "its test"
+            return INCOMPLETE.format(name=build.name, version=named, request=request, beside=beside), False
         case "failing":
             return FAILS.format(name=build.name, version=named, beside=beside), False
     return READY.format(name=build.name, version=named, description=version.description), True

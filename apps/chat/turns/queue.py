@@ -15,15 +15,16 @@ from apps.agent.services import Reason
 from apps.agent.turn.events import TurnFailed, TurnQueued, TurnStopped
 from apps.builder.builds.selectors import has_news
 from apps.chat.conversations.messages import message_json
-from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent, events_store, text_after
 from apps.chat.turns.builds import build_events
-from apps.chat.turns.store import INTERRUPTED, STOPPED, SUPERSEDED, message_ids, position_next, turn_close
+from apps.chat.turns.store import message_ids, position_next, turn_close
 from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
-INTERRUPTED_MESSAGE = (
-    "Izzy was interrupted while answering. What was written so far is kept; send it again to go on."
+INTERRUPTION = TurnFailed(
+    "interrupted",
+    "Izzy was interrupted while answering. What was written so far is kept; send it again to go on.",
 )
 RESERVE = 1000
 """Sequence numbers are reserved in blocks, so that those handed out but not stored at a crash never come again."""
@@ -39,7 +40,7 @@ class Numbers(NamedTuple):
 
 @dataclass(kw_only=True)
 class Work:
-    """`events` are those to log now, `turn_id` a turn that is ours to run, `stop` the wish to stop the running one."""
+    """`events` are those to log now, `turn_id` a turn that is ours to run, `stop` the request to stop the running one."""
 
     events: list[LoggedEvent] = field(default_factory=list)
     turn_id: UUID | None = None
@@ -62,30 +63,36 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     Raises LeaseLost. A turn whose row says running while it does not run here was left by a crash: it ends as
     interrupted. Most looks find nothing, and those do not wait for their turn to write.
     """
-    if Conversation.lease_held(conversation_id) and _is_quiet(conversation_id, running):
-        return Work()
-    return _work_take(conversation_id, running)
-
-
-def _is_quiet(conversation_id: UUID, running: UUID | None) -> bool:
     at_work = Q(id=running, announced=True, stop_requested=False)
-    return not _turns_with_news(conversation_id).exclude(at_work).exists() and not has_news(conversation_id)
+    if Conversation.lease_held(conversation_id) and not (
+        _turns_with_news(conversation_id).exclude(at_work).exists() or has_news(conversation_id)
+    ):
+        return Work()
+    with transaction.atomic():
+        return _work_take(conversation_id, running)
 
 
-@transaction.atomic
 def _work_take(conversation_id: UUID, running: UUID | None) -> Work:
     Conversation.lease_extend(conversation_id)
     turns = list(_turns_with_news(conversation_id))
-    work = Work(events=[line for turn in turns if not turn.announced for line in _announcement(turn)])
+    work = Work(
+        events=[
+            queued_line(turn)
+            if turn.state == TurnStatus.QUEUED
+            else LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
+            for turn in turns
+            if not turn.announced
+        ]
+    )
     work.events += build_events(conversation_id)
     Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
-    by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
     if running is not None:
         work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
         return work
-    for turn in by_state[TurnState.RUNNING]:
+    by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
+    for turn in by_state[TurnStatus.RUNNING]:
         work.events += turn_interrupt(turn)
-    _claim(work, by_state[TurnState.WAITING], by_state[TurnState.QUEUED])
+    _claim(work, by_state[TurnStatus.WAITING], by_state[TurnStatus.QUEUED])
     return work
 
 
@@ -99,11 +106,11 @@ def conversation_release(conversation_id: UUID, last_seq: int, *, at_once: bool 
     Conversation.objects.unscoped().select_for_update().filter(id=conversation_id).first()
     Conversation.lease_extend(conversation_id)
     turns = [] if at_once else list(_turns_with_news(conversation_id))
-    held_back = any(turn.state == TurnState.WAITING for turn in turns)
+    held_back = any(turn.state == TurnStatus.WAITING for turn in turns)
     for turn in turns:
-        if held_back and turn.by_izzy and turn.state == TurnState.QUEUED and turn.announced:
+        if held_back and turn.by_izzy and turn.state == TurnStatus.QUEUED and turn.announced:
             continue
-        if turn.state != TurnState.WAITING or turn.stop_requested or not turn.announced or _is_decided(turn):
+        if turn.state != TurnStatus.WAITING or turn.stop_requested or not turn.announced or _is_decided(turn):
             return False
     Conversation.lease_release(conversation_id, last_seq=last_seq)
     return True
@@ -115,13 +122,12 @@ def turn_interrupt(turn: Turn) -> list[LoggedEvent]:
     seen = newest.seq if newest else 0
     text = text_after(turn.id, seen)
     partial = [{"type": "text", "text": text}] if text.strip() else []
-    closed = turn_close(turn, reason=INTERRUPTED, partial=partial, seq=turn.conversation.stored_seq)
-    error = TurnFailed(INTERRUPTED, INTERRUPTED_MESSAGE)
-    turn.error_code, turn.error_message = error.code, error.message
-    _end(turn, TurnState.INTERRUPTED)
+    closed = turn_close(turn, reason="interrupted", partial=partial, seq=turn.conversation.stored_seq)
+    turn.error_code, turn.error_message = INTERRUPTION.code, INTERRUPTION.message
+    _end(turn, TurnStatus.INTERRUPTED)
     return [
         *(LoggedEvent.of(turn.id, event) for event in closed),
-        LoggedEvent.of(turn.id, error, messages=message_ids(turn)),
+        LoggedEvent.of(turn.id, INTERRUPTION, messages=message_ids(turn)),
     ]
 
 
@@ -129,12 +135,6 @@ def _turns_with_news(conversation_id: UUID) -> QuerySet[Turn]:
     rows = Turn.objects.unscoped().filter(conversation_id=conversation_id)
     news = Q(state__in=OPEN_STATES) | Q(announced=False)
     return rows.filter(news).select_related("conversation").order_by("position")
-
-
-def _announcement(turn: Turn) -> list[LoggedEvent]:
-    if turn.state == TurnState.QUEUED:
-        return [queued_line(turn)]
-    return [LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))]
 
 
 def queued_line(turn: Turn) -> LoggedEvent:
@@ -158,29 +158,36 @@ def opening_message(turn: Turn) -> Message:
 def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
     """Settles what waits for the user, then takes the oldest turn that can run.
 
-    What Izzy has to tell by itself neither declines what the user is asked nor goes ahead of it.
+    What Izzy says by itself neither declines what the user is asked nor goes ahead of it.
     """
     if waiting and all(turn.by_izzy for turn in queued):
         queued = []
     for turn in waiting:
         if turn.stop_requested:
-            work.events += _end_early(turn, STOPPED)
+            work.events += _end_early(turn, "stopped")
         elif queued:
-            work.events += _end_early(turn, SUPERSEDED)
+            work.events += _end_early(turn, "superseded")
         elif _is_decided(turn) and _take(turn):
             work.turn_id, work.resumed = turn.id, True
             return
     for turn in queued:
-        _place(turn)
+        # A message that queued behind a running turn moves after what that turn has produced.
+        message = opening_message(turn)
+        later = Message.objects.unscoped().filter(
+            conversation_id=turn.conversation_id, position__gt=message.position
+        )
+        if later.exclude(turn__state=TurnStatus.QUEUED).exists():
+            message.position = position_next(turn.conversation_id)
+            message.save(update_fields=["position"])
         if turn.stop_requested:
-            work.events += _end_early(turn, STOPPED)
+            work.events += _end_early(turn, "stopped")
         elif _take(turn):
             work.turn_id = turn.id
             return
 
 
 def _is_decided(turn: Turn) -> bool:
-    return turn.state == TurnState.WAITING and not toolcalls_undecided(user_id=turn.user_id, turn_id=turn.id)
+    return turn.state == TurnStatus.WAITING and not toolcalls_undecided(user_id=turn.user_id, turn_id=turn.id)
 
 
 def _take(turn: Turn) -> bool:
@@ -189,7 +196,7 @@ def _take(turn: Turn) -> bool:
     now = timezone.now()
     return bool(
         row.update(
-            state=TurnState.RUNNING,
+            state=TurnStatus.RUNNING,
             started_at=Coalesce(F("started_at"), now),
             attempt=F("attempt") + 1,
             waiting_for=[],
@@ -197,37 +204,26 @@ def _take(turn: Turn) -> bool:
     )
 
 
-def _place(turn: Turn) -> None:
-    """Moves a message that queued behind a running turn after what that turn has produced."""
-    message = opening_message(turn)
-    if (
-        Message.objects.unscoped()
-        .filter(conversation_id=turn.conversation_id, position__gt=message.position)
-        .exclude(turn__state=TurnState.QUEUED)
-        .exists()
-    ):
-        message.position = position_next(turn.conversation_id)
-        message.save(update_fields=["position"])
-
-
 def _end_early(turn: Turn, reason: Reason) -> list[LoggedEvent]:
     """Ends a waiting or queued turn: stopped by the user, or done because they went on with something else."""
     closed = turn_close(turn, reason=reason)
     lines = [LoggedEvent.of(turn.id, event) for event in closed]
-    if reason == STOPPED:
+    if reason == "stopped":
         lines.append(LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn)))
-    _end(turn, TurnState.STOPPED if reason == STOPPED else TurnState.DONE)
+    _end(turn, TurnStatus.STOPPED if reason == "stopped" else TurnStatus.DONE)
     return lines
 
 
-def _end(turn: Turn, state: TurnState) -> None:
+def _end(turn: Turn, state: TurnStatus) -> None:
     turn.state, turn.ended_at, turn.waiting_for = state, timezone.now(), []
     turn.save(update_fields=["state", "ended_at", "waiting_for", "error_code", "error_message"])
 
 
 def turns_interrupt() -> None:
     """Ends the turns that were running in a process whose lease has run out."""
-    turns = Turn.objects.unscoped().filter(Conversation.lease_free("conversation__"), state=TurnState.RUNNING)
+    turns = Turn.objects.unscoped().filter(
+        Conversation.lease_free("conversation__"), state=TurnStatus.RUNNING
+    )
     for conversation_id in turns.values_list("conversation_id", flat=True).distinct():
         _interrupt(conversation_id)
 
@@ -238,7 +234,7 @@ def _interrupt(conversation_id: UUID) -> None:
     if numbers is None:
         return
     seq = numbers.first
-    for turn in Turn.objects.unscoped().filter(conversation_id=conversation_id, state=TurnState.RUNNING):
+    for turn in Turn.objects.unscoped().filter(conversation_id=conversation_id, state=TurnStatus.RUNNING):
         events = [
             LoggedEvent(seq + index, line.turn_id, line.type, line.payload)
             for index, line in enumerate(turn_interrupt(turn))

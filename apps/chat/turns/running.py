@@ -33,14 +33,19 @@ from apps.agent.turn.events import (
 from apps.agent.turn.executor import ToolExecutor, executor_for
 from apps.agent.turn.loop import LoopState, TurnStore, run_turn
 from apps.chat.conversations.selectors import taint_of
-from apps.chat.models import Message, MessageKind, Role, Turn, TurnState
-from apps.chat.prompt.history import history, recent_texts
-from apps.chat.prompt.system import context_block, system_blocks
-from apps.chat.prompt.toolbox import capability_hints, conversation_tools
-from apps.chat.summary.selectors import Need, current_budget, over, turns_shown
-from apps.chat.summary.services import conversation_fold
+from apps.chat.models import Message, MessageKind, Role, Turn, TurnStatus
+from apps.chat.prompt import (
+    capability_hints,
+    context_block,
+    conversation_tools,
+    history,
+    recent_texts,
+    system_blocks,
+)
+from apps.chat.summary.selectors import Need, current_budget, sent_turns, turns_shown
+from apps.chat.summary.services import conversation_compact
 from apps.chat.turns.queue import opening_message
-from apps.chat.turns.store import FAILED, INTERRUPTED, Outcome, stopped
+from apps.chat.turns.store import TurnOutcome, stopped
 from apps.core.db.pool import in_db
 from apps.core.ids import parse_id
 from apps.memory.notes.changes import cycle_advance
@@ -53,19 +58,13 @@ INTERNAL_ERROR = TurnFailed("internal_error", "Something went wrong inside Izzy.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A turn ready to run. `memories` are the surfaced items of a fresh turn (`[]` when it is resumed).
+    """A turn ready to run, and the message that it answers. With `too_long` its conversation has to be summed up before it is
+    sent; then `turn_reload` gives its state."""
 
-    `said` is the answer of a turn that needs no model.
-    `too_long` says that the conversation has to be summed up before it is sent; then `turn_reload` gives its state.
-    """
-
+    turn: Turn
+    message: Message
     state: LoopState
     too_long: bool
-    message_id: UUID
-    use_memory: bool
-    memories: list[dict[str, Any]]
-    memory_tokens: int
-    said: str
 
 
 def turn_prepare(turn_id: UUID) -> Prepared:
@@ -76,22 +75,29 @@ def turn_prepare(turn_id: UUID) -> Prepared:
     turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
     preferences = preferences_for(turn.user_id)
     message = opening_message(turn)
-    fresh = turn.attempt == 1
-    surfaced = Surfaced(text="", tokens=0, items=())
-    if fresh:
+    if turn.attempt == 1:
+        surfaced = Surfaced(text="", tokens=0, items=())
         if not turn.by_izzy:
             cycle_advance(user_id=turn.user_id)
         if turn.conversation.use_memory and not turn.by_izzy:
             surfaced = _surface(turn)
-        _store_context(turn, message, preferences, surfaced)
+        with transaction.atomic():
+            block = context_block(
+                now=timezone.now(),
+                time_zone=preferences.time_zone,
+                memories=surfaced.text,
+                capabilities=capability_hints(turn.conversation, preferences, message.text),
+            )
+            message.blocks = canonical_json([block, *json.loads(message.blocks)])
+            message.save(update_fields=["blocks"])
+            turn.memories = [item.to_json() for item in surfaced.items]
+            turn.memory_tokens = surfaced.tokens
+            turn.save(update_fields=["memories", "memory_tokens"])
     return Prepared(
+        turn=turn,
+        message=message,
         state=_loop_state(turn, preferences),
-        too_long=over(turn.conversation, current_budget().limit),
-        message_id=message.id,
-        use_memory=turn.conversation.use_memory,
-        memories=turn.memories if fresh else [],
-        memory_tokens=turn.memory_tokens,
-        said=turn.said,
+        too_long=sum(each.tokens for each in sent_turns(turn.conversation)) > current_budget().limit,
     )
 
 
@@ -113,21 +119,6 @@ def _surface(turn: Turn) -> Surfaced:
         conversation_id=turn.conversation_id,
         now=timezone.now(),
     )
-
-
-@transaction.atomic
-def _store_context(turn: Turn, message: Message, preferences: Preferences, surfaced: Surfaced) -> None:
-    block = context_block(
-        now=timezone.now(),
-        time_zone=preferences.time_zone,
-        memories=surfaced.text,
-        capabilities=capability_hints(turn.conversation, preferences, message.text),
-    )
-    message.blocks = canonical_json([block, *json.loads(message.blocks)])
-    message.save(update_fields=["blocks"])
-    turn.memories = [item.to_json() for item in surfaced.items]
-    turn.memory_tokens = surfaced.tokens
-    turn.save(update_fields=["memories", "memory_tokens"])
 
 
 def _loop_state(turn: Turn, preferences: Preferences) -> LoopState:
@@ -159,7 +150,7 @@ def _loop_state(turn: Turn, preferences: Preferences) -> LoopState:
 
 @dataclass(kw_only=True)
 class RunningTurn:
-    """A turn in the loop. `tell` logs an event and sends it on at once; `store` commits its messages."""
+    """A turn in the loop. `emit` logs an event and sends it on at once; `store` commits its messages."""
 
     turn_id: UUID
     resumed: bool
@@ -174,20 +165,30 @@ class RunningTurn:
         blocks = self.loop.partial_blocks if self.loop else []
         return [block for block in blocks if block.get("text", "").strip()]
 
-    async def run(self) -> Outcome:
+    async def run(self) -> TurnOutcome:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
         if not self.resumed:
             self.emit(TurnStarted())
         prepared = await in_db(turn_prepare, self.turn_id)
         self.loop = prepared.state
-        if prepared.said:
-            return await self._say(prepared.said)
-        if prepared.memories:
-            self.emit(MemoryContext(prepared.memories, prepared.memory_tokens))
+        turn = prepared.turn
+        if turn.said:
+            return await self._say(turn.said)
+        if turn.memories and not self.resumed:
+            self.emit(MemoryContext(turn.memories, turn.memory_tokens))
         if prepared.too_long:
             self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
+        executor = await executor_for(
+            user_id=turn.user_id,
+            conversation_id=turn.conversation_id,
+            turn_id=turn.id,
+            message_id=prepared.message.id,
+            use_memory=turn.conversation.use_memory,
+            taint=taint_of(turn.user_id, turn.conversation_id),
+            tools={tool.name: tool for tool in prepared.state.tools if find_tool(tool.name) != tool},
+        )
         last: Event = INTERNAL_ERROR
-        async for event in self._events(await _executor(prepared)):
+        async for event in self._events(executor):
             if isinstance(event, Response | TurnFailed):
                 last = event
                 continue
@@ -196,7 +197,7 @@ class RunningTurn:
             self.emit(event)
         return self._outcome(last)
 
-    async def _say(self, text: str) -> Outcome:
+    async def _say(self, text: str) -> TurnOutcome:
         """An answer that no model has to give."""
         self.emit(TextDelta(text))
         await self.store.save_assistant([{"type": "text", "text": text}], "end_turn", 1)
@@ -221,41 +222,19 @@ class RunningTurn:
 
     async def _shorter(self, loop: LoopState, need: Need) -> LoopState | None:
         """The turn's state once its conversation has been summed up; None where that made it no shorter."""
-        if not await conversation_fold(loop.conversation_id, need):
+        if not await conversation_compact(loop.conversation_id, need):
             return None
         shorter = await in_db(turn_reload, self.turn_id)
         shorter.build_id = loop.build_id
         return shorter
 
-    def _outcome(self, event: Event) -> Outcome:
+    def _outcome(self, event: Event) -> TurnOutcome:
         if not isinstance(event, Response):
-            return stopped(self.turn_id, FAILED, self.partial, event)
-        return Outcome(
+            return stopped(self.turn_id, "failed", self.partial, event)
+        return TurnOutcome(
             turn_id=self.turn_id,
-            state=TurnState.WAITING if event.waits else TurnState.DONE,
+            state=TurnStatus.WAITING if event.waits else TurnStatus.DONE,
             event=event,
             waiting_for=self.waiting_for if event.waits else [],
             usage=event.usage,
         )
-
-    def failed(self) -> Outcome:
-        """The outcome after an error that nobody foresaw."""
-        return stopped(self.turn_id, FAILED, self.partial, INTERNAL_ERROR)
-
-    def interrupted(self, message: str) -> Outcome:
-        """The outcome when the server stops in an orderly way."""
-        return stopped(self.turn_id, INTERRUPTED, self.partial, TurnFailed(INTERRUPTED, message))
-
-
-async def _executor(prepared: Prepared) -> ToolExecutor:
-    """The executor of this turn: in a conversation without memory no tool reaches notes or past conversations."""
-    state = prepared.state
-    return await executor_for(
-        user_id=state.user_id,
-        conversation_id=state.conversation_id,
-        turn_id=state.turn_id,
-        message_id=prepared.message_id,
-        use_memory=prepared.use_memory,
-        taint=taint_of(state.user_id, state.conversation_id),
-        tools={tool.name: tool for tool in state.tools if find_tool(tool.name) != tool},
-    )

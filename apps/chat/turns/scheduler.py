@@ -20,10 +20,10 @@ from django.utils import timezone
 from apps.agent.models import ToolCall
 from apps.builder.builds.messages import BUILDS
 from apps.chat.conversations.capturing import conversation_left
-from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnState
+from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnStatus
 from apps.chat.stream.hub import Hub
 from apps.chat.turns.actor import Actor, EventLog, logs_store
-from apps.chat.turns.builds import conversations_to_tell
+from apps.chat.turns.builds import conversations_with_build_news
 from apps.chat.turns.queue import conversation_take
 from apps.core.db.pool import in_db
 from apps.core.jobs.bus import bus
@@ -43,7 +43,7 @@ class Scheduler:
     """Actors by conversation, and one task that stores events, extends leases and looks for work."""
 
     def __init__(self) -> None:
-        self.hub = Hub(self._page_closed)
+        self.hub = Hub(lambda key: asyncio.get_running_loop().call_later(AWAY_SECONDS, self._page_away, key))
         self._left: set[UUID] = set()  # closed while their turn ran: read when that is over
         self.actors: dict[UUID, Actor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,7 +67,7 @@ class Scheduler:
             actor.notify()
 
     async def schedule(self, conversation_id: UUID) -> None:
-        """Has the conversation looked at now: here, unless another process runs it (that one is told)."""
+        """Has the conversation looked at now: here, unless another process runs it (that one is notified)."""
         if self._closed:
             return
         self.start()
@@ -81,7 +81,7 @@ class Scheduler:
         self.notify(conversation_id)
 
     async def flush(self, conversation_id: UUID) -> None:
-        """Stores what the conversation's turn has told so far, if it runs here."""
+        """Stores what the conversation's turn has emitted so far, if it runs here."""
         if (actor := self.actors.get(conversation_id)) is not None:
             await actor.log.flush()
 
@@ -103,9 +103,6 @@ class Scheduler:
         while self._tasks or self._starting:
             await asyncio.wait([*self._tasks, *self._starting.values()])
 
-    def _page_closed(self, conversation_id: UUID) -> None:
-        asyncio.get_running_loop().call_later(AWAY_SECONDS, self._page_away, conversation_id)
-
     def _page_away(self, conversation_id: UUID) -> None:
         if self._closed or self.hub.has_page(conversation_id):
             return
@@ -115,7 +112,7 @@ class Scheduler:
             self._background(in_db(conversation_left, conversation_id))
 
     def _hear_of_build(self, item: list[str]) -> None:
-        """A build has something to tell its conversation."""
+        """A build has news for its conversation."""
         if item[1]:
             self._background(self.schedule(UUID(item[1])))
 
@@ -161,7 +158,7 @@ class Scheduler:
                     if self.actors:
                         for conversation_id in await in_db(conversations_with_requests, list(self.actors)):
                             self.notify(conversation_id)
-                    for conversation_id in await in_db(conversations_to_tell):
+                    for conversation_id in await in_db(conversations_with_build_news):
                         await self.schedule(conversation_id)
                 if now - rescued > RESCUE_SECONDS:
                     rescued = now
@@ -218,9 +215,9 @@ def conversations_left() -> list[UUID]:
     turns = Turn.objects.unscoped().filter(
         Conversation.lease_free("conversation__"), at_rest, state__in=OPEN_STATES
     )
-    due = Q(state__in=[TurnState.QUEUED, TurnState.RUNNING]) | Q(stop_requested=True)
+    due = Q(state__in=[TurnStatus.QUEUED, TurnStatus.RUNNING]) | Q(stop_requested=True)
     found = set(turns.filter(due).values_list("conversation_id", flat=True))
-    waiting = dict(turns.filter(state=TurnState.WAITING).values_list("id", "conversation_id"))
+    waiting = dict(turns.filter(state=TurnStatus.WAITING).values_list("id", "conversation_id"))
     if waiting:
         undecided = ToolCall.objects.unscoped().filter(
             turn_id__in=waiting, state=ToolCall.State.WAITING, decision=""

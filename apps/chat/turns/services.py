@@ -1,12 +1,11 @@
 """A user's actions on a turn: start one, stop it, answer it. The runner does the rest.
 
-Every function commits before it returns; the caller then calls `Registry.schedule` so that the change
+Every function commits before it returns; the caller then calls `Scheduler.schedule` so that the change
 is taken up at once (a sweep finds it otherwise).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,9 +19,9 @@ from apps.agent.model.messages import canonical_json
 from apps.agent.services import grant_add, toolcall_answer, toolcall_decide
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.conversations.services import conversation_create
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.summary.services import summary_cut
-from apps.chat.turns.store import STOPPED, position_next, turn_close
+from apps.chat.turns.store import position_next, turn_close
 from apps.chat.turns.titles import heuristic_title
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
@@ -37,17 +36,6 @@ MAX_QUEUED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserMessage:
-    """A message as a client sends it, not yet checked."""
-
-    text: object
-    conversation: object = None  # None makes a new one, with `use_memory`
-    client_id: object = ""  # the client's own name for the message
-    replaces: object = None  # id of a user's message that this one takes the place of
-    use_memory: bool | None = None  # None: as preferred
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A stored message and the turn that will answer it; `repeated` when its client had sent it before."""
 
@@ -57,51 +45,61 @@ class Sent:
     repeated: bool = False
 
 
-def message_send(*, user_id: UUID, message: UserMessage) -> Sent:
-    """Stores the user's message with a queued turn; with `replaces`, takes that message and all after it out.
+def message_send(
+    *,
+    user_id: UUID,
+    text: object,
+    conversation: object = None,
+    client_id: object = "",
+    replaces: object = None,
+    use_memory: bool | None = None,
+) -> Sent:
+    """Stores the user's message with a queued turn, in a new conversation where none is named; `use_memory=None` is as preferred.
+    With `replaces`, the id of a message of theirs, takes that one and all after it out.
 
-    InvalidInput or TooLarge (100,000 characters) for the text, NotFound for the conversation or the replaced
-    message, Conflict `turn_running` when something is replaced while a turn is queued or running, and
-    `too_many_queued` when 20 messages wait already.
+    `client_id` is the client's own name for the message. InvalidInput or TooLarge (100,000 characters) for the text, NotFound for
+    the conversation or the replaced message, Conflict `turn_running` when something is replaced while a turn is queued or
+    running, and `too_many_queued` when 20 messages wait already.
     """
-    text = clean_text(message.text, field="text", max_chars=MAX_MESSAGE_CHARS)
-    client_id = clean_text(
-        message.client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True
-    )
-    return _once(user_id, client_id, partial(_message_store, user_id, message, text, client_id))
+    words = clean_text(text, field="text", max_chars=MAX_MESSAGE_CHARS)
+    name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
 
+    def store() -> Sent:
+        if conversation is None:
+            if replaces is not None:
+                raise InvalidInput("Name the conversation of the message to replace.", field="conversation")
+            place = conversation_create(user_id=user_id, use_memory=use_memory)
+        else:
+            place = _locked(user_id, conversation)
+        _check_queue(place)
+        if not place.turns.exists():
+            windows_hasten(user_id=user_id, other_than=place.id)
+        turn = _turn_create(place, name)
+        if replaces is not None:
+            replaced = _own_messages(place).filter(id=parse_id(replaces)).first()
+            if replaced is None:
+                raise NotFound("There is no message of yours with this id in this conversation.")
+            _supersede_from(place, replaced, turn)
+        return _add_message(place, turn, words)
 
-def _message_store(user_id: UUID, message: UserMessage, text: str, client_id: str) -> Sent:
-    if message.conversation is None:
-        if message.replaces is not None:
-            raise InvalidInput("Name the conversation of the message to replace.", field="conversation")
-        conversation = conversation_create(user_id=user_id, use_memory=message.use_memory)
-    else:
-        conversation = _locked(user_id, message.conversation)
-    _check_queue(conversation)
-    if not conversation.turns.exists():
-        windows_hasten(user_id=user_id, other_than=conversation.id)
-    turn = _turn_create(conversation, client_id)
-    if message.replaces is not None:
-        _supersede_from(conversation, _user_message(conversation, message.replaces), turn)
-    return _add_message(conversation, turn, text)
+    return _once(user_id, name, store)
 
 
 def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = "") -> Sent:
     """Sends the newest user message again and takes its old answer out. Errors as for `message_send`."""
     name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
-    return _once(user_id, name, partial(_retry_store, user_id, conversation_id, name))
 
+    def store() -> Sent:
+        conversation = _locked(user_id, conversation_id)
+        _check_queue(conversation)
+        newest = _own_messages(conversation).last()
+        if newest is None:
+            raise Conflict("There is no message to send again.", code="nothing_to_retry")
+        turn = _turn_create(conversation, name)
+        _supersede_from(conversation, newest, turn)
+        return _add_message(conversation, turn, newest.text)
 
-def _retry_store(user_id: UUID, conversation_id: object, name: str) -> Sent:
-    conversation = _locked(user_id, conversation_id)
-    _check_queue(conversation)
-    newest = _own_messages(conversation).last()
-    if newest is None:
-        raise Conflict("There is no message to send again.", code="nothing_to_retry")
-    turn = _turn_create(conversation, name)
-    _supersede_from(conversation, newest, turn)
-    return _add_message(conversation, turn, newest.text)
+    return _once(user_id, name, store)
 
 
 @transaction.atomic
@@ -111,9 +109,9 @@ def turn_stop(*, user_id: UUID, conversation_id: object) -> int:
     Returns how many were asked. What is queued behind a running turn is answered after it stopped.
     """
     conversation = _locked(user_id, conversation_id)
-    begun = conversation.turns.filter(state__in=[TurnState.RUNNING, TurnState.WAITING])
+    begun = conversation.turns.filter(state__in=[TurnStatus.RUNNING, TurnStatus.WAITING])
     asked = begun.update(stop_requested=True)
-    return asked or conversation.turns.filter(state=TurnState.QUEUED).update(stop_requested=True)
+    return asked or conversation.turns.filter(state=TurnStatus.QUEUED).update(stop_requested=True)
 
 
 @transaction.atomic
@@ -189,7 +187,7 @@ def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
 def _check_queue(conversation: Conversation) -> None:
     if conversation.session:
         raise Conflict("This conversation was ingested; it cannot be continued here.", code="read_only")
-    if conversation.turns.filter(state=TurnState.QUEUED).count() >= MAX_QUEUED:
+    if conversation.turns.filter(state=TurnStatus.QUEUED).count() >= MAX_QUEUED:
         raise Conflict("Too many messages are waiting in this conversation.", code="too_many_queued")
 
 
@@ -199,21 +197,14 @@ def _own_messages(conversation: Conversation) -> QuerySet[Message]:
     )
 
 
-def _user_message(conversation: Conversation, message_id: object) -> Message:
-    found = _own_messages(conversation).filter(id=parse_id(message_id)).first()
-    if found is None:
-        raise NotFound("There is no message of yours with this id in this conversation.")
-    return found
-
-
 def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> None:
     """Takes `first` and what follows out of the conversation; a turn that waits there ends as stopped."""
-    busy = conversation.turns.filter(state__in=[TurnState.QUEUED, TurnState.RUNNING]).exclude(id=turn.id)
+    busy = conversation.turns.filter(state__in=[TurnStatus.QUEUED, TurnStatus.RUNNING]).exclude(id=turn.id)
     if busy.exists():
         raise Conflict("Izzy is still answering. Stop it first.", code="turn_running")
-    for waiting in conversation.turns.filter(state=TurnState.WAITING):
-        turn_close(waiting, reason=STOPPED)
-        waiting.state, waiting.ended_at, waiting.announced = TurnState.STOPPED, timezone.now(), False
+    for waiting in conversation.turns.filter(state=TurnStatus.WAITING):
+        turn_close(waiting, reason="stopped")
+        waiting.state, waiting.ended_at, waiting.announced = TurnStatus.STOPPED, timezone.now(), False
         waiting.save(update_fields=["state", "ended_at", "announced"])
     replaced = conversation.messages.filter(superseded_by=None, position__gte=first.position)
     ids = list(replaced.values_list("id", flat=True))

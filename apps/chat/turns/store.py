@@ -14,40 +14,17 @@ from apps.agent.model.messages import canonical_json, readable_text
 from apps.agent.models import ToolCall
 from apps.agent.services import Reason, toolcalls_close_open
 from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnState
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent, events_store
 from apps.core.jobs.leases import PROCESS
 
-STOPPED: Reason = "stopped"
-INTERRUPTED: Reason = "interrupted"
-FAILED: Reason = "failed"
-SUPERSEDED: Reason = "superseded"
 CLOSING_WORDS: dict[Reason, str] = {
-    STOPPED: "(Stopped by the user.)",
-    INTERRUPTED: "(No answer: the server was interrupted.)",
-    FAILED: "(No answer: the turn failed.)",
-    SUPERSEDED: "(The user went on instead of answering.)",
+    "stopped": "(Stopped by the user.)",
+    "interrupted": "(No answer: the server was interrupted.)",
+    "failed": "(No answer: the turn failed.)",
+    "superseded": "(The user went on instead of answering.)",
 }
 """Stands in the model's history for a turn that ended unanswered: roles keep alternating."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A message to be added at the end of its conversation."""
-
-    role: Role
-    blocks: list[dict[str, Any]]
-    kind: MessageKind = MessageKind.TEXT
-    stop_reason: str = ""
-    round: int = 0
-    seq: int = 0
-
-    @property
-    def text(self) -> str:
-        """The readable text."""
-        if self.kind != MessageKind.TEXT:
-            return ""
-        return readable_text(self.blocks)
 
 
 def position_next(conversation_id: UUID) -> int:
@@ -57,22 +34,31 @@ def position_next(conversation_id: UUID) -> int:
     return row.values_list("last_position", flat=True).get()
 
 
-def message_append(turn: Turn, draft: Draft) -> Message:
-    """Adds a message of the turn. Call it inside a transaction."""
-    text = draft.text
-    return Message.objects.create(
+def message_append(
+    turn: Turn,
+    *,
+    role: Role,
+    blocks: list[dict[str, Any]],
+    kind: MessageKind = MessageKind.TEXT,
+    stop_reason: str = "",
+    round: int = 0,
+    seq: int = 0,
+) -> None:
+    """Adds a message of the turn at the end of its conversation. Call it inside a transaction."""
+    text = readable_text(blocks) if kind == MessageKind.TEXT else ""
+    Message.objects.create(
         user_id=turn.user_id,
         conversation_id=turn.conversation_id,
         turn=turn,
         position=position_next(turn.conversation_id),
-        role=draft.role,
-        kind=draft.kind,
-        blocks=canonical_json(draft.blocks),
+        role=role,
+        kind=kind,
+        blocks=canonical_json(blocks),
         text=text,
-        speaker=draft.role if text else "",
-        stop_reason=draft.stop_reason,
-        round=draft.round,
-        seq=draft.seq,
+        speaker=role if text else "",
+        stop_reason=stop_reason,
+        round=round,
+        seq=seq,
         indexed=not text,
         captured=not text,
     )
@@ -89,29 +75,21 @@ def turn_close(
     """
     last = turn.messages.order_by("position").last()
     if partial:
-        draft = Draft(
-            role=Role.ASSISTANT,
-            blocks=list(partial),
-            stop_reason=reason,
-            round=(last.round if last else 0) + 1,
-            seq=seq,
+        after = (last.round if last else 0) + 1
+        message_append(
+            turn, role=Role.ASSISTANT, blocks=list(partial), stop_reason=reason, round=after, seq=seq
         )
-        message_append(turn, draft)
         return []
-    if last is None or _is_answer(last):
+    if last is None:
         return []
-    events = _close_calls(turn, last, reason) if last.role == Role.ASSISTANT else []
+    events: list[Event] = []
+    if last.role == Role.ASSISTANT:
+        if not any(block.get("type") == "tool_use" for block in json.loads(last.blocks)):
+            return []
+        events = _close_calls(turn, last, reason)
     words = [{"type": "text", "text": CLOSING_WORDS[reason]}]
-    message_append(turn, Draft(role=Role.ASSISTANT, kind=MessageKind.CLOSING, blocks=words, round=last.round))
+    message_append(turn, role=Role.ASSISTANT, kind=MessageKind.CLOSING, blocks=words, round=last.round)
     return events
-
-
-def _is_answer(message: Message) -> bool:
-    return message.role == Role.ASSISTANT and not _tool_uses(message)
-
-
-def _tool_uses(message: Message) -> list[dict[str, Any]]:
-    return [block for block in json.loads(message.blocks) if block.get("type") == "tool_use"]
 
 
 def _close_calls(turn: Turn, message: Message, reason: Reason) -> list[Event]:
@@ -126,8 +104,8 @@ def _close_calls(turn: Turn, message: Message, reason: Reason) -> list[Event]:
         reason=reason,
     )
     if results:
-        draft = Draft(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=results, round=message.round)
-        message_append(turn, draft)
+        kind = MessageKind.TOOL_RESULTS
+        message_append(turn, role=Role.USER, kind=kind, blocks=results, round=message.round)
     return [
         ToolResult(str(call.id), call.name, call.result, call.is_error, call.duration_ms)
         for call in calls.filter(id__in=open_ids)
@@ -145,14 +123,14 @@ class LogWrite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TurnOutcome:
     """How a turn ended: its state, the event that says so, and the text that no message holds yet.
 
     `reason` is set where the turn ended early (`stopped`, `failed`, `interrupted`).
     """
 
     turn_id: UUID
-    state: TurnState
+    state: TurnStatus
     event: Event
     reason: Reason | None = None
     partial: Sequence[dict[str, Any]] = ()
@@ -162,7 +140,7 @@ class Outcome:
 
 @transaction.atomic
 def log_write(write: LogWrite, change: Callable[[], list[LoggedEvent]] | None = None) -> list[LoggedEvent]:
-    """Stores events, makes `change` and stores the events it tells of, all or nothing. Returns those last ones.
+    """Stores events, makes `change` and stores the events that it returns, all or nothing. Returns those last ones.
 
     Raises LeaseLost when the conversation is not ours any more.
     """
@@ -196,14 +174,14 @@ def _store(write: LogWrite, events: Sequence[LoggedEvent]) -> None:
     events_store(write.conversation_id, events)
 
 
-def message_save(turn_id: UUID, draft: Draft) -> list[LoggedEvent]:
-    """Adds a message to the turn."""
-    message_append(Turn.objects.unscoped().get(id=turn_id), draft)
+def message_save(turn_id: UUID, **values: Any) -> list[LoggedEvent]:
+    """Adds a message to the turn, as `message_append` takes it."""
+    message_append(Turn.objects.unscoped().get(id=turn_id), **values)
     return []
 
 
-def turn_finish(outcome: Outcome, seq: int) -> list[LoggedEvent]:
-    """Writes how the turn ended or what it waits for, and tells of it."""
+def turn_finish(outcome: TurnOutcome, seq: int) -> list[LoggedEvent]:
+    """Writes how the turn ended or what it waits for, and returns the events of that."""
     turn = Turn.objects.unscoped().get(id=outcome.turn_id)
     lines: list[LoggedEvent] = []
     if outcome.reason:
@@ -212,7 +190,7 @@ def turn_finish(outcome: Outcome, seq: int) -> list[LoggedEvent]:
     turn.state = outcome.state
     turn.waiting_for = list(outcome.waiting_for)
     turn.usage = outcome.usage or turn.usage
-    turn.ended_at = None if outcome.state == TurnState.WAITING else timezone.now()
+    turn.ended_at = None if outcome.state == TurnStatus.WAITING else timezone.now()
     if isinstance(outcome.event, TurnFailed):
         turn.error_code, turn.error_message = outcome.event.code, outcome.event.message
     turn.save(update_fields=["state", "waiting_for", "usage", "ended_at", "error_code", "error_message"])
@@ -222,15 +200,11 @@ def turn_finish(outcome: Outcome, seq: int) -> list[LoggedEvent]:
 
 def stopped(
     turn_id: UUID, reason: Reason, partial: Sequence[dict[str, Any]], event: Event | None = None
-) -> Outcome:
-    """The outcome of a turn that ended early, by the user's wish unless `event` says otherwise."""
-    states: dict[Reason, TurnState] = {
-        "stopped": TurnState.STOPPED,
-        "failed": TurnState.FAILED,
-        "interrupted": TurnState.INTERRUPTED,
-    }
-    return Outcome(
-        turn_id=turn_id, state=states[reason], event=event or TurnStopped(), reason=reason, partial=partial
+) -> TurnOutcome:
+    """The outcome of a turn that ended early, at the user's request unless `event` says otherwise."""
+    state = TurnStatus(reason)
+    return TurnOutcome(
+        turn_id=turn_id, state=state, event=event or TurnStopped(), reason=reason, partial=partial
     )
 
 

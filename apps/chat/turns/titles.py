@@ -10,7 +10,7 @@ from apps.agent.model.client import ModelError, ModelRequest, complete
 from apps.agent.model.endpoint import current_endpoint, model_for
 from apps.agent.model.sdk import default_client
 from apps.agent.turn.events import TitleMade
-from apps.chat.models import Conversation, MessageKind, Turn, TurnState
+from apps.chat.models import Conversation, MessageKind, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent
 from apps.core.db.pool import in_db
 
@@ -63,7 +63,7 @@ async def conversation_title_make(turn_id: UUID) -> LoggedEvent | None:
 
 def _title_request(turn_id: UUID) -> ModelRequest | None:
     turn = Turn.objects.unscoped().select_related("conversation").filter(id=turn_id).first()
-    if turn is None or turn.state != TurnState.DONE or turn.conversation.title_by_user:
+    if turn is None or turn.state != TurnStatus.DONE or turn.conversation.title_by_user:
         return None
     conversation = turn.conversation
     if conversation.turns.filter(position__lt=turn.position).exists() or current_endpoint().is_offline:
