@@ -36,6 +36,13 @@ TEXTS: dict[Stage, str] = {
     "testing": "{name} is built{version} and is being tested.",
     "failing": "{name} is built{version}, but failed its test.",
 }
+CANCELLED, YOU_CANCELLED = "cancelled", "You cancelled it."
+MAX_REASON_CHARS = 2_000
+UNTESTED = (
+    " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
+)
+AT_ONCE = 200
+"""Builds per transaction, so that nobody waits long for the write lock."""
 
 
 def stage_of(version: CapabilityVersion) -> Stage:
@@ -64,13 +71,6 @@ def completion(build: Build, version: CapabilityVersion) -> dict[str, Any]:
         "hosts": version.hosts,
         "secrets": version.secrets,
     }
-
-
-MAX_REASON_CHARS = 2_000
-CANCELLED, YOU_CANCELLED = "cancelled", "You cancelled it."
-UNTESTED = (
-    " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
-)
 
 
 @transaction.atomic
@@ -188,10 +188,6 @@ def version_follow(version: CapabilityVersion) -> None:
     message_add(build=build, type=MessageType.COMPLETE, payload=completion(build, version))
     for _, listener in version_resolved:
         listener(build)
-
-
-AT_ONCE = 200
-"""Builds per transaction, so that nobody waits long for the write lock."""
 
 
 def transcripts_prune() -> None:

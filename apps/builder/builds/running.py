@@ -25,6 +25,9 @@ from apps.core.text import clean_text, is_yes
 MAX_ANSWER_CHARS = 4_000
 GRANTS = {"network": "hosts", "secrets": "secrets"}
 """Kinds of questions that are answered by yes or no, and the field of their payload that names what is allowed."""
+MAX_ATTEMPTS = 3
+LIMITS = frozenset({"max_rounds", "timed_out", "too_many_tokens"})
+GAVE_UP = "Izzy was interrupted {attempts} times while building this. Try again."
 
 
 @transaction.atomic
@@ -108,11 +111,6 @@ def _question(build: Build, question_id: object) -> BuilderMessage:
     if question is None or question.read or not build.is_open:
         raise Conflict("Nothing waits for this any more.", code="not_waiting")
     return question
-
-
-MAX_ATTEMPTS = 3
-LIMITS = frozenset({"max_rounds", "timed_out", "too_many_tokens"})
-GAVE_UP = "Izzy was interrupted {attempts} times while building this. Try again."
 
 
 @transaction.atomic

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -122,7 +122,7 @@ class Step:
 
     round: int
     text: str
-    calls: list[ToolCall] = field(default_factory=list)
+    calls: list[ToolCall]
 
 
 def transcript(build: Build) -> list[Step]:

@@ -31,6 +31,20 @@ from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, TooLarge
 
 MAX_PROGRESS_CHARS, MAX_ERROR_CHARS = 400, 4_000
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+MAX_FILE_CHARS = 400_000
+MAX_FILES = 200
+RESTARTED = (
+    "[The sandbox was started anew: the files you wrote and the packages you installed are there again, variables of "
+    "run_code are not.]\n"
+)
+GONE = (
+    "The sandbox ended: {message} A new one with your files and packages starts with your next call; variables of run_code "
+    "are lost. Do it in a way that needs less."
+)
+FORGET = "for _ in {names!r}: __import__('sys').modules.pop(_, None)"
+"""The kernel keeps its modules: `import main` after it was written anew has to find what was written."""
 
 
 class BuildEnded(ToolFailure):
@@ -73,24 +87,6 @@ class BuildMailbox:
         """An answer has come."""
         self.answers[str(message.payload.get("question", ""))] = message.payload
         self._news.set()
-
-
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-MAX_FILE_CHARS = 400_000
-MAX_FILES = 200
-RESTARTED = (
-    "[The sandbox was started anew: the files you wrote and the packages you installed are there again, variables of "
-    "run_code are not.]\n"
-)
-GONE = (
-    "The sandbox ended: {message} A new one with your files and packages starts with your next call; variables of run_code "
-    "are lost. Do it in a way that needs less."
-)
-FORGET = "for _ in {names!r}: __import__('sys').modules.pop(_, None)"
-"""The kernel keeps its modules: `import main` after it was written anew has to find what was written."""
 
 
 @dataclass

@@ -43,6 +43,9 @@ from apps.core.http.drf import StrictJSONParser
 from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import Beside, page_of
 
+ZIP = {(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The four files.")}
+ONE = "capabilities/<str:capability>/"
+
 
 class ZipParser(BaseParser):
     """A capability as an archive: the bytes themselves."""
@@ -189,9 +192,6 @@ class RollbackView(CapabilityView):
         return self.change(capability, capability_rollback, number=version)
 
 
-ZIP = {(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The four files.")}
-
-
 class RunView(CapabilityView):
     """Running one."""
 
@@ -227,8 +227,6 @@ class ArchiveView(CapabilityView):
         """The four files of the current version as a zip."""
         return archive_response(self.find(capability))
 
-
-ONE = "capabilities/<str:capability>/"
 
 urlpatterns = [
     path("capabilities/", CapabilitiesView.as_view(), name="capabilities"),

@@ -18,6 +18,10 @@ from apps.capabilities.models import Capability, CapabilityVersion
 from apps.core.errors import Conflict
 from apps.core.purging.trace import Trace
 
+FILES = (MAIN, REQUIREMENTS, MANIFEST, RUN_MD)
+ROOT = "capabilities"
+MAX_READ_BYTES = 1_000_000
+
 
 class CapabilityRefused(Conflict):
     """It exists but may not run now. Codes: `building`, `failed`, `disabled`, `not_approved`, `tampered`,
@@ -25,11 +29,6 @@ class CapabilityRefused(Conflict):
 
     def __init__(self, code: str, name: str, message: str) -> None:
         super().__init__(message, code=code, capability=name)
-
-
-FILES = (MAIN, REQUIREMENTS, MANIFEST, RUN_MD)
-ROOT = "capabilities"
-MAX_READ_BYTES = 1_000_000
 
 
 def run_md_of(name: str, draft: Draft) -> str:

@@ -197,6 +197,6 @@ def version_delete(*, user_id: UUID, version_id: UUID) -> None:
 
 def user_forget(*, user_id: UUID) -> int:
     """Removes the files of all capabilities before the account's rows go; returns how many capabilities."""
-    ids = list(Capability.objects.for_user(user_id).values_list("pk", flat=True))
+    ids = Capability.objects.for_user(user_id).values_list("pk", flat=True)
     folders_remove(*(f"{ROOT}/{each}" for each in ids))
     return len(ids)

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.accounts.access import SignedInRequest
 from apps.capabilities.api.views import archive_response
 from apps.capabilities.catalog.archives import archive_read
+from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.lifecycle import (
     capability_approve,
     capability_delete,
@@ -29,24 +30,19 @@ from apps.core.errors import IzzyError, NotFound, Unavailable
 
 SAVED = "Saved as version {number}."
 WAITS = " It asks for permissions: look at them below and approve it."
+APPROVED = "Approved. Izzy may use it now."
+APPROVED_UNTESTED = "Approved. Izzy runs its examples now, with what you allowed."
 
 
 @require_http_methods(["GET", "POST"])
 def create(request: SignedInRequest) -> HttpResponse:
     """The editor with a small example; a POST makes the capability, or answers 422 and what is wrong."""
-    if request.method != "POST":
-        return _editor(request, EditorForm.empty())
-    form = EditorForm(request.POST)
-    if form.is_valid():
-        try:
-            made = capability_create(
-                user_id=request.user.pk, name=form.cleaned_data["name"], draft=form.draft()
-            )
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            return _saved(request, made)
-    return _editor(request, form, status=422)
+    form = EditorForm(request.POST) if request.method == "POST" else EditorForm.empty()
+
+    def save(draft: Draft) -> Capability:
+        return capability_create(user_id=request.user.pk, name=form.cleaned_data["name"], draft=draft)
+
+    return _editor(request, form, save)
 
 
 @require_http_methods(["GET", "POST"])
@@ -57,17 +53,32 @@ def edit(request: SignedInRequest, capability: str) -> HttpResponse:
     if tool.current is None:
         messages.error(request, f"{tool.name} has no version yet that could be edited.")
         return redirect("capabilities:overview", capability=tool.name)
-    if request.method != "POST":
-        return _editor(request, EditorForm.of(tool.name, draft_of(tool)), tool)
-    form = EditorForm.of(tool.name, draft_of(tool), request.POST)
+    form = EditorForm.of(tool.name, draft_of(tool), request.POST if request.method == "POST" else None)
+
+    def save(draft: Draft) -> Capability:
+        return version_add(user_id=request.user.pk, capability_id=tool.pk, draft=draft).capability
+
+    return _editor(request, form, save, tool)
+
+
+def _editor(
+    request: SignedInRequest,
+    form: EditorForm,
+    save: Callable[[Draft], Capability],
+    tool: Capability | None = None,
+) -> HttpResponse:
     if form.is_valid():
         try:
-            version_add(user_id=request.user.pk, capability_id=tool.pk, draft=form.draft())
+            saved = save(form.draft())
         except IzzyError as error:
             form.add_failure(error)
         else:
-            return _saved(request, found(request, tool.name))
-    return _editor(request, form, tool, status=422)
+            current = saved.current
+            waits = WAITS if current and not current.is_approved else ""
+            messages.success(request, SAVED.format(number=current.number if current else 0) + waits)
+            return redirect("capabilities:overview", capability=saved.name)
+    context = {"nav": "capabilities", "form": form, "capability": tool}
+    return render(request, "capabilities/editor.html", context, status=422 if form.is_bound else 200)
 
 
 @require_http_methods(["GET", "POST"])
@@ -91,25 +102,6 @@ def install(request: SignedInRequest) -> HttpResponse:
     return render(
         request, "capabilities/install.html", context, status=422 if request.method == "POST" else 200
     )
-
-
-def _saved(request: SignedInRequest, tool: Capability) -> HttpResponse:
-    current = tool.current
-    number = current.number if current else 0
-    waits = bool(current and not current.is_approved)
-    messages.success(request, SAVED.format(number=number) + (WAITS if waits else ""))
-    return redirect("capabilities:overview", capability=tool.name)
-
-
-def _editor(
-    request: SignedInRequest, form: EditorForm, tool: Capability | None = None, *, status: int = 200
-) -> HttpResponse:
-    context: dict[str, Any] = {"nav": "capabilities", "form": form, "capability": tool}
-    return render(request, "capabilities/editor.html", context, status=status)
-
-
-APPROVED = "Approved. Izzy may use it now."
-APPROVED_UNTESTED = "Approved. Izzy runs its examples now, with what you allowed."
 
 
 @require_POST

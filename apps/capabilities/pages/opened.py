@@ -32,6 +32,15 @@ from apps.core.health import checks, recent_result
 
 P = ParamSpec("P")
 View = Callable[Concatenate[SignedInRequest, P], HttpResponse]
+RECENT = 5
+RUNS_PER_PAGE = 25
+MAX_DIFF_LINES = 2_000
+FILE_HINTS = {
+    "main.py": "The code: run(args) gets the input and returns text.",
+    "requirements.txt": "Packages it needs.",
+    "manifest.json": "What it is, takes and may reach.",
+    "RUN.md": "How to use it, read by Izzy when needed.",
+}
 
 
 def own(view: View[P]) -> View[P]:
@@ -109,17 +118,6 @@ def page(
         "missing_secrets": secrets_missing(request.user.pk, current.secrets) if current else [],
     }
     return render(request, template, {**frame, **context}, status=status)
-
-
-RECENT = 5
-RUNS_PER_PAGE = 25
-MAX_DIFF_LINES = 2_000
-FILE_HINTS = {
-    "main.py": "The code: run(args) gets the input and returns text.",
-    "requirements.txt": "Packages it needs.",
-    "manifest.json": "What it is, takes and may reach.",
-    "RUN.md": "How to use it, read by Izzy when needed.",
-}
 
 
 @require_GET

@@ -30,7 +30,12 @@ class Command(BaseCommand):
             )
         failed = untested = 0
         for row in rows:
-            tested = self._tested(row)
+            try:
+                tested = asyncio.run(capability_retest(user_id=row.user_id, name=row.name))
+            except Unavailable as error:
+                raise CommandError(error.message) from error
+            except NotFound:
+                tested = Tested(0)
             failed += not tested.ok
             untested += tested.ok and not tested.tried
             self._report(row, tested)
@@ -38,14 +43,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{done} pass, {failed} fail, {untested} have no examples.")
         if failed:
             raise SystemExit(1)
-
-    def _tested(self, row: Capability) -> Tested:
-        try:
-            return asyncio.run(capability_retest(user_id=row.user_id, name=row.name))
-        except Unavailable as error:
-            raise CommandError(error.message) from error
-        except NotFound:
-            return Tested(0)
 
     def _report(self, row: Capability, tested: Tested) -> None:
         word = self.style.ERROR("FAILED")
