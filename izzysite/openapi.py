@@ -166,64 +166,52 @@ def _choices_schema(choices: list[tuple[Any, Any]]) -> dict[str, Any]:
     }
 
 
-def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Post-processing hook: every operation names the statuses of its errors, all of one shape."""
-    result.setdefault("components", {}).setdefault("schemas", {})["Error"] = ERROR_SCHEMA
+def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Post-processing hook: adds the shape of errors and of a turn's events, and to each operation the statuses of its errors,
+    whether it needs its body, the parameters of pages, its summary in a line, and its kind."""
+    schemas = result.setdefault("components", {}).setdefault("schemas", {})
+    names = {f"{event.__name__}Event": event for event in EVENT_TYPES.values()}
+    schemas |= {name: _event_schema(event) for name, event in names.items()}
+    references = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+    schemas["TurnEvent"] = {"oneOf": references, "discriminator": {"propertyName": "type"}}
+    schemas["Error"] = ERROR_SCHEMA
     for path, operations in result.get("paths", {}).items():
         for method, operation in operations.items():
-            for status, text in _errors_of(path, method, operation).items():
+            # A body of which something is required cannot be left out.
+            if {"required", "oneOf", "anyOf"} & set(
+                schemas.get(_component(operation.get("requestBody", {})), ())
+            ):
+                operation["requestBody"]["required"] = True
+            if is_page := _component(operation["responses"].get("200", {})).endswith("Page"):
+                operation["parameters"] = [*operation.get("parameters", []), *PAGE_PARAMETERS]
+            for status, text in _errors_of(path, method, operation, is_page).items():
                 operation["responses"].setdefault(status, {"description": text})
             for status, response in operation["responses"].items():
                 if status >= "400":
                     response.setdefault("content", ERROR_CONTENT)
+            operation["tags"] = [path.removeprefix("/api/v1/").partition("/")[0]]
+            sentence, rest = _parted(operation.pop("description", ""))
+            operation.setdefault("summary", sentence)
+            if rest:
+                operation["description"] = rest
     return result
 
 
-def _errors_of(path: str, method: str, operation: dict[str, Any]) -> dict[str, str]:
+def _component(message: dict[str, Any]) -> str:
+    """The name of the component that a request or a response is, "" for none."""
+    reference = message.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
+    return str(reference).rpartition("/")[2]
+
+
+def _errors_of(path: str, method: str, operation: dict[str, Any], is_page: bool) -> dict[str, str]:
     found = ANY | ANY_TROUBLE
-    if "{" in path or "requestBody" in operation or _is_page(operation):
+    if "{" in path or "requestBody" in operation or is_page:
         found |= NAMED  # a body may name rows too, and a page may lie behind the last
     if "requestBody" in operation:
         found |= CHECKED | WITH_BODY
     elif operation.get("parameters"):
         found |= CHECKED
     return found if method == "get" else found | CHANGES
-
-
-def add_needs(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Post-processing hook: a body of which something is required cannot be left out."""
-    schemas = result.get("components", {}).get("schemas", {})
-    for operations in result.get("paths", {}).values():
-        for operation in operations.values():
-            body = operation.get("requestBody", {})
-            name = body.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
-            if {"required", "oneOf", "anyOf"} & set(schemas.get(name.rpartition("/")[2], ())):
-                body["required"] = True
-    return result
-
-
-def add_pages(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Post-processing hook: what is answered page by page takes the parameters of pages."""
-    for operations in result.get("paths", {}).values():
-        for operation in operations.values():
-            if _is_page(operation):
-                operation["parameters"] = [*operation.get("parameters", []), *PAGE_PARAMETERS]
-    return result
-
-
-def _is_page(operation: dict[str, Any]) -> bool:
-    content = operation["responses"].get("200", {}).get("content", {})
-    return str(content.get("application/json", {}).get("schema", {}).get("$ref", "")).endswith("Page")
-
-
-def add_events(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Post-processing hook: the events of a turn, as streams and the websocket carry them."""
-    schemas = result.setdefault("components", {}).setdefault("schemas", {})
-    names = {f"{event.__name__}Event": event for event in EVENT_TYPES.values()}
-    schemas |= {name: _event_schema(event) for name, event in names.items()}
-    references = [{"$ref": f"#/components/schemas/{name}"} for name in names]
-    schemas["TurnEvent"] = {"oneOf": references, "discriminator": {"propertyName": "type"}}
-    return result
 
 
 def _event_schema(event: type[Event]) -> dict[str, Any]:
@@ -235,23 +223,10 @@ def _event_schema(event: type[Event]) -> dict[str, Any]:
     }
     hints = get_type_hints(event)
     own = [item for item in fields(event) if item.name != "type"]
-    properties = where | {item.name: _type_schema(hints[item.name]) for item in own}
+    types = {item.name: resolve_type_hint(hints[item.name]) for item in own}  # type: ignore[no-untyped-call]
     always = [*where, *(item.name for item in own if not item.metadata.get("where_set"))]
     text = " ".join((event.__doc__ or "").split())
-    return {"type": "object", "description": text, "required": always, "properties": properties}
-
-
-def add_summaries(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Post-processing hook: each operation says in a line what it does, and stands with those of its kind."""
-    for path, operations in result.get("paths", {}).items():
-        kind = path.removeprefix("/api/v1/").partition("/")[0]
-        for operation in operations.values():
-            operation["tags"] = [kind]
-            sentence, rest = _parted(operation.pop("description", ""))
-            operation.setdefault("summary", sentence)
-            if rest:
-                operation["description"] = rest
-    return result
+    return {"type": "object", "description": text, "required": always, "properties": where | types}
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -260,8 +235,3 @@ def _parted(text: str) -> tuple[str, str]:
     sentence, _, rest = paragraphs[0].partition(". ")
     more = [part for part in (rest, *paragraphs[1:]) if part]
     return sentence.rstrip(".;").replace("`", ""), "\n\n".join(more)
-
-
-def _type_schema(hint: Any) -> dict[str, Any]:
-    found: dict[str, Any] = resolve_type_hint(hint)  # type: ignore[no-untyped-call]
-    return found

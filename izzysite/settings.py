@@ -256,11 +256,7 @@ SPECTACULAR_SETTINGS = {
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "izzysite.openapi.add_needs",
-        "izzysite.openapi.add_pages",
-        "izzysite.openapi.add_events",
-        "izzysite.openapi.add_errors",
-        "izzysite.openapi.add_summaries",
+        "izzysite.openapi.complete",
     ],
 }
 
