@@ -37,7 +37,12 @@ class BodyLimit:
         if messages is None:
             await self._refuse(send)
             return
-        await self.application(scope, _replay(messages, receive), send)
+        waiting = iter(messages)
+
+        async def replay() -> Any:
+            return next(waiting, None) or await receive()
+
+        await self.application(scope, replay, send)
 
     async def _read(self, receive: Any) -> list[Message] | None:
         """The messages of a body that does not tell its length; None where it is too long."""
@@ -76,17 +81,6 @@ class HeadWithoutBody:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
         await self.application(scope, receive, send_without_body)
-
-
-def _replay(messages: list[Message], receive: Any) -> Any:
-    waiting = iter(messages)
-
-    async def next_message() -> Any:
-        for message in waiting:
-            return message
-        return await receive()
-
-    return next_message
 
 
 class Lifespan:

@@ -64,12 +64,13 @@ def validate_toolsets(value: object) -> None:
 
 def validate_approvals(value: object) -> None:
     """An object from a tool's name to allow, ask or never."""
-    known = dict(APPROVALS)
-    if not isinstance(value, dict) or len(value) > MOST_ENTRIES:
+    known = [choice for choice, _ in APPROVALS]
+    if (
+        not isinstance(value, dict)
+        or len(value) > MOST_ENTRIES
+        or not all(_is_name(name) and choice in known for name, choice in value.items())
+    ):
         raise ValidationError("Approvals map a tool's name to allow, ask or never.")
-    for name, choice in value.items():
-        if not _is_name(name) or choice not in known:
-            raise ValidationError("Approvals map a tool's name to allow, ask or never.")
 
 
 def _is_name(value: object) -> bool:

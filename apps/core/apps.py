@@ -14,7 +14,7 @@ class CoreConfig(AppConfig):
         from apps.core.health import register_check
         from apps.core.jobs import worker
         from apps.core.jobs.worker import register_sweep
-        from apps.core.purging import disk, django_tables
+        from apps.core.purging import remains
         from apps.core.purging.places import purge_parts
         from apps.core.registries import account_deleters, batch_deleters
 
@@ -25,9 +25,9 @@ class CoreConfig(AppConfig):
         register_check("worker", worker.check_worker)
         register_check("processes", health.check_processes)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)
-        register_sweep("purged from the disk", disk.sweep, timedelta(seconds=15))
+        register_sweep("purged from the disk", remains.sweep, timedelta(seconds=15))
         # By its name the first of them: once rows are gone nobody knows any more whose the log's entries were about.
-        batch_deleters.register("admin's log", django_tables.admin_log_forget)
-        account_deleters.register("admin's log and sessions", django_tables.account_forget)
-        purge_parts.register("core", django_tables.PURGING)
+        batch_deleters.register("admin's log", remains.admin_log_forget)
+        account_deleters.register("admin's log and sessions", remains.account_forget)
+        purge_parts.register("core", remains.PURGING)
         register_sweep("sessions", SessionStore.clear_expired, timedelta(hours=24))

@@ -98,7 +98,9 @@ def chunk_text(text: str, size: int = 500, overlap: int = 100) -> list[str]:
             chunks.append("".join(part for part, _ in window).strip())
             window = _tail(window, min(overlap, size - tokens))
             total = sum(count for _, count in window)
-            tokens, run = _added(_last_run(window), piece)
+            tokens, run = _added(
+                _PIECE.findall("".join(part for part, _ in window))[-1] if window else "", piece
+            )
         window.append((piece, tokens))
         total, last = total + tokens, run
     chunks.append("".join(part for part, _ in window).strip())
@@ -115,10 +117,6 @@ def _added(last: str, piece: str) -> tuple[int, str]:
     runs = _PIECE.findall(last + piece)
     together = sum(map(_piece_tokens, runs)) - (_piece_tokens(last) if last else 0)
     return max(together, estimate_tokens(piece)), runs[-1]
-
-
-def _last_run(window: list[tuple[str, int]]) -> str:
-    return _PIECE.findall("".join(part for part, _ in window))[-1] if window else ""
 
 
 def _tail(window: list[tuple[str, int]], limit: int) -> list[tuple[str, int]]:

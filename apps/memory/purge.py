@@ -18,7 +18,6 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.core.errors import Conflict, NotFound
-from apps.core.purging.disk import scrub_request, scrubbed_at
 from apps.core.purging.places import (
     PLACES,
     Hits,
@@ -32,6 +31,7 @@ from apps.core.purging.places import (
     purge_parts,
     tallies,
 )
+from apps.core.purging.remains import scrub_request, scrubbed_at
 from apps.core.purging.trace import Fragments, Trace
 from apps.search.documents import Source
 from apps.search.embedders.vocabulary import common_words

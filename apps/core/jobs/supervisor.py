@@ -87,7 +87,10 @@ class Liveness:
         self._looked = now
         if (asked := self._asked) is None:
             if now >= self._next:
-                self._ask(now)
+                self._asked = now
+                if self.silent_since is None:
+                    self.silent_since = now
+                self.probe.ask()
             return ""
         match self.probe.answer():
             case Answer.YES:
@@ -104,12 +107,6 @@ class Liveness:
                 self._failures += 1
         self._asked, self._next = None, asked + self.patience.every
         return self._verdict(now)
-
-    def _ask(self, now: float) -> None:
-        self._asked = now
-        if self.silent_since is None:
-            self.silent_since = now
-        self.probe.ask()
 
     def _verdict(self, now: float) -> str:
         silent = 0.0 if self.silent_since is None else now - self.silent_since
@@ -294,26 +291,24 @@ class Supervisor:
                 child.process.terminate()
         for child in self.children:
             if child.process:
-                self._reap(child.process, deadline)
-
-    def _reap(self, process: subprocess.Popen[bytes], deadline: float) -> None:
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+                try:
+                    child.process.wait(max(0.0, deadline - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    child.process.kill()
+                    child.process.wait()
 
     def _revive(self, child: Child) -> None:
         now = time.monotonic()
         if child.process is not None:
             status = child.process.returncode
+            reason = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
             since = child.started if child.answered_until is None else child.started + self._patience.first
             if (child.answered_until or now) - since > STEADY_SECONDS:
                 child.pause = FIRST_PAUSE
             child.due = now + child.pause
             child.pause = min(child.pause * 2, LONGEST_PAUSE)
             child.process = child.answered_until = None
-            self.say(f"The {child.name} process ended ({_reason(status)}); starting it again.")
+            self.say(f"The {child.name} process ended ({reason}); starting it again.")
         elif now >= child.due:
             self._spawn(child)
 
@@ -349,9 +344,3 @@ class Supervisor:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._stopping = True
-
-
-def _reason(status: int | None) -> str:
-    if status is not None and status < 0:
-        return f"killed by {signal.Signals(-status).name}"
-    return f"exit status {status}"

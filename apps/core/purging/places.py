@@ -35,7 +35,7 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RedactionTarget:
     """One line of a receipt. Without a label it has one only where something was found, named after the table."""
 
     name: str
@@ -51,187 +51,197 @@ class Place:
         return self.label or capfirst(str(model_of(self.columns[0])._meta.verbose_name_plural))
 
 
-def _of(table: str, fields: str) -> tuple[str, ...]:
-    return tuple(f"{table}.{name}" for name in fields.split())
+def _columns(tables: str) -> tuple[str, ...]:
+    """The columns of tables, each a line of a table's name and its fields."""
+    lines = [line.split() for line in tables.strip().splitlines()]
+    return tuple(f"{table}.{name}" for table, *names in lines for name in names)
 
 
-def _each(rule: Rule, table: str, fields: str) -> list[Place]:
+def _each(rule: Rule, tables: str) -> list[RedactionTarget]:
     """A place for each column by itself."""
-    return [Place(name, (name,), rule) for name in _of(table, fields)]
+    return [RedactionTarget(name, (name,), rule) for name in _columns(tables)]
 
 
 _SAID = "What you and Izzy said stays unless you have these messages redacted too."
 
 PLACES = (
-    Place(
+    RedactionTarget(
         "accounts.instructions",
-        _of("accounts.preferences", "instructions display_name"),
+        _columns("accounts.preferences instructions display_name"),
         Rule.KEEP,
         "Your name and instructions",
         "Your own settings stay; change them there.",
     ),
-    Place(
+    RedactionTarget(
         "memory.notes",
-        _of("memory.memory", "content tags category"),
+        _columns("memory.memory content tags category"),
         Rule.KEEP,
         "Notes",
         "Other notes say the same; they stay.",
         subject="pk",
     ),
-    Place(
+    RedactionTarget(
         "memory.history",
-        _of("memory.memoryrevision", "content state reason"),
+        _columns("memory.memoryrevision content state reason"),
         Rule.KEEP,
         "What notes were before",
         "The history of other notes says the same; it stays with them.",
         subject="memory_id",
     ),
-    Place(
+    RedactionTarget(
         "memory.files",
-        _of("memory.memoryfile", "content path"),
+        _columns("memory.memoryfile content path"),
         Rule.KEEP,
         "Files",
         "Other files say the same; they stay.",
         subject="pk",
     ),
-    Place(
+    RedactionTarget(
         "memory.file_history",
-        _of("memory.memoryfilerevision", "content path reason"),
+        _columns("memory.memoryfilerevision content path reason"),
         Rule.KEEP,
         "What files were before",
         "The history of other files says the same; it stays with them.",
         subject="file_id",
     ),
-    Place("memory.links", _of("memory.memoryedge", "relation"), Rule.APP, "Links between notes"),
-    Place(
+    RedactionTarget("memory.links", _columns("memory.memoryedge relation"), Rule.APP, "Links between notes"),
+    RedactionTarget(
         "memory.windows",
-        _of("memory.capturewindow", "segments shown gate_reason dropped error"),
+        _columns("memory.capturewindow segments shown gate_reason dropped error"),
         Rule.CLEAN,
         "What waits to be read for memories",
         "Messages that stay, waiting to be read.",
     ),
-    Place(
+    RedactionTarget(
         "agent.tool_calls",
-        _of("agent.toolcall", "input result answer"),
+        _columns("agent.toolcall input result answer"),
         Rule.CLEAN,
         "Tool calls: what was asked and answered",
     ),
-    Place(
+    RedactionTarget(
         "search.passages",
-        _of("search.passage", "text terms labels session speaker external_id"),
+        _columns("search.passage text terms labels session speaker external_id"),
         Rule.APP,
         "The search index",
         "Passages of messages, notes or files that stay.",
     ),
-    Place("search.vectors", (), Rule.APP, "Vectors"),
-    Place("search.full_text", (), Rule.APP, "Full text"),
-    Place("search.memory", (), Rule.APP, "The index in this process' memory"),
-    Place(
+    RedactionTarget("search.vectors", (), Rule.APP, "Vectors"),
+    RedactionTarget("search.full_text", (), Rule.APP, "Full text"),
+    RedactionTarget("search.memory", (), Rule.APP, "The index in this process' memory"),
+    RedactionTarget(
         "capabilities",
-        (
-            *_of(
-                "capabilities.capability",
-                "name description tags input_schema output_schema path status_reason",
-            ),
-            *_of(
-                "capabilities.capabilityversion",
-                "description tags input_schema output_schema examples hosts secrets path test_failures",
-            ),
+        _columns(
+            "capabilities.capability name description tags input_schema output_schema path status_reason\ncapabilities.capabilityversion description tags input_schema output_schema examples hosts secrets path test_failures"
         ),
         Rule.OFFER,
         "Capabilities",
         "A capability says it of itself; change or delete it on its page.",
     ),
-    Place(
+    RedactionTarget(
         "capabilities.files",
         (),
         Rule.OFFER,
         "Files of capabilities",
         "A version of a capability has it in its code or its description; delete the capability on its page.",
     ),
-    Place(
+    RedactionTarget(
         "chat.messages",
-        _of("chat.message", "text"),
+        _columns("chat.message text"),
         Rule.OFFER,
         "Messages, as you and Izzy wrote them",
         _SAID,
     ),
-    Place("chat.blocks", _of("chat.message", "blocks"), Rule.APP, "Messages, as the model gets them", _SAID),
-    Place("chat.events", _of("chat.turnevent", "payload"), Rule.APP, "The stored stream of answers", _SAID),
-    Place(
-        "chat.turns", _of("chat.turn", "memories waiting_for"), Rule.APP, "Notes brought up beside messages"
+    RedactionTarget(
+        "chat.blocks", _columns("chat.message blocks"), Rule.APP, "Messages, as the model gets them", _SAID
     ),
-    Place(
+    RedactionTarget(
+        "chat.events", _columns("chat.turnevent payload"), Rule.APP, "The stored stream of answers", _SAID
+    ),
+    RedactionTarget(
+        "chat.turns", _columns("chat.turn memories waiting_for"), Rule.APP, "Notes brought up beside messages"
+    ),
+    RedactionTarget(
         "chat.titles",
-        _of("chat.conversation", "title"),
+        _columns("chat.conversation title"),
         Rule.APP,
         "Titles of conversations",
         "A title that you gave stays.",
     ),
-    Place(
+    RedactionTarget(
         "chat.names",
-        (*_of("chat.conversation", "session tools"), *_of("chat.message", "external_id")),
+        (*_columns("chat.conversation session tools"), *_columns("chat.message external_id")),
         Rule.OFFER,
         "Names of sessions, messages and tools",
         "Something goes by this name; it goes with its conversation.",
     ),
-    Place("chat.zz_summaries", _of("chat.conversation", "summary"), Rule.APP, "Summaries of conversations"),
-    Place("admin.log", _of("admin.logentry", "object_repr change_message"), Rule.CLEAN, "The admin's log"),
-    Place("sessions", (), Rule.APP, "Browser sessions"),
-    *_each(Rule.CLEAN, "memory.memory", "proposed_fields"),
-    *_each(Rule.CLEAN, "agent.toolcall", "permission"),
+    RedactionTarget(
+        "chat.zz_summaries", _columns("chat.conversation summary"), Rule.APP, "Summaries of conversations"
+    ),
+    RedactionTarget(
+        "admin.log", _columns("admin.logentry object_repr change_message"), Rule.CLEAN, "The admin's log"
+    ),
+    RedactionTarget("sessions", (), Rule.APP, "Browser sessions"),
     *_each(
         Rule.CLEAN,
-        "builder.build",
-        "description feedback hosts input_schema last_error reason request secrets",
+        """
+        memory.memory proposed_fields
+        agent.toolcall permission
+        builder.build description feedback hosts input_schema last_error reason request secrets
+        builder.buildermessage payload
+        builder.dialoguemessage blocks
+        capabilities.execution error_message hosts_used input result stderr stdout
+        chat.turn error_message said
+        """,
     ),
-    *_each(Rule.CLEAN, "builder.buildermessage", "payload"),
-    *_each(Rule.CLEAN, "builder.dialoguemessage", "blocks"),
-    *_each(Rule.CLEAN, "capabilities.execution", "error_message hosts_used input result stderr stdout"),
-    *_each(Rule.CLEAN, "chat.turn", "error_message said"),
-    *_each(Rule.APP, "accounts.apitoken", "name"),
-    *_each(Rule.APP, "accounts.preferences", "tool_approval toolsets"),
-    *_each(Rule.APP, "accounts.secret", "name"),
-    *_each(Rule.APP, "agent.toolcall", "name"),
-    *_each(Rule.APP, "agent.toolgrant", "reach"),
-    *_each(Rule.APP, "builder.build", "name"),
-    *_each(Rule.APP, "chat.conversation", "channel"),
-    *_each(Rule.APP, "chat.message", "speaker"),
-    *_each(Rule.APP, "chat.turn", "client_id"),
+    *_each(
+        Rule.APP,
+        """
+        accounts.apitoken name
+        accounts.preferences tool_approval toolsets
+        accounts.secret name
+        agent.toolcall name
+        agent.toolgrant reach
+        builder.build name
+        chat.conversation channel
+        chat.message speaker
+        chat.turn client_id
+        """,
+    ),
 )
 
 WORDLESS = frozenset(
-    (
-        *_of("accounts.apitoken", "digest hint scopes"),
-        *_of("accounts.preferences", "language model time_zone"),
-        *_of("accounts.secret", "ciphertext"),
-        *_of("accounts.signinattempt", "address_hash name_hash"),
-        *_of("accounts.user", "email first_name last_name password username"),
-        *_of("admin.logentry", "object_id"),
-        *_of("agent.modelcall", "error_code model purpose request_id stop_reason"),
-        *_of("agent.toolcall", "build_id covered error_code tool_use_id"),
-        *_of("auth.group", "name"),
-        *_of("auth.permission", "codename name"),
-        *_of("builder.build", "error_code runner"),
-        *_of("builder.dialoguemessage", "stop_reason"),
-        *_of("capabilities.capabilityversion", "checksum checksums runner"),
-        *_of("capabilities.execution", "backend error_code runner"),
-        *_of("chat.conversation", "runner summary_by"),
-        *_of("chat.message", "stop_reason"),
-        *_of("chat.turn", "error_code model usage"),
-        *_of("chat.turnevent", "type"),
-        *_of("contenttypes.contenttype", "app_label model"),
-        *_of("core.instancestate", "value"),
-        *_of("memory.capturelease", "runner"),
-        *_of("memory.memory", "folded_content folded_tags"),  # they go with the text that they are made of
-        *_of("memory.capturewindow", "error_code fingerprint memory_ids message_ids"),
-        *_of("memory.purgereceipt", "message_ids places related_ids source_messages subject_ids"),
-        *_of("search.embeddingspace", "document_prefix name query_prefix"),
-        *_of("search.passage", "features vector_a vector_b"),  # packed numbers, which go with their row
-        *_of("sessions.session", "session_data"),  # packed and signed: its app unpacks it
-    )
+    _columns("""
+        accounts.apitoken digest hint scopes
+        accounts.preferences language model time_zone
+        accounts.secret ciphertext
+        accounts.signinattempt address_hash name_hash
+        accounts.user email first_name last_name password username
+        admin.logentry object_id
+        agent.modelcall error_code model purpose request_id stop_reason
+        agent.toolcall build_id covered error_code tool_use_id
+        auth.group name
+        auth.permission codename name
+        builder.build error_code runner
+        builder.dialoguemessage stop_reason
+        capabilities.capabilityversion checksum checksums runner
+        capabilities.execution backend error_code runner
+        chat.conversation runner summary_by
+        chat.message stop_reason
+        chat.turn error_code model usage
+        chat.turnevent type
+        contenttypes.contenttype app_label model
+        core.instancestate value
+        memory.capturelease runner
+        memory.memory folded_content folded_tags
+        memory.capturewindow error_code fingerprint memory_ids message_ids
+        memory.purgereceipt message_ids places related_ids source_messages subject_ids
+        search.embeddingspace document_prefix name query_prefix
+        search.passage features vector_a vector_b
+        sessions.session session_data
+    """)
 )
-"""Columns in which no word of a note can stand: hashes, codes, ids, names of models, the instance's own."""
+"""Columns in which no word of a note can stand: hashes, codes, ids, names of models, the instance's own; what goes with the
+text that it is made of, or with its row (a note's folded text, packed numbers); sessions, which their app unpacks."""
 
 
 def model_of(column: str) -> type[models.Model]:
@@ -243,7 +253,9 @@ def rows_of(model: type[models.Model], user_id: UUID) -> models.QuerySet[Any]:
     return model._base_manager.filter(**{_OWNERS.get(model._meta.label_lower, "user_id"): user_id})
 
 
-def texts(place: Place, user_id: UUID, *, without: Collection[UUID] = ()) -> Iterator[tuple[str, Any, str]]:
+def texts(
+    place: RedactionTarget, user_id: UUID, *, without: Collection[UUID] = ()
+) -> Iterator[tuple[str, Any, str]]:
     """(column, primary key, text) of the user's rows in a place but those that belong to the notes or files `without`."""
     tables: dict[type[models.Model], list[str]] = {}
     for column in place.columns:
@@ -337,7 +349,7 @@ def look(trace: Trace, rules: Collection[Rule] = tuple(Rule), *, again: bool = F
     return dict(hits)
 
 
-def _places(*rules: Rule) -> Iterable[Place]:
+def _places(*rules: Rule) -> Iterable[RedactionTarget]:
     return (place for place in PLACES if place.rule in rules)
 
 
@@ -383,5 +395,5 @@ def tallies(
     return lines
 
 
-def _rows(place: Place, hits: Hits) -> set[Any]:
+def _rows(place: RedactionTarget, hits: Hits) -> set[Any]:
     return {(column.rpartition(".")[0], key) for column in place.columns for key in hits.get(column, ())}

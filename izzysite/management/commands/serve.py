@@ -49,7 +49,11 @@ class Command(BaseCommand):
             update_database()
             supervisor.open_gate()
             if supervisor.watch(until=lambda: answers(host, port)):
-                self._greet(host, port)
+                address = settings.IZZY_PUBLIC_URL or f"http://{shown_host(host)}:{port}"
+                self._say(f"\n  Izzy is running at {address}   (Ctrl+C stops it)")
+                if text := setup_note(address):
+                    self._say(f"  {text}")
+                self._say("")
                 supervisor.start("worker", HeartbeatProbe())
                 supervisor.watch()
         finally:
@@ -65,13 +69,6 @@ class Command(BaseCommand):
             raise CommandError(f"{found.message} {found.hint}")
         if not (found := check_disk()).ok:
             self._say(f"Warning: {found.message} {found.hint}")
-
-    def _greet(self, host: str, port: int) -> None:
-        address = settings.IZZY_PUBLIC_URL or f"http://{shown_host(host)}:{port}"
-        self._say(f"\n  Izzy is running at {address}   (Ctrl+C stops it)")
-        if text := setup_note(address):
-            self._say(f"  {text}")
-        self._say("")
 
     def _note(self, name: str, reason: str) -> None:
         process_ended(name, reason)

@@ -1,4 +1,5 @@
-"""Clears what is left of deleted rows on the disk: in SQLite's file and its write-ahead log.
+"""Clears what is left of deleted rows outside the apps' tables: in SQLite's file and its write-ahead log, and in Django's
+own tables (the admin's log, the sessions).
 
 Every connection of Izzy's runs with `secure_delete`: what is deleted is overwritten with zeros in its page at once. Two
 kinds of remains are left: pages as they were before, in the write-ahead log until it is written back and cut to nothing
@@ -9,17 +10,26 @@ file is written anew (VACUUM), which holds up writers for its whole time.
 import logging
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.core.db.base import Turn
 from apps.core.db.pool import database_file
 from apps.core.models import InstanceState
-from apps.core.purging.places import purge_parts
+from apps.core.purging.places import PLACES, Hits, PurgePart, model_of, purge_parts, rows_of
+from apps.core.purging.trace import MARKER, Trace, redact
 
 logger = logging.getLogger(__name__)
 
@@ -94,3 +104,62 @@ def _note(**moments: datetime) -> None:
     row, _ = InstanceState.objects.select_for_update().get_or_create(key=STATE)
     row.value = {**row.value, **{name: moment.isoformat() for name, moment in moments.items()}}
     row.save()
+
+
+_FORGOTTEN = {"object_repr": MARKER, "change_message": ""}
+
+
+def clear(trace: Trace, hits: Hits) -> None:
+    """The log's entries about the purged rows keep what was done and when, not what the row said."""
+    _forget(_entries(trace))
+    for session, data in _sessions(trace.user_id):
+        if (cleaned := redact(data, trace)) != data:
+            session.session_data = SessionStore().encode(cleaned)
+            session.save(update_fields=["session_data"])
+
+
+def _entries(trace: Trace) -> QuerySet[LogEntry]:
+    """Admin log entries on the purged rows; their user is the superuser, not the owner."""
+    return LogEntry.objects.filter(object_id__in=[str(key) for key in trace.ids | trace.messages])
+
+
+def _forget(entries: QuerySet[LogEntry]) -> int:
+    return entries.exclude(**_FORGOTTEN).update(**_FORGOTTEN)
+
+
+def _sessions(user_id: UUID) -> Iterator[tuple[Session, dict[str, Any]]]:
+    """The user's sessions, decoded: their data is packed and signed."""
+    for session in Session.objects.iterator(chunk_size=200):
+        data = session.get_decoded()
+        if data.get("_auth_user_id") == str(user_id):
+            yield session, data
+
+
+def account_forget(user_id: UUID) -> int:
+    """Before an account goes: the admin's log of its rows loses their words, its sessions end, the disk is cleaned."""
+    changed = int(admin_log_forget(user_id))
+    for session, _ in _sessions(user_id):
+        session.delete()
+        changed += 1
+    transaction.on_commit(scrub_request)
+    return changed
+
+
+def admin_log_forget(user_id: UUID) -> bool:
+    """The admin's log of an account's rows loses their words; whether it had any."""
+    changed = 0
+    for model in {model_of(column) for place in PLACES for column in place.columns} - {LogEntry}:
+        entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
+        if logged := set(entries.exclude(**_FORGOTTEN).values_list("object_id", flat=True)):
+            own = {str(pk) for pk in rows_of(model, user_id).values_list("pk", flat=True)}
+            changed += _forget(entries.filter(object_id__in=logged & own))
+    return changed > 0
+
+
+PURGING = PurgePart(
+    clear=clear,
+    counts={
+        "admin.log": lambda trace: _entries(trace).exclude(**_FORGOTTEN).count(),
+        "sessions": lambda trace: sum(redact(data, trace) != data for _, data in _sessions(trace.user_id)),
+    },
+)
