@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -18,6 +19,7 @@ from apps.core.text import strict_loads
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
+N = TypeVar("N", int, float)
 Prices = tuple[float, float, float, float]
 MAX_PRICE = 100_000
 """Dollars for a million tokens: more is a slip, and more than the ledger holds."""
@@ -58,18 +60,11 @@ def env_bool(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be on or off, not {value!r}")
 
 
-def env_int(name: str, default: int, *, minimum: int = 0) -> int:
-    return int(_number(name, default, minimum, int))
-
-
-def env_float(name: str, default: float, *, minimum: float = 0.0) -> float:
-    return float(_number(name, default, minimum, float))
-
-
-def _number(name: str, default: float, minimum: float, kind: type[int] | type[float]) -> float:
+def env_number(name: str, default: N, *, minimum: float = 0) -> N:
+    """A number of the default's kind."""
     text = env_str(name)
     try:
-        value = kind(text) if text else default
+        value = type(default)(text) if text else default
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be a number, not {text!r}") from error
     if not value >= minimum:

@@ -10,9 +10,8 @@ from izzysite.env import (
     allowed_hosts,
     env_bool,
     env_choice,
-    env_float,
-    env_int,
     env_list,
+    env_number,
     env_path,
     env_prices,
     env_redis_url,
@@ -31,13 +30,13 @@ load_env_file()
 DEBUG = env_bool("IZZY_DEBUG", False)
 IZZY_DATA_DIR: Path = env_path("IZZY_DATA_DIR", "data")
 IZZY_HOST = env_str("IZZY_HOST", "127.0.0.1")
-IZZY_PORT = env_int("IZZY_PORT", 8000, minimum=1)
+IZZY_PORT = env_number("IZZY_PORT", 8000, minimum=1)
 IZZY_PUBLIC_URL = env_str("IZZY_PUBLIC_URL").rstrip("/")
 IZZY_BEHIND_PROXY = env_bool("IZZY_BEHIND_PROXY", False)
 IZZY_THROTTLE = env_bool("IZZY_THROTTLE", True)
 IZZY_PRIVATE_HOSTS = env_list("IZZY_PRIVATE_HOSTS")
-IZZY_DB_THREADS = env_int("IZZY_DB_THREADS", 8, minimum=1)
-IZZY_UPLOAD_LIMIT = env_int("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
+IZZY_DB_THREADS = env_number("IZZY_DB_THREADS", 8, minimum=1)
+IZZY_UPLOAD_LIMIT = env_number("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
 SECRET_KEY = env_secret("IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48))
 IZZY_SECRETS_KEY = env_secret("IZZY_SECRETS_KEY", IZZY_DATA_DIR / "secrets_key", fernet_key)
 TLS = IZZY_PUBLIC_URL.startswith("https://")
@@ -348,40 +347,40 @@ IZZY_MODEL_PRICES = env_prices(
     },
 )
 IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
-IZZY_CAPABILITY_LIMIT = env_int("IZZY_CAPABILITY_LIMIT", 2_000, minimum=1)
-IZZY_EXECUTION_DAYS = env_int("IZZY_EXECUTION_DAYS", 30, minimum=1)
-IZZY_ARCHIVE_DAYS = env_int("IZZY_ARCHIVE_DAYS", 90, minimum=1)
-IZZY_CAPTURE_TOKENS = env_int("IZZY_CAPTURE_TOKENS", 200_000, minimum=1000)
-IZZY_CAPTURE_WAIT = env_int("IZZY_CAPTURE_WAIT", 45, minimum=0)
-IZZY_PURGE_VACUUM_MB = env_int("IZZY_PURGE_VACUUM_MB", 50, minimum=0)
-IZZY_INDEX_MEMORY_MB = env_int("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
+IZZY_CAPABILITY_LIMIT = env_number("IZZY_CAPABILITY_LIMIT", 2_000, minimum=1)
+IZZY_EXECUTION_DAYS = env_number("IZZY_EXECUTION_DAYS", 30, minimum=1)
+IZZY_ARCHIVE_DAYS = env_number("IZZY_ARCHIVE_DAYS", 90, minimum=1)
+IZZY_CAPTURE_TOKENS = env_number("IZZY_CAPTURE_TOKENS", 200_000, minimum=1000)
+IZZY_CAPTURE_WAIT = env_number("IZZY_CAPTURE_WAIT", 45, minimum=0)
+IZZY_PURGE_VACUUM_MB = env_number("IZZY_PURGE_VACUUM_MB", 50, minimum=0)
+IZZY_INDEX_MEMORY_MB = env_number("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 # Those that differ from `apps.search.ranking.signals.WEIGHTS`.
 IZZY_SEARCH_WEIGHTS = env_weights("IZZY_SEARCH_WEIGHTS")
 OLLAMA_URL = env_url("OLLAMA_URL", "http://127.0.0.1:11434")
-IZZY_HISTORY_TOKENS = env_int("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
+IZZY_HISTORY_TOKENS = env_number("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
 IZZY_WEB_SEARCH = env_choice("IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "searxng", "brave", "off"))
 SEARXNG_URL = env_url("SEARXNG_URL")
 BRAVE_API_KEY = env_str("BRAVE_API_KEY")
-IZZY_MODEL_TIMEOUT = env_float("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
-IZZY_ANSWER_CHARS = env_int("IZZY_ANSWER_CHARS", 500_000, minimum=1_000)
+IZZY_MODEL_TIMEOUT = env_number("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
+IZZY_ANSWER_CHARS = env_number("IZZY_ANSWER_CHARS", 500_000, minimum=1_000)
 
 # --- Capabilities ----------------------------------------------------------------------------------------------
 
 IZZY_SANDBOX = env_choice("IZZY_SANDBOX", "auto", ("auto", "e2b", "bubblewrap", "none"))
-IZZY_SANDBOXES = env_int("IZZY_SANDBOXES", 0)
+IZZY_SANDBOXES = env_number("IZZY_SANDBOXES", 0)
 IZZY_SANDBOX_DIR = env_str("IZZY_SANDBOX_DIR")
-IZZY_SANDBOX_UID = env_int("IZZY_SANDBOX_UID", 64123, minimum=1)
-IZZY_LAYER_MB = env_int("IZZY_LAYER_MB", 1000, minimum=10)
-IZZY_LAYER_DAYS = env_int("IZZY_LAYER_DAYS", 30, minimum=1)
+IZZY_SANDBOX_UID = env_number("IZZY_SANDBOX_UID", 64123, minimum=1)
+IZZY_LAYER_MB = env_number("IZZY_LAYER_MB", 1000, minimum=10)
+IZZY_LAYER_DAYS = env_number("IZZY_LAYER_DAYS", 30, minimum=1)
 IZZY_PACKAGE_HOSTS = env_list("IZZY_PACKAGE_HOSTS")
 E2B_API_KEY = env_str("E2B_API_KEY")
 
 # --- Builds ----------------------------------------------------------------------------------------------------
 
-IZZY_BUILDS = env_int("IZZY_BUILDS", 10, minimum=1)
-IZZY_BUILDS_PER_USER = env_int("IZZY_BUILDS_PER_USER", 3, minimum=1)
-IZZY_BUILDS_PER_DAY = env_int("IZZY_BUILDS_PER_DAY", 50, minimum=1)
-IZZY_BUILD_TOKENS = env_int("IZZY_BUILD_TOKENS", 600_000, minimum=1)
-IZZY_BUILD_SECONDS = env_float("IZZY_BUILD_SECONDS", 600.0, minimum=1.0)
-IZZY_BUILD_TRANSCRIPT_DAYS = env_int("IZZY_BUILD_TRANSCRIPT_DAYS", 90, minimum=1)
-IZZY_BUILD_ANSWER_SECONDS = env_float("IZZY_BUILD_ANSWER_SECONDS", 60.0, minimum=0.0)
+IZZY_BUILDS = env_number("IZZY_BUILDS", 10, minimum=1)
+IZZY_BUILDS_PER_USER = env_number("IZZY_BUILDS_PER_USER", 3, minimum=1)
+IZZY_BUILDS_PER_DAY = env_number("IZZY_BUILDS_PER_DAY", 50, minimum=1)
+IZZY_BUILD_TOKENS = env_number("IZZY_BUILD_TOKENS", 600_000, minimum=1)
+IZZY_BUILD_SECONDS = env_number("IZZY_BUILD_SECONDS", 600.0, minimum=1.0)
+IZZY_BUILD_TRANSCRIPT_DAYS = env_number("IZZY_BUILD_TRANSCRIPT_DAYS", 90, minimum=1)
+IZZY_BUILD_ANSWER_SECONDS = env_number("IZZY_BUILD_ANSWER_SECONDS", 60.0, minimum=0.0)

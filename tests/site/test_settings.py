@@ -28,15 +28,15 @@ def test_what_does_not_fit_names_the_variable(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("IZZY_X", "perhaps")
     with pytest.raises(ImproperlyConfigured, match="IZZY_X"):
         env.env_bool("IZZY_X", True)
-    for helper in (env.env_int, env.env_float):
+    for default in (1, 1.0):
         with pytest.raises(ImproperlyConfigured, match="IZZY_X"):
-            helper("IZZY_X", 1)
+            env.env_number("IZZY_X", default)
     monkeypatch.setenv("IZZY_X", "3")
     with pytest.raises(ImproperlyConfigured, match="at least 5"):
-        env.env_int("IZZY_X", 10, minimum=5)
+        env.env_number("IZZY_X", 10, minimum=5)
     monkeypatch.setenv("IZZY_X", "nan")
     with pytest.raises(ImproperlyConfigured, match="IZZY_X"):
-        env.env_float("IZZY_X", 1.0)
+        env.env_number("IZZY_X", 1.0)
 
 
 TABLE = {"claude": (3.0, 15.0, 0.3, 3.75)}

@@ -31,7 +31,11 @@ class Turn:
 
     def __init__(self, path: str) -> None:
         self._line = _lines.setdefault(path, threading.Lock())
-        self._file = _open(path + SUFFIX)
+        self._file: int | None
+        try:
+            self._file = os.open(path + SUFFIX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:  # it may not be opened: then only the threads of this process wait for each other
+            self._file = None
         self._mine = False
 
     def take(self, seconds: float) -> bool:
@@ -70,14 +74,6 @@ class Turn:
 
     def __del__(self) -> None:
         self.close()
-
-
-def _open(path: str) -> int | None:
-    """The file, or None where it may not be opened: then only the threads of this process wait for each other."""
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        return None
 
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")

@@ -11,6 +11,8 @@ from django.utils.safestring import SafeString
 register = template.Library()
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
+# Up to so many seconds an age is told in these units.
+AGES = ((HOUR, MINUTE, "minute"), (DAY, HOUR, "hour"), (7 * DAY, DAY, "day"), (28 * DAY, 7 * DAY, "week"))
 
 
 @register.filter
@@ -50,18 +52,11 @@ def _ago(value: datetime) -> str:
     seconds = (timezone.now() - value).total_seconds()
     if seconds < MINUTE:
         return "just now"
-    if seconds < HOUR:
-        return _counted(seconds, MINUTE, "minute")
-    if seconds < DAY:
-        return _counted(seconds, HOUR, "hour")
-    if seconds < 7 * DAY:
-        return _counted(seconds, DAY, "day")
-    return _counted(seconds, 7 * DAY, "week") if seconds < 28 * DAY else day(value)
-
-
-def _counted(seconds: float, unit: int, name: str) -> str:
-    count = int(seconds // unit)
-    return f"{count} {name}{'' if count == 1 else 's'} ago"
+    for limit, unit, name in AGES:
+        if seconds < limit:
+            count = int(seconds // unit)
+            return f"{count} {name}{'' if count == 1 else 's'} ago"
+    return day(value)
 
 
 def _element(value: datetime, words: str) -> SafeString:
