@@ -97,7 +97,8 @@ def known_notes() -> list[KnownNote]:
     return [KnownNote(key, int(days), int(importance), text) for key, days, importance, text in rows]
 
 
-DIRECT = """
+MESSAGES = {
+    "direct": """
 sister | pottery | When is Anna's wedding?
 dentist | - | Who is my dentist?
 wifi | - | What is our wifi called?
@@ -118,9 +119,8 @@ dad | - | When is dad's birthday?
 blood | - | Which blood type am I?
 tender | job | When does the Severn Beach footbridge go to tender?
 photos | - | Which lens do I photograph birds with?
-"""
-
-PARAPHRASED = """
+""",
+    "paraphrased": """
 dad | - | I need a present for my father
 groceries | restaurant | How much can we spend on food each week?
 knitting | ivy | What wool did I choose for my daughter's jumper?
@@ -145,9 +145,8 @@ salary | - | What is my current pay?
 bike | second_car | Where can I find the serial number of my bicycle?
 loft | - | What can we afford for the attic conversion?
 chartership | - | When is my professional interview for the chartered title?
-"""
-
-OBLIQUE = """
+""",
+    "oblique": """
 diet | coriander, theo_allergy, groceries, oven, inlaws | What could I cook for dinner tonight?
 theo_allergy | theo, oven, diet | We are baking biscuits for nursery, I thought of some with nuts
 wine | - | Can you recommend a bottle to go with tonight's risotto?
@@ -176,9 +175,36 @@ running | podcast, back, swim | Which trail shoes should I buy?
 neighbour | garden | We're away for two weeks, who could look after the house plants?
 mortgage | salary, loft | Should we worry about interest rates next summer?
 blood | - | There's a donation session at the town hall, shall I go?
-"""
-
-SMALL_TALK = """
+""",
+    "follow-up": """
+pottery | sister | When is Anna's wedding? >> Anna is getting married on 5 June 2027 in Leeds. >> What could I give her?
+vet | cat | Biscuit has been sick twice today >> I'm sorry to hear that. Has she eaten anything unusual? >> No. Who should I call about it?
+seasick | brittany, no_flying | We're going to Brittany in July >> Lovely! Will you take the ferry? >> Yes. What helped me last time?
+theo_allergy | theo, oven, dad | I'm baking a cake for Theo's party >> How nice! A chocolate sponge is always a hit. >> Is there anything he can't eat?
+tender | job | What is on for the Severn Beach footbridge this week? >> The final drawings are due for checking. >> And when does it go out?
+inlaws | partner, diet | Help me plan a dinner for Sam's parents >> With pleasure. For how many people? >> Four. What don't they eat?
+boiler | - | The boiler makes a strange noise >> That may be limescale, which a service would remove. >> Who does that for us?
+back | - | My back hurts again today >> I'm sorry. Rest, warmth and gentle movement usually help. >> So no deadlifts?
+cello | - | I have a rehearsal tonight >> Enjoy it! Is there a concert soon? >> Yes, remind me when it is and what we play
+books | - | I want to read something new >> Gladly. Which kind of book do you like? >> The same authors as ever
+brittany | no_flying, languages, seasick | I need to book time off for our summer holiday >> Of course. How long will you be away? >> Look it up, from when to when is it?
+neighbour | - | I've locked myself out >> Oh no! Does anybody have a spare key? >> I think so, who was it?
+""",
+    "change of subject": """
+- | - | When is Anna's wedding? >> Anna is getting married on 5 June 2027 in Leeds. >> Thanks!
+- | - | What could I cook for dinner tonight? >> How about a mushroom risotto? It is vegetarian and takes half an hour. >> What is 12 times 12?
+- | - | Where is the router? >> It stands in the hall cupboard. >> Tell me a joke
+- | - | Plan our days in Brittany >> Here is a plan. Day one: arrive in Crozon, settle in, walk on the beach. Day two: the lighthouse and a crêperie in Camaret. Day three: market, then the aquarium with the children. Day four: rest and read. >> Great, now explain what a black hole is
+- | - | The cat won't eat >> Try warming the food a little; if it lasts, call the vet. >> Who won the world cup in 1998?
+- | - | How should I train for a half marathon? >> Build up slowly: three runs a week, one of them long, and rest days between. >> ok, got it
+- | japan | Which medicine do I take in the mornings? >> Levothyroxine 75 µg, half an hour before breakfast. >> How do you say good morning in Japanese?
+- | - | Write me a script in Python that renames photos by date >> Here it is: it reads the date from each file and renames it. >> Perfect, you're a star
+- | - | What pressure should the boiler have? >> 1.5 bar. >> roll 3d6
+- | - | When does Theo's passport run out? >> In March 2027. >> Who painted the Night Watch?
+- | - | How do I ask for a raise? >> Prepare what you achieved, name a figure, and choose a calm moment. >> Good idea
+- | - | Which film should we watch tonight? >> A comedy might be nice after a long week. >> What is the capital of Australia?
+""",
+    "small talk": """
 Hi!
 Good morning, how are you today?
 Thanks, that's great
@@ -201,9 +227,8 @@ Wow, I didn't know that
 Please try again
 Are you a real person?
 Sorry, I have to go now
-"""
-
-TASKS = """
+""",
+    "task": """
 what is 2+2
 What is 17 * 23?
 roll 3d6
@@ -224,9 +249,8 @@ What is the square root of 144?
 List all prime numbers below 50
 Make a table with three columns
 Reverse the string "assistant"
-"""
-
-KNOWLEDGE = """
+""",
+    "general knowledge": """
 What is the capital of Australia?
 How does photosynthesis work?
 Who wrote Pride and Prejudice?
@@ -255,45 +279,13 @@ Who invented the telephone?
 How does a nuclear power station work?
 Which country has the most time zones?
 What is quantum entanglement?
-"""
-
-FOLLOW_UPS = """
-pottery | sister | When is Anna's wedding? >> Anna is getting married on 5 June 2027 in Leeds. >> What could I give her?
-vet | cat | Biscuit has been sick twice today >> I'm sorry to hear that. Has she eaten anything unusual? >> No. Who should I call about it?
-seasick | brittany, no_flying | We're going to Brittany in July >> Lovely! Will you take the ferry? >> Yes. What helped me last time?
-theo_allergy | theo, oven, dad | I'm baking a cake for Theo's party >> How nice! A chocolate sponge is always a hit. >> Is there anything he can't eat?
-tender | job | What is on for the Severn Beach footbridge this week? >> The final drawings are due for checking. >> And when does it go out?
-inlaws | partner, diet | Help me plan a dinner for Sam's parents >> With pleasure. For how many people? >> Four. What don't they eat?
-boiler | - | The boiler makes a strange noise >> That may be limescale, which a service would remove. >> Who does that for us?
-back | - | My back hurts again today >> I'm sorry. Rest, warmth and gentle movement usually help. >> So no deadlifts?
-cello | - | I have a rehearsal tonight >> Enjoy it! Is there a concert soon? >> Yes, remind me when it is and what we play
-books | - | I want to read something new >> Gladly. Which kind of book do you like? >> The same authors as ever
-brittany | no_flying, languages, seasick | I need to book time off for our summer holiday >> Of course. How long will you be away? >> Look it up, from when to when is it?
-neighbour | - | I've locked myself out >> Oh no! Does anybody have a spare key? >> I think so, who was it?
-"""
-
-CHANGES_OF_SUBJECT = """
-- | - | When is Anna's wedding? >> Anna is getting married on 5 June 2027 in Leeds. >> Thanks!
-- | - | What could I cook for dinner tonight? >> How about a mushroom risotto? It is vegetarian and takes half an hour. >> What is 12 times 12?
-- | - | Where is the router? >> It stands in the hall cupboard. >> Tell me a joke
-- | - | Plan our days in Brittany >> Here is a plan. Day one: arrive in Crozon, settle in, walk on the beach. Day two: the lighthouse and a crêperie in Camaret. Day three: market, then the aquarium with the children. Day four: rest and read. >> Great, now explain what a black hole is
-- | - | The cat won't eat >> Try warming the food a little; if it lasts, call the vet. >> Who won the world cup in 1998?
-- | - | How should I train for a half marathon? >> Build up slowly: three runs a week, one of them long, and rest days between. >> ok, got it
-- | japan | Which medicine do I take in the mornings? >> Levothyroxine 75 µg, half an hour before breakfast. >> How do you say good morning in Japanese?
-- | - | Write me a script in Python that renames photos by date >> Here it is: it reads the date from each file and renames it. >> Perfect, you're a star
-- | - | What pressure should the boiler have? >> 1.5 bar. >> roll 3d6
-- | - | When does Theo's passport run out? >> In March 2027. >> Who painted the Night Watch?
-- | - | How do I ask for a raise? >> Prepare what you achieved, name a figure, and choose a calm moment. >> Good idea
-- | - | Which film should we watch tonight? >> A comedy might be nice after a long week. >> What is the capital of Australia?
-"""
-
-RELATED = {"direct": DIRECT, "paraphrased": PARAPHRASED, "oblique": OBLIQUE, "follow-up": FOLLOW_UPS}
-UNRELATED = {"change of subject": CHANGES_OF_SUBJECT}
-PLAIN = {"small talk": SMALL_TALK, "task": TASKS, "general knowledge": KNOWLEDGE}
+""",
+}
+PLAIN = {"small talk", "task", "general knowledge"}  # lines that want no note
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Utterance:
     """A talk, oldest first, and what its last message should bring up: `wanted`; `fitting` does no harm."""
 
     kind: str
@@ -302,20 +294,15 @@ class Said:
     fitting: frozenset[str]
     held_back: bool
 
-    @property
-    def is_related(self) -> bool:
-        """Whether anything should come up."""
-        return bool(self.wanted)
 
-
-def messages() -> list[Said]:
+def messages() -> list[Utterance]:
     """All messages of the benchmark `surfacing`, by kind."""
-    found: list[Said] = []
-    for kind, lines in {**RELATED, **UNRELATED, **PLAIN}.items():
+    found: list[Utterance] = []
+    for kind, lines in MESSAGES.items():
         for number, line in enumerate(lines.strip().splitlines()):
-            wanted, fitting, said = line.split(" | ") if kind not in PLAIN else ("-", "-", line)
-            talk = tuple(said.split(" >> "))
-            found.append(Said(kind, talk, _keys(wanted), _keys(fitting), held_back=number % 2 == 1))
+            wanted, fitting, text = line.split(" | ") if kind not in PLAIN else ("-", "-", line)
+            talk = tuple(text.split(" >> "))
+            found.append(Utterance(kind, talk, _keys(wanted), _keys(fitting), held_back=number % 2 == 1))
     return found
 
 

@@ -62,16 +62,18 @@ async def _run(builds: int, messages: int, pause: float, sandboxes: str) -> Repo
     report = Report(
         "builds", settings={"builds at once": builds, "pause s": pause, "cores": os.cpu_count() or 0}
     )
-    table = report.section(
-        "From a message to the first text of its answer, ms", ["server", "n", "p50", "p95"]
-    )
     quiet, loaded = Timing.of(idle), Timing.of(busy)
-    table.add("idle", len(idle), *quiet)
-    table.add(f"{builds} builds at once", len(busy), *loaded)
     ratio = loaded.p95 / quiet.p95
-    table.add("ratio", None, loaded.p50 / quiet.p50, ratio)
-    work = report.section("The builds", ["asked for", "done", "seconds"])
-    work.add(builds, states.count("done"), seconds)
+    report.section(
+        "From a message to the first text of its answer, ms",
+        ["server", "n", "p50", "p95"],
+        [
+            ("idle", len(idle), *quiet),
+            (f"{builds} builds at once", len(busy), *loaded),
+            ("ratio", None, loaded.p50 / quiet.p50, ratio),
+        ],
+    )
+    report.section("The builds", ["asked for", "done", "seconds"], [(builds, states.count("done"), seconds)])
     report.aims["all builds end well"] = states == ["done"] * builds
     report.aims[f"chat: p95 to the first text ≤ {AIM:g} × idle"] = ratio <= AIM
     return report

@@ -132,13 +132,15 @@ def _notes() -> list[Asked]:
         drafts: Any = [{"content": note.text} for note in notes]
         made = memory_bulk_create(user_id=user.pk, drafts=drafts)
         ids = {note.key: str(row.pk) for note, row in zip(notes, made, strict=True)}
-        for said in messages():
-            if said.kind == "follow-up":
+        for utterance in messages():
+            if utterance.kind == "follow-up":
                 continue  # means nothing without the talk before it, which search does not see
-            right = {ids[key] for key in said.wanted | said.fitting if key in ids}
-            answerable = bool(said.wanted & ids.keys())
-            fitting = not said.held_back
-            asked.append(_ask(user.pk, "notes", said.talk[-1], right, answerable=answerable, fitting=fitting))
+            right = {ids[key] for key in utterance.wanted | utterance.fitting if key in ids}
+            answerable = bool(utterance.wanted & ids.keys())
+            fitting = not utterance.held_back
+            asked.append(
+                _ask(user.pk, "notes", utterance.talk[-1], right, answerable=answerable, fitting=fitting)
+            )
         asked += [_ask(user.pk, "nonsense", text, fitting=n % 2 == 0) for n, text in enumerate(NONSENSE)]
     return [one for one in asked if one is not None]
 

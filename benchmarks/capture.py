@@ -6,6 +6,7 @@ Uses whatever model is configured, in a database of its own. Without a model onl
 import asyncio
 import re
 from argparse import ArgumentParser
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -52,9 +53,11 @@ class Judged:
     talk: Talk
     user: User
     passed: bool | None = None
-    active: list[str] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)
-    superseded: list[str] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # texts by status
+
+    @property
+    def made(self) -> list[str]:
+        return [*self.notes["active"], *self.notes["pending"]]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -121,34 +124,35 @@ def _compare_notes(report: Report) -> None:
 
 
 def _read_talks(report: Report, *, details: bool) -> None:
-    judged = [_prepared(talk, index) for index, talk in enumerate(TALKS)]
+    judged = [Judged(talk, make_user(f"talk-{index}")) for index, talk in enumerate(TALKS)]
+    for one in judged:
+        for content in one.talk.known:
+            note = memory_create(user_id=one.user.pk, content=content)
+            long_ago = timezone.now() - timedelta(days=90)
+            known = Memory.objects.for_user(one.user).filter(pk=note.pk)
+            known.update(created_at=long_ago, updated_at=long_ago)
+        _say(one.user, one.talk)
     users = [one.user.pk for one in judged]
     tally, milliseconds = timed(lambda: asyncio.run(users_read(users, any_time=True)))
     for one in judged:
-        _look(one)
+        window = CaptureWindow.objects.for_user(one.user).order_by("id")[0]
+        one.passed = {GateVerdict.PASSED: True, GateVerdict.IDLE: False}.get(GateVerdict(window.gate))
+        for content, status in Memory.objects.for_user(one.user).values_list("content", "status"):
+            if status == "superseded" or content not in one.talk.known:
+                one.notes[status].append(content)
     _gate(report, judged)
     _extractor(report, judged)
     _costs(report, judged, tally, milliseconds / 1000)
     if details:
         section = report.section("Passages", ["passage", "kind", "worth", "passed", "active", "waiting"])
         for one in judged:
-            notes = " · ".join(one.active), " · ".join(one.waiting)
+            notes = (" · ".join(one.notes[status]) for status in ("active", "pending"))
             section.add(one.talk.name, one.talk.kind, one.talk.is_worth_reading, one.passed, *notes)
     for one in judged:  # a word added to each message, so that no passage is known by its words alone
         _say(one.user, one.talk, extra=" Well.")
     again = asyncio.run(users_read(users, any_time=True))
     report.aims["the same passages again bring no new memory"] = again.added + again.superseded == 0
     report.notes += [f"not read: {problem}" for problem in dict.fromkeys(tally.problems)]
-
-
-def _prepared(talk: Talk, index: int) -> Judged:
-    user = make_user(f"talk-{index}")
-    for content in talk.known:
-        note = memory_create(user_id=user.pk, content=content)
-        long_ago = timezone.now() - timedelta(days=90)
-        Memory.objects.for_user(user).filter(pk=note.pk).update(created_at=long_ago, updated_at=long_ago)
-    _say(user, talk)
-    return Judged(talk, user)
 
 
 def _say(user: User, talk: Talk, *, extra: str = "") -> None:
@@ -165,16 +169,6 @@ def _say(user: User, talk: Talk, *, extra: str = "") -> None:
         for role, text in talk.messages
     ]
     windows_add(user_id=user.pk, conversation_id=uuid7(), messages=said, at_once=True)
-
-
-def _look(one: Judged) -> None:
-    window = CaptureWindow.objects.for_user(one.user).order_by("id")[0]
-    one.passed = {GateVerdict.PASSED: True, GateVerdict.IDLE: False}.get(GateVerdict(window.gate))
-    notes = Memory.objects.for_user(one.user).exclude(content__in=one.talk.known)
-    one.active = list(notes.filter(status="active").values_list("content", flat=True))
-    one.waiting = list(notes.filter(status="pending").values_list("content", flat=True))
-    replaced = Memory.objects.for_user(one.user).filter(status="superseded")
-    one.superseded = list(replaced.values_list("content", flat=True))
 
 
 def _gate(report: Report, judged: Sequence[Judged]) -> None:
@@ -199,22 +193,27 @@ def _gate(report: Report, judged: Sequence[Judged]) -> None:
 
 def _extractor(report: Report, judged: Sequence[Judged]) -> None:
     facts = [(one, fact) for one in judged for fact in one.talk.facts]
-    found = sum(any(_holds(note, fact) for note in [*one.active, *one.waiting]) for one, fact in facts)
-    notes = [(one, note) for one in judged for note in [*one.active, *one.waiting]]
+    found = sum(any(_holds(note, fact) for note in one.made) for one, fact in facts)
+    notes = [(one, note) for one in judged for note in one.made]
     stray = sum(not any(_holds(note, fact) for fact in one.talk.facts) for one, note in notes)
     replaced = [one for one in judged if one.talk.replaced]
-    given_way = sum(one.talk.replaced in one.superseded for one in replaced)
+    given_way = sum(one.talk.replaced in one.notes["superseded"] for one in replaced)
     injected = sum(
         word.casefold() in note.casefold()
         for one in judged
         for word in one.talk.forbidden
-        for note in one.active
+        for note in one.notes["active"]
     )
-    section = report.section("The extractor", ["", "count", "of"])
-    section.add("facts found", found, len(facts))
-    section.add("notes that no label asks for", stray, len(notes))
-    section.add("outdated notes superseded", given_way, len(replaced))
-    section.add("active notes from injected text", injected, sum(len(one.talk.forbidden) for one in judged))
+    report.section(
+        "The extractor",
+        ["", "count", "of"],
+        [
+            ("facts found", found, len(facts)),
+            ("notes that no label asks for", stray, len(notes)),
+            ("outdated notes superseded", given_way, len(replaced)),
+            ("active notes from injected text", injected, sum(len(one.talk.forbidden) for one in judged)),
+        ],
+    )
     report.aims["no injected text became an active memory"] = injected == 0
     report.aims["four of five facts were found"] = found >= 0.8 * len(facts)
 
@@ -228,18 +227,22 @@ def _costs(report: Report, judged: Sequence[Judged], tally: Tally, seconds: floa
     calls = ModelCall.objects.unscoped()
     for purpose in (GATE, EXTRACTION):
         rows = calls.filter(purpose=purpose)
-        sums = rows.aggregate(
-            given=Sum("input_tokens", default=0),
-            made=Sum("output_tokens", default=0),
-            cost=Sum("cost_usd", default=0),
-        )
-        section.add(purpose, rows.count(), sums["given"], sums["made"], float(sums["cost"]))
+        columns = ("input_tokens", "output_tokens", "cost_usd")
+        sums = rows.aggregate(**{name: Sum(name, default=0) for name in columns})
+        *tokens, dollars = (sums[name] for name in columns)
+        section.add(purpose, rows.count(), *tokens, float(dollars))
     made = tally.added + tally.superseded + tally.pending
-    per = report.section("Per memory", ["", "figure"], digits=4)
-    per.add("memories (active, replacing, waiting)", made)
-    per.add("tokens per memory", tally.tokens / made if made else None)
-    per.add("dollars per memory", tally.cost_usd / made if made else None)
-    per.add("tokens per passage", tally.tokens / len(judged))
-    per.add("seconds in all", seconds)
+    report.section(
+        "Per memory",
+        ["", "figure"],
+        [
+            ("memories (active, replacing, waiting)", made),
+            ("tokens per memory", tally.tokens / made if made else None),
+            ("dollars per memory", tally.cost_usd / made if made else None),
+            ("tokens per passage", tally.tokens / len(judged)),
+            ("seconds in all", seconds),
+        ],
+        digits=4,
+    )
     if made and not tally.cost_usd:
         report.notes.append("Dollars are 0: IZZY_MODEL_PRICES does not list this model.")

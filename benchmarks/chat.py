@@ -59,23 +59,12 @@ async def _run(turns: int, deltas: int, pause: float) -> Report:
             seconds = time.perf_counter() - started
             locked = izzy.log.count("database is locked")
     report = Report("chat", settings={"deltas per turn": deltas, "pause s": pause, "turns at once": turns})
-    table = report.section(
-        "From the model server to the websocket client, ms", ["what", "n", "p50", "p95", "max"]
+    _add_times(report, turns, floor, alone, crowd)
+    report.section(
+        "Many turns at once",
+        ["turns", "ended well", "errors", "database is locked", "seconds", "deltas/s"],
+        [(turns, crowd.ended, len(crowd.errors), locked, seconds, len(crowd.deltas) / seconds)],
     )
-    for what, times in (
-        ("bare Channels echo, round trip", floor),
-        ("text delta, one turn", alone.deltas),
-        ("its HTML block, one turn", alone.html),
-        (f"text delta, {turns} turns at once", crowd.deltas),
-        (f"its HTML block, {turns} turns at once", crowd.html),
-        ("message to acknowledgement, one turn", alone.acknowledged),
-        (f"message to acknowledgement, {turns} at once", crowd.acknowledged),
-    ):
-        table.add(what, len(times), *(Timing.of(times) if times else (None, None)), max(times, default=None))
-    load = report.section(
-        "Many turns at once", ["turns", "ended well", "errors", "database is locked", "seconds", "deltas/s"]
-    )
-    load.add(turns, crowd.ended, len(crowd.errors), locked, seconds, len(crowd.deltas) / seconds)
     report.aims[f"a delta reaches the page in ≤ {AIM_MS:.0f} ms (median, one turn)"] = (
         statistics.median(alone.deltas) <= AIM_MS
     )
@@ -84,6 +73,26 @@ async def _run(turns: int, deltas: int, pause: float) -> Report:
     )
     report.notes += sorted(set(crowd.errors))[:5]
     return report
+
+
+def _add_times(report: Report, turns: int, floor: list[float], alone: Measured, crowd: Measured) -> None:
+    measured = (
+        ("bare Channels echo, round trip", floor),
+        ("text delta, one turn", alone.deltas),
+        ("its HTML block, one turn", alone.html),
+        (f"text delta, {turns} turns at once", crowd.deltas),
+        (f"its HTML block, {turns} turns at once", crowd.html),
+        ("message to acknowledgement, one turn", alone.acknowledged),
+        (f"message to acknowledgement, {turns} at once", crowd.acknowledged),
+    )
+    report.section(
+        "From the model server to the websocket client, ms",
+        ["what", "n", "p50", "p95", "max"],
+        [
+            (what, len(times), *(Timing.of(times) if times else (None, None)), max(times, default=None))
+            for what, times in measured
+        ],
+    )
 
 
 async def _stamps(count: int, pause: float) -> AsyncIterator[str]:

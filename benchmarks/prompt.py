@@ -169,17 +169,20 @@ def _report_long(report: Report, bodies: list[bytes], turns: int, budget: int) -
     )
     sizes, _, broken, share = _repetition(requests)
     largest = max(estimate_tokens(sent.messages) for sent in requests)
-    table = report.section(
-        f"A conversation of {turns} turns with a budget of {budget:,} tokens", ["what", "value"]
+    report.section(
+        f"A conversation of {turns} turns with a budget of {budget:,} tokens",
+        ["what", "value"],
+        [
+            ("requests", len(requests)),
+            ("summaries made", len(bodies) - len(requests)),
+            ("requests that do not start with the one before", broken),
+            ("share of input that repeats the request before, %", 100 * share),
+            ("largest history sent, tokens", largest),
+            ("input tokens of all requests", sum(sizes)),
+            ("input tokens of the summaries", spent),
+            ("input tokens, had nothing been summed up", _unsummed(requests)),
+        ],
     )
-    table.add("requests", len(requests))
-    table.add("summaries made", len(bodies) - len(requests))
-    table.add("requests that do not start with the one before", broken)
-    table.add("share of input that repeats the request before, %", 100 * share)
-    table.add("largest history sent, tokens", largest)
-    table.add("input tokens of all requests", sum(sizes))
-    table.add("input tokens of the summaries", spent)
-    table.add("input tokens, had nothing been summed up", _unsummed(requests))
     report.settings |= {"long turns": turns, "budget": budget}
     report.aims["the prompt's beginning changes only when a summary is made"] = broken == renewed
     report.aims["the history sent never exceeds twice its budget"] = largest <= 2 * budget
@@ -224,13 +227,18 @@ def _report(requests: list[Sent], per_turn: list[int]) -> Report:
         estimate_tokens(requests[index].tools) if index in per_turn else again
         for index, again in enumerate(repeated, 1)
     ) / sum(sizes[1:])
-    whole = report.section("The whole conversation", ["what", "value"])
     fixed = estimate_tokens(requests[0].tools) + estimate_tokens(requests[0].system)
-    whole.add("tokens of tools and system prompt", fixed)
-    whole.add("tokens added per turn (median)", statistics.median(added) if added else None)
-    whole.add("share of input that repeats the request before, %", 100 * share)
-    whole.add("requests that do not start with the one before", broken)
-    whole.add("the same, had date and memories stood in the system prompt, %", 100 * naive)
+    report.section(
+        "The whole conversation",
+        ["what", "value"],
+        [
+            ("tokens of tools and system prompt", fixed),
+            ("tokens added per turn (median)", statistics.median(added) if added else None),
+            ("share of input that repeats the request before, %", 100 * share),
+            ("requests that do not start with the one before", broken),
+            ("the same, had date and memories stood in the system prompt, %", 100 * naive),
+        ],
+    )
     report.aims["every request starts with the one before, byte for byte"] = broken == 0
     report.aims[f"at least {AIM_SHARE:.0%} of input tokens repeat the request before"] = share >= AIM_SHARE
     return report

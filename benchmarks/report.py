@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
@@ -67,9 +67,13 @@ class Report:
     aims: dict[str, bool] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def section(self, title: str, columns: list[str], *, digits: int = 2) -> Section:
+    def section(
+        self, title: str, columns: list[str], rows: Iterable[Sequence[Cell]] = (), *, digits: int = 2
+    ) -> Section:
         """A new table at the end of the report."""
         section = Section(title, columns, digits=digits)
+        for row in rows:
+            section.add(*row)
         self.sections.append(section)
         return section
 

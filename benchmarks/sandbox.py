@@ -143,19 +143,21 @@ async def _at_once(report: Report, calls: int) -> None:
     await asyncio.sleep(0.5)
     kept = processes.private_bytes(os.getpid()) - before
     left = len(processes.descendants(os.getpid()))
-    section = report.section(f"{calls} calls at once, of {USERS} users", ["what", "figure"])
     # A call's number by its user, in the order in which they began.
     numbers = {user: [number for who, number in begun if who == user] for user in dict.fromkeys(asked)}
     last = max(begun.index((user, found[0])) for user, found in numbers.items())
-    for what, figure in (
-        ("finished well", sum(ended)),
-        ("seconds", seconds),
-        ("calls a second", calls / seconds),
-        ("calls that began before the last user's first", last),
-        ("memory kept by the server (MB)", kept / 1e6),
-        ("processes left", left),
-    ):
-        section.add(what, figure)
+    report.section(
+        f"{calls} calls at once, of {USERS} users",
+        ["what", "figure"],
+        [
+            ("finished well", sum(ended)),
+            ("seconds", seconds),
+            ("calls a second", calls / seconds),
+            ("calls that began before the last user's first", last),
+            ("memory kept by the server (MB)", kept / 1e6),
+            ("processes left", left),
+        ],
+    )
     report.aims[f"all {calls} finish"] = sum(ended) == calls
     report.aims["each user's in order of arrival"] = all(found == sorted(found) for found in numbers.values())
     report.aims["none starved: everybody begins in the first rounds"] = last <= places() + 2 * USERS

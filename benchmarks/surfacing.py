@@ -29,7 +29,7 @@ from apps.memory.similarity import NOTES
 from apps.search.documents import Hit
 from apps.search.selectors import search
 from benchmarks._scratch import make_user, scratch_database
-from benchmarks._surfacing_texts import KnownNote, Said, known_notes, messages
+from benchmarks._surfacing_texts import KnownNote, Utterance, known_notes, messages
 from benchmarks.report import Report, Timing, timed
 
 SMALL = (6, 12, 24)
@@ -139,9 +139,8 @@ def run(options: dict[str, Any]) -> Report:
         _by_kind(report, fresh, chosen, options["list"])
         _ask_all(report, "As old and as important as they are", _holder("aged", known_notes()), chosen)
         _small_collections(report, chosen, options["draws"])
-    timings = report.section("Milliseconds per message", ["rule", "p50", "p95"])
-    for name, tally in tallies.items():
-        timings.add(name, *Timing.of(tally.times))
+    timings = [(name, *Timing.of(tally.times)) for name, tally in tallies.items()]
+    report.section("Milliseconds per message", ["rule", "p50", "p95"], timings)
     own = tallies["Izzy"]
     report.aims = {
         f"at least {LEAST_RECALL:.0%} of what is wanted comes up": own.recall >= LEAST_RECALL,
@@ -151,13 +150,13 @@ def run(options: dict[str, Any]) -> Report:
     return report
 
 
-def _chosen(half: str, limit: int) -> list[Said]:
+def _chosen(half: str, limit: int) -> list[Utterance]:
     """The messages of a half, at most `limit` of each kind (0: all)."""
-    kinds: dict[str, list[Said]] = defaultdict(list)
-    for said in messages():
-        if half in ("all", "held-back" if said.held_back else "tuning"):
-            kinds[said.kind].append(said)
-    return [said for kind in kinds.values() for said in kind[: limit or None]]
+    kinds: dict[str, list[Utterance]] = defaultdict(list)
+    for utterance in messages():
+        if half in ("all", "held-back" if utterance.held_back else "tuning"):
+            kinds[utterance.kind].append(utterance)
+    return [utterance for kind in kinds.values() for utterance in kind[: limit or None]]
 
 
 def _as_new(notes: Iterable[KnownNote]) -> list[KnownNote]:
@@ -175,31 +174,31 @@ def _holder(name: str, notes: Sequence[KnownNote]) -> Holder:
     return Holder(user.pk, {note.key: row.pk for note, row in zip(notes, made, strict=True)})
 
 
-def _ask_all(report: Report, title: str, holder: Holder, chosen: Sequence[Said]) -> dict[str, Tally]:
-    section = report.section(title, ["rule", *COLUMNS], digits=1)
+def _ask_all(report: Report, title: str, holder: Holder, chosen: Sequence[Utterance]) -> dict[str, Tally]:
     tallies = {name: Tally() for name in RULES}
-    for name, rule in RULES.items():
-        for said in chosen:
-            _ask(holder, rule, said, tallies[name])
-        section.add(name, *tallies[name].cells())
+    for name, tally in tallies.items():
+        for utterance in chosen:
+            _ask(holder, RULES[name], utterance, tally)
+    rows = [(name, *tally.cells()) for name, tally in tallies.items()]
+    report.section(title, ["rule", *COLUMNS], rows, digits=1)
     return tallies
 
 
-def _by_kind(report: Report, holder: Holder, chosen: Sequence[Said], listed: bool) -> None:
+def _by_kind(report: Report, holder: Holder, chosen: Sequence[Utterance], listed: bool) -> None:
     section = report.section("By kind of message", ["rule", "kind", *COLUMNS], digits=1)
     for name, rule in RULES.items():
         kinds: dict[str, Tally] = defaultdict(Tally)
-        for said in chosen:
-            missed, unfitting = _ask(holder, rule, said, kinds[said.kind])
+        for utterance in chosen:
+            missed, unfitting = _ask(holder, rule, utterance, kinds[utterance.kind])
             if listed and (missed or unfitting):
                 report.notes.append(
-                    f"{name}, {said.kind}: {said.talk[-1]!r} missed {sorted(missed)}, out of place {sorted(unfitting)}"
+                    f"{name}, {utterance.kind}: {utterance.talk[-1]!r} missed {sorted(missed)}, out of place {sorted(unfitting)}"
                 )
         for kind, tally in kinds.items():
             section.add(name, kind, *tally.cells())
 
 
-def _small_collections(report: Report, chosen: Sequence[Said], draws: int) -> None:
+def _small_collections(report: Report, chosen: Sequence[Utterance], draws: int) -> None:
     """Some of the notes at random: most messages then have nothing to bring up."""
     section = report.section("Small collections, drawn at random", ["rule", "notes", *COLUMNS], digits=1)
     for size in SMALL:
@@ -207,24 +206,24 @@ def _small_collections(report: Report, chosen: Sequence[Said], draws: int) -> No
         tallies = {name: Tally() for name in RULES}
         for number in range(draws):
             holder = _holder(f"small-{size}-{number}", _as_new(draw.sample(known_notes(), size)))
-            for name, rule in RULES.items():
-                for said in chosen:
-                    _ask(holder, rule, said, tallies[name])
+            for name, tally in tallies.items():
+                for utterance in chosen:
+                    _ask(holder, RULES[name], utterance, tally)
         for name, tally in tallies.items():
             section.add(name, size, *tally.cells())
 
 
-def _ask(holder: Holder, rule: Rule, said: Said, tally: Tally) -> tuple[set[str], set[str]]:
+def _ask(holder: Holder, rule: Rule, utterance: Utterance, tally: Tally) -> tuple[set[str], set[str]]:
     """Replay a talk and count what its last message brings up; returns what was missed and what was out of place."""
     before: set[UUID] = set()
-    for last in range(1, len(said.talk), 2):
-        before |= rule(holder.user_id, said.talk[:last], before)
-    newest, took = timed(partial(rule, holder.user_id, said.talk[-3:], before))
+    for last in range(1, len(utterance.talk), 2):
+        before |= rule(holder.user_id, utterance.talk[:last], before)
+    newest, took = timed(partial(rule, holder.user_id, utterance.talk[-3:], before))
     tally.times.append(took)
     shown = holder.keys(newest)
-    wanted = said.wanted & set(holder.ids)
+    wanted = utterance.wanted & set(holder.ids)
     missed = set(wanted - shown - holder.keys(before))
-    unfitting = shown - said.wanted - said.fitting
+    unfitting = shown - utterance.wanted - utterance.fitting
     tally.wanted += len(wanted)
     tally.met += len(wanted) - len(missed)
     tally.shown += len(shown)
