@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeAlias
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -17,12 +18,11 @@ from apps.memory.similarity import (
     Content,
     adds_nothing,
     content_of,
-    near_notes,
     same_content,
     says_the_same,
 )
 from apps.memory.trust import least_trust
-from apps.search.selectors import likenesses, search, similar
+from apps.search.selectors import search, similar
 
 from .items import Action, Item
 from .leases import LeasedWindow
@@ -33,14 +33,7 @@ QUERY_CHARS = 2000
 PAST_NOTES = 300
 """The newest notes that are not active any more, or not yet, which an item is compared with."""
 PAST_DAYS = timedelta(days=365)
-
-
-@dataclass(slots=True)
-class Nearby:
-    """Candidates for an item: active notes with their calibrated similarity, and the items before it."""
-
-    notes: list[tuple[UUID, float]] = field(default_factory=list)
-    items: list[float] = field(default_factory=list)
+Alike: TypeAlias = Sequence[tuple[UUID, float]]  # active notes with their calibrated similarity
 
 
 def notes_for(window: LeasedWindow) -> list[Memory]:
@@ -64,15 +57,6 @@ def notes_for(window: LeasedWindow) -> list[Memory]:
     notes = memories_by_id(user_id, best)
     active = [notes[key] for key in best if key in notes and notes[key].status == Status.ACTIVE]
     return active[:SHOWN_NOTES]
-
-
-def nearby(user_id: UUID, items: Sequence[Item]) -> list[Nearby]:
-    """For each item what it has to be compared with. Asks the embedder: call it outside of a transaction."""
-    among = likenesses([item.content for item in items])
-    return [
-        Nearby(near_notes(user_id, item.content), among[place, :place].tolist())
-        for place, item in enumerate(items)
-    ]
 
 
 @dataclass(slots=True)
@@ -107,18 +91,20 @@ class Known:
         words = content_of(item.content)
         return any(same_content(words, text) for text in self.shown)
 
-    def same_as(self, item: Item, around: Nearby, *, target: Memory | None, trust: Trust) -> Memory | None:
+    def same_as(
+        self, item: Item, near: Alike, among: Sequence[float], *, target: Memory | None, trust: Trust
+    ) -> Memory | None:
         """The active note that says the same already, or one that an item before gave rise to."""
-        for place, value in enumerate(around.items):
+        for place, value in enumerate(among):
             note = self.written.get(place)
             if note is None or note == target or not says_the_same(item.content, note.content, value):
                 continue
             kept = self._living().filter(pk=note.pk).first()
             if kept and not (kept.status == Status.PENDING and _outranks(trust, kept.trust)):
                 return kept
-        near = self._living().filter(pk__in=[key for key, _ in around.notes], status=Status.ACTIVE)
-        by_id = {note.pk: note for note in near}
-        for key, value in around.notes:
+        active = self._living().filter(pk__in=[key for key, _ in near], status=Status.ACTIVE)
+        by_id = {note.pk: note for note in active}
+        for key, value in near:
             found = by_id.get(key)
             if found is None:
                 continue

@@ -15,10 +15,11 @@ from apps.memory.notes.creation import memory_submit, status_for
 from apps.memory.notes.fields import STANDING
 from apps.memory.notes.joining import edge_create, memory_absorb, memory_supersede, supersede_with
 from apps.memory.notes.revisions import Change
-from apps.memory.similarity import adds_to
+from apps.memory.similarity import adds_to, near_notes
 from apps.memory.trust import least_trust, note_judged
+from apps.search.selectors import likenesses
 
-from .candidates import Known, Nearby, nearby
+from .candidates import Alike, Known
 from .items import COUNTS, Action, CaptureCounts, Dropped, Item
 from .leases import LeasedWindow, usage_count, window_done, window_locked
 from .segments import Segment
@@ -51,12 +52,16 @@ class Statement:
     window: LeasedWindow
     trust: Trust
     cited: Sequence[Segment]
+    near: Alike
+    among: Sequence[float]  # its similarity with the items before it
 
     @classmethod
-    def of(cls, item: Item, window: LeasedWindow) -> "Statement":
+    def of(cls, item: Item, window: LeasedWindow, among: Sequence[float]) -> "Statement":
+        """Asks the embedder: call it outside of a transaction."""
+        near = near_notes(window.user_id, item.content)
         item, trust = judged_item(item, window.segments, tainted=window.tainted)
         cited = [window.segments[place] for place in item.evidence] or window.segments
-        return cls(item, window, trust, cited)
+        return cls(item, window, trust, cited, near, among)
 
     @property
     def said_at(self) -> datetime:
@@ -112,19 +117,19 @@ def items_apply(
 
     Raises LeaseLost. Either all of it happens or nothing does, but that an item which cannot be written is dropped.
     """
-    # Compared outside of the transaction: an embedder may take its time.
-    near = nearby(window.user_id, items)
+    among = likenesses([item.content for item in items])
+    statements = [Statement.of(item, window, among[at, :at].tolist()) for at, item in enumerate(items)]
     known = Known.of(window) if items else Known(window.user_id, [], [])
     total = CaptureCounts(dropped=list(dropped))
     with transaction.atomic():
         row = window_locked(window)
         if row is None:
             return None
-        for place, (item, around) in enumerate(zip(items, near, strict=True)):
+        for place, statement in enumerate(statements):
             counts = CaptureCounts()
             try:
                 with transaction.atomic():
-                    note = _take(Statement.of(item, window), known, around, counts)
+                    note = _take(statement, known, counts)
             except IzzyError as error:
                 total.dropped.append(Dropped(error.code, str(error.extra.get("field", ""))))
                 continue
@@ -141,7 +146,7 @@ def items_apply(
     return total
 
 
-def _take(statement: Statement, known: Known, around: Nearby, counts: CaptureCounts) -> Memory | None:
+def _take(statement: Statement, known: Known, counts: CaptureCounts) -> Memory | None:
     """Does what an item asks for, as far as it brings anything new; returns the note that holds it now."""
     item = statement.item
     if item.action == Action.SKIP:
@@ -151,17 +156,17 @@ def _take(statement: Statement, known: Known, around: Nearby, counts: CaptureCou
     elif item.action != Action.SUPERSEDE and known.was_shown(item):
         counts.injected_again += 1
     else:
-        return _compared(statement, known, around, counts)
+        return _compared(statement, known, counts)
     return None
 
 
-def _compared(statement: Statement, known: Known, around: Nearby, counts: CaptureCounts) -> Memory | None:
+def _compared(statement: Statement, known: Known, counts: CaptureCounts) -> Memory | None:
     item, trust = statement.item, statement.trust
     target = None  # the active note that the item means to change or to replace
     if item.target is not None and item.action != Action.ADD:
         notes = Memory.objects.for_user(known.user_id).select_for_update()
         target = notes.filter(pk=item.target, status=Status.ACTIVE).first()
-    same = known.same_as(item, around, target=target, trust=trust)
+    same = known.same_as(item, statement.near, statement.among, target=target, trust=trust)
     reason = known.past_reason(item, trust, statement.said_at)
     if statement.window.tainted and STANDING in {note.category for note in (same, target) if note}:
         # It stands in every conversation: the user has to see what it will say.
@@ -176,7 +181,7 @@ def _compared(statement: Statement, known: Known, around: Nearby, counts: Captur
     elif target is not None and statement.is_older(target):
         counts.skip("older_than_note")
     else:
-        return _write(statement, target, around, counts)
+        return _write(statement, target, counts)
     return None
 
 
@@ -209,7 +214,7 @@ def _give_way(old: Memory, same: Memory, statement: Statement, counts: CaptureCo
     counts.memory_ids.append(old.pk)
 
 
-def _write(statement: Statement, target: Memory | None, around: Nearby, counts: CaptureCounts) -> Memory:
+def _write(statement: Statement, target: Memory | None, counts: CaptureCounts) -> Memory:
     """A new note, alone or in the place of `target`; or, for an update, a new text of the target."""
     item, user_id = statement.item, statement.window.user_id
     if target is not None and item.action == Action.UPDATE:
@@ -231,13 +236,13 @@ def _write(statement: Statement, target: Memory | None, around: Nearby, counts: 
             **statement.fields,
         )
     if note.status == Status.ACTIVE:
-        _link(note, around)
+        _link(note, statement.near)
     return _counted(note, "superseded" if target else "added", counts)
 
 
-def _link(note: Memory, around: Nearby) -> None:
+def _link(note: Memory, alike: Alike) -> None:
     """Ties a new note to its nearest neighbours."""
-    near = [(key, value) for key, value in around.notes if value >= LINK_FROM and key != note.pk][:MAX_LINKS]
+    near = [(key, value) for key, value in alike if value >= LINK_FROM and key != note.pk][:MAX_LINKS]
     active = Memory.objects.owned_by(note.user_id).filter(
         status=Status.ACTIVE, pk__in=[key for key, _ in near]
     )

@@ -35,7 +35,6 @@ from apps.memory.models import Trust
 from apps.memory.notes.revisions import BY_ASSISTANT
 from apps.memory.trust import texts_judged
 
-TOOLSET = "files"
 RESULT_CHARS = 16_000  # the most that a view shows, as the model is told
 
 TAKING = {
@@ -99,7 +98,7 @@ class Command:
     tier=Tier.SIDE_EFFECTING,
     takes=takes_away,
     result_limit=RESULT_CHARS,
-    toolset=TOOLSET,
+    toolset="files",
     needs_memory=True,
     typed="memory_20250818",
     title="Read or change your memory files",
