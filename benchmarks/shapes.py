@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from apps.memory.api.shapes import MemoryOutput
 from apps.memory.models import Memory
 from apps.memory.notes.creation import memory_bulk_create
-from apps.memory.selectors import NoteFilter, memories_list
+from apps.memory.notes.selectors import NoteFilter, memories_list
 from benchmarks._network import connected, web_process
 from benchmarks._scratch import Corpus, make_token, make_user, scratch_database
 from benchmarks.report import Report, measure

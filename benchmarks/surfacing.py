@@ -23,8 +23,8 @@ from django.utils import timezone
 
 from apps.memory.models import Memory
 from apps.memory.notes.creation import memory_bulk_create
+from apps.memory.notes.selectors import memories_by_id
 from apps.memory.recall.injection import THRESHOLD, final_score, surface
-from apps.memory.selectors import memories_by_id
 from apps.memory.similarity import NOTES
 from apps.search.documents import Hit
 from apps.search.selectors import search

@@ -19,9 +19,9 @@ class MemoryConfig(AppConfig):
         from .files.services import user_files_forget
         from .notes.changes import user_forget
         from .notes.joining import superseded_due
+        from .notes.selectors import memory_stats
         from .pages.quality import memory_quality
         from .purge import PURGING, deleted_purge, interrupted_resume
-        from .selectors import memory_stats
 
         register_tools("apps.memory.tools")
         account_deleters.register("memory_files", user_files_forget)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.agent.selectors import ConversationTaint
+from apps.memory.models import STANDING
 
 from .models import Origin, Trust
-from .notes.fields import STANDING
 
 _RANK = {Trust.UNTRUSTED: 0, Trust.ASSISTANT: 1, Trust.USER: 2}
 _BY_ORIGIN = {

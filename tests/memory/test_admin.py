@@ -12,7 +12,7 @@ from apps.accounts.models import User
 from apps.memory.models import Memory
 from apps.memory.notes.changes import cycle_advance, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
-from apps.memory.selectors import memory_get, note_history
+from apps.memory.notes.selectors import memory_get, note_history
 from tests.memory.conftest import MakeNote, found
 
 MODELS = ["memory", "memoryrevision", "memoryedge", "decaycycle"]

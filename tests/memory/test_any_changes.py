@@ -16,8 +16,8 @@ from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import memory_merge, memory_supersede, superseded_due
 from apps.memory.notes.review import review_accept, review_merge, review_reject
 from apps.memory.notes.revisions import Change
+from apps.memory.notes.selectors import note_history
 from apps.memory.notes.undoing import memory_restore, memory_undo
-from apps.memory.selectors import note_history
 from tests.memory.conftest import found
 
 pytestmark = pytest.mark.django_db

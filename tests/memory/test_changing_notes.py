@@ -15,8 +15,8 @@ from apps.memory.notes import revisions
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
+from apps.memory.notes.selectors import memory_get, note_history, texts_at
 from apps.memory.notes.undoing import memory_restore, memory_undo
-from apps.memory.selectors import memory_get, note_history, texts_at
 from tests.memory.conftest import MakeNote, found, found_texts
 
 

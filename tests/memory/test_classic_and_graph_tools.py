@@ -13,7 +13,7 @@ from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.ids import note_id, parse_id, uuid7
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.notes.changes import cycle_advance, memory_delete, memory_update
-from apps.memory.selectors import memory_get
+from apps.memory.notes.selectors import memory_get
 from tests.memory.conftest import MakeNote
 from tests.tools import Tools
 

@@ -13,8 +13,8 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.memory.models import Memory
 from apps.memory.notes.changes import access_record, cycle_advance, decay_apply
+from apps.memory.notes.selectors import NoteFilter, current_cycle, memories_list, memory_get, note_history
 from apps.memory.notes.undoing import memory_restore
-from apps.memory.selectors import NoteFilter, current_cycle, memories_list, memory_get, note_history
 from tests.memory.conftest import MakeNote, found
 
 

@@ -15,10 +15,10 @@ from apps.core.registries import account_deleters
 from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
+from apps.memory.notes.selectors import links_of, memories_by_id, memory_get, related_notes
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.purge import deleted_purge
 from apps.memory.recall.injection import surface
-from apps.memory.selectors import links_of, memories_by_id, memory_get, related_notes
 from apps.search.backends import Stem, backend
 from apps.search.models import IndexOwner
 from apps.search.selectors import context

@@ -12,7 +12,7 @@ from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.notes.changes import cycle_advance, memory_delete
 from apps.memory.notes.joining import edge_create, edge_delete
-from apps.memory.selectors import links_of, related_notes
+from apps.memory.notes.selectors import links_of, related_notes
 from tests.memory.conftest import MakeNote
 
 

@@ -12,7 +12,7 @@ from apps.memory.models import Memory, Origin
 from apps.memory.notes.changes import access_record, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
 from apps.memory.notes.revisions import Change
-from apps.memory.selectors import NoteFilter, memories_list, memory_stats
+from apps.memory.notes.selectors import NoteFilter, memories_list, memory_stats
 from tests.memory.conftest import MakeNote
 
 

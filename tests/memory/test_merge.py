@@ -9,8 +9,8 @@ from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_absorb, memory_merge
 from apps.memory.notes.revisions import Change
+from apps.memory.notes.selectors import note_history
 from apps.memory.notes.undoing import memory_restore, memory_undo
-from apps.memory.selectors import note_history
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.memory.models import Memory
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
-from apps.memory.selectors import memory_get, note_history
+from apps.memory.notes.selectors import memory_get, note_history
 from tests.memory.conftest import MakeNote, found
 
 SignIn = Callable[[User], Client]

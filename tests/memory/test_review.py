@@ -19,11 +19,11 @@ from apps.memory.notes.review import (
     waiting_count,
 )
 from apps.memory.notes.revisions import Change
+from apps.memory.notes.selectors import open_contradictions
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.pages.review import waiting_of
 from apps.memory.recall.injection import surface
 from apps.memory.recall.keywords import memory_recall, memory_relevant
-from apps.memory.selectors import open_contradictions
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db

@@ -13,8 +13,8 @@ from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Statu
 from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede, superseded_due
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
+from apps.memory.notes.selectors import note_history
 from apps.memory.notes.undoing import memory_restore, memory_undo
-from apps.memory.selectors import note_history
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db

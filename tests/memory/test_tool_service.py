@@ -13,8 +13,8 @@ from apps.core.ids import parse_id, uuid7
 from apps.memory.models import Memory, MemoryRevision, Trust
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_update
 from apps.memory.notes.revisions import Change
+from apps.memory.notes.selectors import note_history, open_contradictions
 from apps.memory.notes.undoing import memory_restore
-from apps.memory.selectors import note_history, open_contradictions
 from apps.memory.tools.saving import UNCHANGED
 from apps.memory.tools.search import UNKNOWN_NOTE
 from apps.search.documents import Document, Source

@@ -38,9 +38,6 @@ LAYERS = [
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
-# Apps whose folders are still being put in order.
-NOT_YET_LAYERED: set[str] = set()
-NOT_YET_UNTIED = {"memory"}
 
 SOURCES = sorted([*ROOT.glob("apps/**/*.py"), *ROOT.glob("izzysite/**/*.py")])
 
@@ -159,11 +156,10 @@ def test_a_module_imports_only_what_it_may(file: Path) -> None:
     module = module_of(file)
     names = [name for name, _ in imported(file.read_text(), module, is_package=file.name == "__init__.py")]
     assert misplaced(module, names) == [], "to the right of it"
-    if split(module)[0] not in NOT_YET_LAYERED:
-        assert mislayered(module, names) == [], "of a higher layer"
+    assert mislayered(module, names) == [], "of a higher layer"
 
 
-@pytest.mark.parametrize("app", sorted(set(PLACE) - NOT_YET_UNTIED))
+@pytest.mark.parametrize("app", sorted(PLACE))
 def test_no_folder_of_an_app_imports_another_in_a_circle(app: str) -> None:
     links = links_of(app, {str(file.relative_to(ROOT)): file.read_text() for file in SOURCES})
     found = circle(links)

@@ -11,16 +11,16 @@ from apps.core.errors import InvalidInput, NotFound
 from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import Beside, page_of
 from apps.core.ids import parse_id
-from apps.memory import selectors
 from apps.memory.models import Memory, MemoryEdge, Origin
+from apps.memory.notes import selectors
 from apps.memory.notes.changes import memory_delete, memory_update
 from apps.memory.notes.creation import memory_bulk_create, memory_create
 from apps.memory.notes.fields import MemoryInput, MemoryPatch, SupersedeInput
 from apps.memory.notes.history import Version
 from apps.memory.notes.joining import edge_create, edge_delete, memory_merge, memory_supersede
 from apps.memory.notes.revisions import Change
+from apps.memory.notes.selectors import NoteFilter
 from apps.memory.notes.undoing import memory_restore, memory_undo
-from apps.memory.selectors import NoteFilter
 
 from .shapes import (
     EdgeInput,

@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from apps.core.errors import NotFound
 from apps.core.http.rest import Listed, operation
 from apps.core.http.shapes import Beside, ClosedInput, NoteId, Refused, Shape, page_of, text
-from apps.memory import selectors
 from apps.memory.models import Memory, Proposal
+from apps.memory.notes import selectors
 from apps.memory.notes.fields import MAX_CONTENT_CHARS
 from apps.memory.notes.joining import contradiction_resolve
 from apps.memory.notes.review import (

@@ -15,8 +15,8 @@ from apps.core.http.shapes import Beside
 from apps.core.registries import owners, stats_providers
 from apps.memory.models import Memory
 from apps.memory.notes.fields import clean_tag
+from apps.memory.notes.selectors import has_tag
 from apps.memory.recall.searching import context_for, untrusted_among
-from apps.memory.selectors import has_tag
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 

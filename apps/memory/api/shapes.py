@@ -28,7 +28,7 @@ from apps.core.text import clean_text
 from apps.memory.models import PRIORITY_FLOOR, Kind, Origin, Status, Tier, Trust
 from apps.memory.notes.fields import BULK_LIMIT, MAX_CONTENT_CHARS, TAG, MemoryInput
 from apps.memory.notes.joining import MAX_RELATION_CHARS
-from apps.memory.selectors import MAX_DEPTH, MAX_QUERY_CHARS, ORDERINGS
+from apps.memory.notes.selectors import MAX_DEPTH, MAX_QUERY_CHARS, ORDERINGS
 from apps.search.documents import Source
 
 MAX_SEARCHED_CHARS = 10_000

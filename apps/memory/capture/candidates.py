@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apps.core.ids import parse_id
 from apps.memory.models import Memory, Status, Trust
-from apps.memory.selectors import memories_by_id
+from apps.memory.notes.selectors import memories_by_id
 from apps.memory.similarity import (
     CANDIDATES,
     NOTES,

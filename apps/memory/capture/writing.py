@@ -10,9 +10,8 @@ from django.utils import timezone
 
 from apps.agent.model.client import Usage
 from apps.core.errors import IzzyError
-from apps.memory.models import GateVerdict, Memory, Origin, Relation, Status, Trust
+from apps.memory.models import STANDING, GateVerdict, Memory, Origin, Relation, Status, Trust
 from apps.memory.notes.creation import memory_submit, status_for
-from apps.memory.notes.fields import STANDING
 from apps.memory.notes.joining import edge_create, memory_absorb, memory_supersede, supersede_with
 from apps.memory.notes.revisions import Change
 from apps.memory.similarity import adds_to, near_notes

@@ -2,6 +2,7 @@
 
 from .base import (
     KEEP_DELETED,
+    STANDING,
     Action,
     FileAction,
     Kind,
@@ -31,6 +32,7 @@ __all__ = [
     "KEEP_DELETED",
     "MAX_PATH_CHARS",
     "PRIORITY_FLOOR",
+    "STANDING",
     "Action",
     "CaptureLease",
     "CaptureWindow",

@@ -108,6 +108,9 @@ class ReviewReason(models.TextChoices):
 
 M = TypeVar("M", bound=models.Model)
 
+STANDING = "standing"
+"""The category of what is put beside the first message of every conversation: how the user wants to be treated, and what
+must never be overlooked, whatever the message is about."""
 KEEP_DELETED = timedelta(days=30)
 """How long a deleted note or file can be restored."""
 

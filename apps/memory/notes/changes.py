@@ -12,6 +12,7 @@ from django.utils import timezone
 from apps.core.errors import Conflict
 from apps.memory.models import (
     PRIORITY_FLOOR,
+    STANDING,
     Action,
     DecayCycle,
     Memory,
@@ -24,13 +25,13 @@ from apps.memory.models import (
     Trust,
 )
 from apps.memory.models.base import folded
-from apps.memory.selectors import current_cycle, memory_get, present_priority
+from apps.memory.notes.selectors import current_cycle, memory_get, present_priority
 from apps.memory.trust import least_trust
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 from .creation import proposal_instead
-from .fields import STANDING, TIER_DEFAULTS, check_validity, clean_changes
+from .fields import TIER_DEFAULTS, check_validity, clean_changes
 from .indexing import INDEXED_FIELDS, notes_reindex
 from .revisions import BY_USER, Change, note_state, revision_keep
 

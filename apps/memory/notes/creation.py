@@ -13,7 +13,7 @@ from apps.core.db.writing import insert_all, precompute
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.memory.models import Memory, Proposal, ReviewReason, Status, Tier, Trust
 from apps.memory.models.base import folded
-from apps.memory.selectors import current_cycle
+from apps.memory.notes.selectors import current_cycle
 from apps.search.services import documents_prepare
 
 from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes

@@ -20,10 +20,6 @@ BULK_LIMIT = 1000
 TIER_DEFAULTS = {Tier.SHORT_TERM: (0.6, 0.02), Tier.LONG_TERM: (0.9, 0.005)}
 """(priority, decay per cycle) a note starts with, by tier."""
 
-STANDING = "standing"
-"""The category of what is put beside the first message of every conversation: how the user wants to be treated, and what
-must never be overlooked, whatever the message is about."""
-
 
 def clean_tag(value: object) -> str:
     """One tag: 1 to MAX_TAG_CHARS characters, white space inside folded to single spaces."""

@@ -13,7 +13,7 @@ from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import note_id
 from apps.core.text import clean_text
 from apps.memory.models import Action, Memory, MemoryEdge, Origin, Proposal, Relation, Status, Tier, Trust
-from apps.memory.selectors import memory_get, open_contradictions
+from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
 from .changes import change_apply

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from apps.core.errors import Conflict, InvalidInput, IzzyError
 from apps.memory.models import Action, Memory, Proposal, Status, Trust
-from apps.memory.selectors import memory_get, open_contradictions, with_present_priority
+from apps.memory.notes.selectors import memory_get, open_contradictions, with_present_priority
 from apps.memory.trust import least_trust
 
 from .changes import change_apply, memory_delete

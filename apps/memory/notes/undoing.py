@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from apps.core.ids import parse_id
 from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status, is_gone
-from apps.memory.selectors import current_cycle, memory_get
+from apps.memory.notes.selectors import current_cycle, memory_get
 
 from .changes import change_apply, differs, memory_delete, memory_update
 from .indexing import notes_reindex

@@ -15,8 +15,8 @@ from apps.core.ids import parse_id
 from apps.memory.models import Memory
 from apps.memory.notes.changes import memory_archive, memory_delete
 from apps.memory.notes.joining import MAX_MERGED, memory_merge
+from apps.memory.notes.selectors import memories_by_id
 from apps.memory.notes.undoing import bulk_change, memory_restore, memory_tag
-from apps.memory.selectors import memories_by_id
 
 from .done import done_next, list_url, named, own_note, plain_breaks, with_steps
 

@@ -7,8 +7,8 @@ from django import forms
 from apps.core.errors import IzzyError
 from apps.memory.addressing import addressed
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT
-from apps.memory.models import MAX_PATH_CHARS, Kind, Memory, MemoryFile, Origin, Status, Tier
-from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS, STANDING
+from apps.memory.models import MAX_PATH_CHARS, STANDING, Kind, Memory, MemoryFile, Origin, Status, Tier
+from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS
 
 IMPORTANCE = [(1, "1 · trivial"), (2, "2 · minor"), (3, "3 · normal"), (4, "4 · important"), (5, "5 · vital")]
 

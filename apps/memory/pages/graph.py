@@ -18,8 +18,8 @@ from apps.core.ids import parse_id
 from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryEdge, Relation, Status
 from apps.memory.notes.joining import edge_create, edge_delete
+from apps.memory.notes.selectors import NoteFilter, links_of, memories_by_id, memory_get, related_notes
 from apps.memory.recall.searching import notes_search
-from apps.memory.selectors import NoteFilter, links_of, memories_by_id, memory_get, related_notes
 from apps.memory.similarity import NOTES
 from apps.search.selectors import similar
 

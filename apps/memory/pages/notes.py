@@ -20,9 +20,15 @@ from apps.memory.models import Memory, MemoryEdge, Status
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.history import steps_of
+from apps.memory.notes.selectors import (
+    NoteFilter,
+    memories_list,
+    memory_get,
+    note_history,
+    open_contradictions,
+)
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.recall.searching import notes_search
-from apps.memory.selectors import NoteFilter, memories_list, memory_get, note_history, open_contradictions
 from apps.search.documents import Hit
 
 from .done import done_last, is_fragment, own_note, version_asked

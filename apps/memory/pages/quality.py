@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET
 from apps.accounts.access import SignedInRequest
 from apps.memory.capture.selectors import capture_figures
 from apps.memory.models import PRIORITY_FLOOR, Kind, Memory, MemoryFile, Status, Tier, Trust
-from apps.memory.selectors import (
+from apps.memory.notes.selectors import (
     current_cycle,
     memories_by_id,
     open_contradictions,

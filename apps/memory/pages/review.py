@@ -20,8 +20,8 @@ from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.notes.history import Piece, text_diff
 from apps.memory.notes.joining import contradiction_resolve
 from apps.memory.notes.review import review_accept, review_decide, review_merge, review_queue, review_reject
+from apps.memory.notes.selectors import memories_by_id, memory_get, open_contradictions
 from apps.memory.notes.undoing import steps_take, versions_of
-from apps.memory.selectors import memories_by_id, memory_get, open_contradictions
 from apps.memory.similarity import NOTES, says_the_same
 from apps.search.selectors import similar
 

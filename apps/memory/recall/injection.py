@@ -14,10 +14,9 @@ from django.utils import timezone
 
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
-from apps.memory.models import Kind, Memory, Status, Tier, Trust
+from apps.memory.models import STANDING, Kind, Memory, Status, Tier, Trust
 from apps.memory.notes.changes import access_record
-from apps.memory.notes.fields import STANDING
-from apps.memory.selectors import memories_by_id, standing_notes
+from apps.memory.notes.selectors import memories_by_id, standing_notes
 from apps.memory.similarity import NOTES
 from apps.search.bearing import bearing
 from apps.search.documents import Hit, Source

@@ -18,7 +18,7 @@ from apps.core.text import clean_text
 from apps.memory.models import PRIORITY_FLOOR, Memory, Status
 from apps.memory.models.base import fold
 from apps.memory.notes.fields import MAX_TAG_CHARS
-from apps.memory.selectors import current_cycle, has_tag, holds_at, present_priority
+from apps.memory.notes.selectors import current_cycle, has_tag, holds_at, present_priority
 
 TAG_WEIGHT = 0.3
 CONTENT_WEIGHT = 0.2

@@ -22,11 +22,11 @@ from apps.core.ids import note_id
 from apps.core.text import clean_text
 from apps.memory.models import Memory, Status, Trust
 from apps.memory.notes.changes import access_record
+from apps.memory.notes.selectors import NoteFilter, related_notes
 from apps.memory.prompts import forced_input, model_answer
 from apps.memory.recall.angles import MAX_SET_WORDS, MAX_SETS, Angle, completed, rule_angles
 from apps.memory.recall.keywords import memory_matching
 from apps.memory.recall.searching import notes_search
-from apps.memory.selectors import NoteFilter, related_notes
 
 from .search import MAX_QUERY_CHARS, finding_tool, fragment_json, fragments, shown_text
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apps.agent.tools.base import Tier, ToolContext, may_be_behind
 from apps.core.ids import note_id
-from apps.memory.models import Memory, Origin, Relation, ReviewReason, Status, Trust
+from apps.memory.models import STANDING, Memory, Origin, Relation, ReviewReason, Status, Trust
 from apps.memory.models import Tier as NoteTier
 from apps.memory.notes import changes
 from apps.memory.notes.creation import memory_submit
@@ -17,14 +17,13 @@ from apps.memory.notes.fields import (
     MAX_CONTENT_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
-    STANDING,
     TIER_DEFAULTS,
     clean_changes,
     clean_content,
 )
 from apps.memory.notes.joining import MAX_RELATION_CHARS, edge_create, joined_tags
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
-from apps.memory.selectors import memories_by_id, memory_get
+from apps.memory.notes.selectors import memories_by_id, memory_get
 from apps.memory.similarity import adds_nothing, denies_other, near_notes
 from apps.memory.trust import least_trust, needs_a_look, note_judged, texts_judged
 

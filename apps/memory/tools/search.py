@@ -16,9 +16,9 @@ from apps.memory.models import Memory, Status, Trust
 from apps.memory.models import Tier as NoteTier
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_TAG_CHARS, MAX_TAGS, clean_category
+from apps.memory.notes.selectors import MAX_DEPTH, NoteFilter, related_notes, texts_at
 from apps.memory.recall.keywords import MAX_KEYWORD_CHARS, MAX_KEYWORDS, memory_recall
 from apps.memory.recall.searching import notes_search, unread_scope, untrusted_among
-from apps.memory.selectors import MAX_DEPTH, NoteFilter, related_notes, texts_at
 from apps.memory.similarity import NOTES
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search

@@ -14,9 +14,9 @@ from django.db.models.functions import Cast, Greatest
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.http.shapes import clean_time
 from apps.core.text import clean_text
-
-from .models import (
+from apps.memory.models import (
     PRIORITY_FLOOR,
+    STANDING,
     Kind,
     Memory,
     MemoryEdge,
@@ -27,10 +27,11 @@ from .models import (
     Tier,
     Trust,
 )
-from .models.base import fold
-from .notes.fields import STANDING, clean_category, clean_tag
-from .notes.history import SEARCHABLE, Version, spans_of, versions_kept
-from .notes.revisions import note_state
+from apps.memory.models.base import fold
+
+from .fields import clean_category, clean_tag
+from .history import SEARCHABLE, Version, spans_of, versions_kept
+from .revisions import note_state
 
 
 def current_cycle(user_id: UUID) -> int:
