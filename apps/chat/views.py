@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
-from django_htmx.middleware import HtmxDetails
 
 from apps.agent.model.endpoint import current_endpoint
 from apps.agent.tools.registry import tool_words
@@ -29,12 +28,6 @@ from apps.core.text import clean_text
 MAX_QUERY_CHARS = 200
 DELETED = "deleted_conversation"
 """Key in the session: id and title of the conversation that was deleted while it was looked at, for the next page."""
-
-
-class HtmxHttpRequest(HttpRequest):
-    """A request that django-htmx has looked at."""
-
-    htmx: HtmxDetails
 
 
 @never_cache
@@ -186,8 +179,8 @@ def conversation_or_404(request: HttpRequest, conversation_id: str) -> Conversat
 
 
 def _is_current(request: HttpRequest, found: Conversation) -> bool:
-    url = cast("HtmxHttpRequest", request).htmx.current_url_abs_path or ""
-    return url.startswith(reverse("chat:conversation", args=[found.id]))
+    url = request.htmx.current_url_abs_path or ""  # type: ignore[attr-defined]  # set by the middleware
+    return str(url).startswith(reverse("chat:conversation", args=[found.id]))
 
 
 def _user_id(request: HttpRequest) -> UUID:

@@ -106,6 +106,11 @@ def decision_log(conversation: Conversation) -> dict[str, Any]:
     `totals` are `{turns, calls, errors, recovered, lines, characters, duration_ms, usage}`.
     """
     turns = log_turns(conversation, turns_begun(conversation))
+    steps = [step for turn in turns for step in turn["steps"]]
+    usage: dict[str, Any] = defaultdict(int)
+    for turn in turns:
+        for name, value in turn["usage"].items():
+            usage[name] += value
     return {
         "conversation": {
             "id": str(conversation.id),
@@ -114,7 +119,16 @@ def decision_log(conversation: Conversation) -> dict[str, Any]:
             "updated_at": conversation.updated_at.isoformat(),
         },
         "turns": turns,
-        "totals": _totals(turns),
+        "totals": {
+            "turns": len(turns),
+            "calls": len(steps),
+            "errors": sum(step["state"] == "error" for step in steps),
+            "recovered": sum(step["recovered_by"] is not None for step in steps),
+            "lines": sum(turn["written"]["lines"] for turn in turns),
+            "characters": sum(turn["written"]["characters"] for turn in turns),
+            "duration_ms": sum(turn["duration_ms"] or 0 for turn in turns),
+            "usage": dict(usage),
+        },
     }
 
 
@@ -216,24 +230,6 @@ def _written(calls: Sequence[ToolCall]) -> dict[str, int]:
         "notes": sum(call.name != "memory" for call, _ in texts),
         "lines": sum(lines for lines, _ in sizes),
         "characters": sum(characters for _, characters in sizes),
-    }
-
-
-def _totals(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    steps = [step for turn in turns for step in turn["steps"]]
-    usage: dict[str, Any] = defaultdict(int)
-    for turn in turns:
-        for name, value in turn["usage"].items():
-            usage[name] += value
-    return {
-        "turns": len(turns),
-        "calls": len(steps),
-        "errors": sum(step["state"] == "error" for step in steps),
-        "recovered": sum(step["recovered_by"] is not None for step in steps),
-        "lines": sum(turn["written"]["lines"] for turn in turns),
-        "characters": sum(turn["written"]["characters"] for turn in turns),
-        "duration_ms": sum(turn["duration_ms"] or 0 for turn in turns),
-        "usage": dict(usage),
     }
 
 

@@ -88,16 +88,6 @@ def messages_listed(messages: object) -> list[object]:
     return messages
 
 
-def messages_checked(user_id: UUID, messages: Sequence[object]) -> list[Message]:
-    """Those of them that somebody said, as rows without a conversation. InvalidInput (with `field`), TooLarge."""
-    now = timezone.now()
-    return [
-        _message(user_id, entry, index, now)
-        for index, entry in enumerate(messages)
-        if role_of(entry) not in SKIPPED_ROLES
-    ]
-
-
 def role_of(entry: object) -> str:
     role = entry.get("role") if isinstance(entry, dict) else None
     return role if isinstance(role, str) else ""
@@ -147,7 +137,12 @@ def messages_ingest(
     """
     channel_name, session_name = channel_checked(channel), session_checked(session)
     given = messages_listed(messages)
-    checked = messages_checked(user_id, given)
+    now = timezone.now()
+    checked = [
+        _message(user_id, entry, index, now)
+        for index, entry in enumerate(given)
+        if role_of(entry) not in SKIPPED_ROLES  # the others nobody said
+    ]
     after_tools = any(role_of(entry) in TOOL_ROLES for entry in given)
     with precompute():
         # The new messages are read before the transaction begins: writing them takes a twentieth of the time.
