@@ -136,11 +136,6 @@ class ToolCall(UserOwned):
         """Whether the model has no result of it yet."""
         return self.state != self.State.DONE
 
-    @property
-    def is_undecided(self) -> bool:
-        """Whether the user still has to say something before it can end."""
-        return self.state == self.State.WAITING and not self.decision
-
 
 class ToolGrant(UserOwned):
     """A yes of the user that holds for every call of the same reach, in one conversation until `ends_at`, or in all."""

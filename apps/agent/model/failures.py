@@ -26,6 +26,10 @@ LONGEST_WAIT = 86_400.0
 
 OVERLOADED = ("overloaded", "The model service is overloaded right now. Try again in a minute.")
 TIMED_OUT = ("model_timeout", "The model server took too long to answer. Try again.")
+BAD_KEY = (
+    "model_auth",
+    "The API key has characters that no key has. Check ANTHROPIC_API_KEY or the key on the instance page.",
+)
 SERVER_ERROR = ("model_unavailable", "The model server at {server} failed (status {status}). Try again.")
 REFUSED_REQUEST = ("model_request", "The model server refused the request (status {status}): {said}")
 KNOWN = {
@@ -100,11 +104,6 @@ def unreachable(server: str) -> ModelError:
     )
 
 
-def timed_out() -> ModelError:
-    """No answer, or no further part of one, within IZZY_MODEL_TIMEOUT."""
-    return ModelError(*TIMED_OUT)
-
-
 def stream_cut() -> ModelError:
     """The answer ended without its end."""
     return ModelError(
@@ -117,12 +116,4 @@ def bad_response(server: str) -> ModelError:
     return ModelError(
         "bad_response",
         f"What answered at {server} does not speak the Messages API. Check ANTHROPIC_BASE_URL.",
-    )
-
-
-def bad_key() -> ModelError:
-    """A key that cannot be put into a header."""
-    return ModelError(
-        "model_auth",
-        "The API key has characters that no key has. Check ANTHROPIC_API_KEY or the key on the instance page.",
     )

@@ -53,13 +53,12 @@ def source_links(citations: Any) -> str:
         url = str(citation.get("url") or "")
         if url.startswith(("https://", "http://")) and not set(url) & set(" <>\n"):
             found.setdefault(url, " ".join(str(citation.get("title") or url).split()))
-    links = [f"[{_plain(title)}](<{url}>)" for url, title in found.items()]
+    # The page chose its title: it must not end the link.
+    titles = {
+        url: re.sub(r"[\[\]<>`*_\\]", " ", title).strip()[:80] or "source" for url, title in found.items()
+    }
+    links = [f"[{title}](<{url}>)" for url, title in titles.items()]
     return f" ({', '.join(links)})" if links else ""
-
-
-def _plain(title: str) -> str:
-    """A title that cannot end its link: the page chose it."""
-    return "".join(" " if char in "[]<>`*_\\" else char for char in title).strip()[:80] or "source"
 
 
 def sendable(messages: list[Block], *, known: bool) -> list[Block]:

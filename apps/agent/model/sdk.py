@@ -111,7 +111,7 @@ class SdkModelClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient.stream`. A call that is cancelled or fails has its row too."""
         endpoint = await in_db(current_endpoint)
-        call = _Call(request, endpoint, await self._client(endpoint))
+        call = _Call(request, endpoint, await self._client(endpoint), modelcall_for(request, endpoint))
         try:
             async with aclosing(merged(call.events())) as events:
                 async for event in events:
@@ -140,12 +140,9 @@ class _Call:
     request: ModelRequest
     endpoint: Endpoint
     client: "anthropic.AsyncAnthropic"
+    row: ModelCall
     answer: Answer = field(default_factory=Answer)
-    row: ModelCall = field(init=False)
     may_repeat: bool = True  # until a stream has begun, or the endpoint has said that it is of no use
-
-    def __post_init__(self) -> None:
-        self.row = modelcall_for(self.request, self.endpoint)
 
     async def events(self) -> AsyncGenerator[ModelEvent, None]:
         started = time.monotonic()
@@ -216,13 +213,13 @@ class _Call:
                     if self.answer.full:
                         break
         except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
-            raise failures.timed_out() from error
+            raise ModelError(*failures.TIMED_OUT) from error
         except sdk.APIStatusError as error:
             raise self._failure(error) from error
         except (sdk.APIConnectionError, httpx2.TransportError) as error:
             raise (failures.stream_cut() if self.answer.started else failures.unreachable(server)) from error
         except UnicodeEncodeError as error:
-            raise failures.bad_key() from error
+            raise ModelError(*failures.BAD_KEY) from error
         except (sdk.APIError, ValueError) as error:
             raise failures.bad_response(server) from error
 

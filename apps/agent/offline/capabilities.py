@@ -62,18 +62,13 @@ def _value(text: str, schema: Any) -> Any:
     if kind == "boolean" and plain.lower() in YES | NO:
         return plain.lower() in YES
     if kind == "array":
-        return _list(plain, schema.get("items", {}))
+        found = _json(plain) if plain.startswith("[") else None
+        parts = [part for part in re.split(r",|\sand\s", plain) if part.strip()]
+        return found if isinstance(found, list) else [_value(part, schema.get("items", {})) for part in parts]
     if kind == "object" or (kind is None and plain[:1] in '{["'):
         found = _json(plain)
         return plain if found is None else found
     return plain
-
-
-def _list(text: str, items: Any) -> list[Any]:
-    found = _json(text) if text.startswith("[") else None
-    if isinstance(found, list):
-        return found
-    return [_value(part, items) for part in re.split(r",|\sand\s", text) if part.strip()]
 
 
 def _number(text: str) -> int | float | None:

@@ -108,11 +108,6 @@ STEPS = ("write_file", "run_code", "register_capability")
 TRIES = 3
 
 
-def is_builder(request: dict[str, Any]) -> bool:
-    """Whether the request is the builder's."""
-    return any(tool.get("name") == "register_capability" for tool in request.get("tools", []))
-
-
 def build(request: dict[str, Any]) -> Blocks:
     """The next step of the build."""
     messages = request["messages"]

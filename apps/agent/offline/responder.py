@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +21,7 @@ from apps.agent.services import DECLINED
 
 def respond(request: dict[str, Any]) -> Blocks:
     """The content blocks that answer a Messages API request."""
-    if rehearsals.is_builder(request):
+    if any(tool.get("name") == "register_capability" for tool in request.get("tools", [])):
         return rehearsals.build(request)
     dialogue = read_dialogue(request)
     if dialogue.words.startswith(rehearsals.NOTICE):
@@ -103,9 +104,9 @@ class OfflineTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(message))
 
 
+@dataclass
 class _Stream(httpx2.AsyncByteStream):
-    def __init__(self, message: dict[str, Any]) -> None:
-        self.message = message
+    message: dict[str, Any]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         events = list(_events(self.message))

@@ -76,14 +76,8 @@ def _forms(secret: str) -> Iterator[str]:
     yield raw.hex()
     yield raw.hex().upper()
     for offset in range(3):
-        core = _base64_core(raw, offset)
+        # The letters of base64 text that depend on `raw` alone when `offset` other bytes stand before it.
+        encoded = base64.b64encode(bytes(offset) + raw).decode().rstrip("=")
+        core = encoded[(offset * 8 + 5) // 6 : ((offset + len(raw)) * 8) // 6]
         yield core
         yield core.replace("+", "-").replace("/", "_")
-
-
-def _base64_core(raw: bytes, offset: int) -> str:
-    """The letters of the base64 text that depend on `raw` alone when `offset` other bytes stand before it."""
-    encoded = base64.b64encode(bytes(offset) + raw).decode().rstrip("=")
-    first = (offset * 8 + 5) // 6
-    last = ((offset + len(raw)) * 8) // 6
-    return encoded[first:last]

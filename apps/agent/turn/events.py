@@ -33,11 +33,10 @@ class Event:
 
     def fields(self) -> dict[str, Any]:
         """The event's fields as JSON values, without those that are only there where they are set."""
-        values = ((item, getattr(self, item.name)) for item in fields(self))
         return {
             item.name: value
-            for item, value in values
-            if value is not None or not item.metadata.get("where_set")
+            for item in fields(self)
+            if (value := getattr(self, item.name)) is not None or not item.metadata.get("where_set")
         }
 
 

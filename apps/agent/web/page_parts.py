@@ -52,7 +52,18 @@ async def page_part(context: ToolContext, url: str, offset: int) -> str:
             recent_pages.popitem(last=False)
     if offset and offset >= len(page.text):
         raise ToolFailure(f"The page ends before offset {offset}: it has {len(page.text)} characters.")
-    return _part(page, offset)
+    end = min(offset + PART_CHARS, len(page.text))
+    if end < len(page.text):  # at the end of a paragraph, else of a line, where one is near
+        marks = (("\n\n", 2), ("\n", 1), (" ", 1))
+        places = [page.text.rfind(mark, offset + PART_CHARS * 3 // 4, end) + size for mark, size in marks]
+        end = next((place for place in places if place > 1), end)
+    notes = list(page.notes)
+    if offset or end < len(page.text):
+        notes.append(f"Characters {offset:,} to {end:,} of {len(page.text):,}.")
+    if end < len(page.text):
+        notes.append(f"For the next part call open_page with the same url and offset {end}.")
+    fields = {"url": page.url, "title": page.title}
+    return "\n".join([quoted("page", page.text[offset:end], **fields), *notes])
 
 
 async def _read(context: ToolContext, url: str) -> Read:
@@ -70,18 +81,3 @@ async def _read(context: ToolContext, url: str) -> Read:
     elif not document.whole:
         notes.append("The document is longer than what is read; the end is missing.")
     return Read(fetched.url, document.title, text, tuple(notes))
-
-
-def _part(page: Read, offset: int) -> str:
-    end = min(offset + PART_CHARS, len(page.text))
-    if end < len(page.text):  # at the end of a paragraph, else of a line, where one is near
-        marks = (("\n\n", 2), ("\n", 1), (" ", 1))
-        places = [page.text.rfind(mark, offset + PART_CHARS * 3 // 4, end) + size for mark, size in marks]
-        end = next((place for place in places if place > 1), end)
-    notes = list(page.notes)
-    if offset or end < len(page.text):
-        notes.append(f"Characters {offset:,} to {end:,} of {len(page.text):,}.")
-    if end < len(page.text):
-        notes.append(f"For the next part call open_page with the same url and offset {end}.")
-    fields = {"url": page.url, "title": page.title}
-    return "\n".join([quoted("page", page.text[offset:end], **fields), *notes])
