@@ -89,13 +89,6 @@ def _ended(outcome: ToolOutcome) -> dict[str, Any]:
     }
 
 
-def outcome_of(row: ToolCall) -> ToolOutcome | None:
-    """How the call of a row ended; None while it is open."""
-    if row.is_open:
-        return None
-    return ToolOutcome(row.result, row.error_code, row.build_id, row.duration_ms, row.untrusted)
-
-
 def _end(row: ToolCall, result: str, error_code: str) -> None:
     fields = _ended(ToolOutcome(result, error_code))
     for name, value in fields.items():

@@ -20,7 +20,7 @@ STATUS_OF_TYPE = {
 }
 """The error type in a body beats the status: an error inside a stream comes with status 200."""
 TOO_LONG = ("prompt is too long", "context length", "context window", "maximum context", "too many tokens")
-SAID_CHARS = 300
+DETAIL_CHARS = 300
 LONGEST_WAIT = 86_400.0
 """Seconds; who asks for more, or for infinitely many, is not repeated to the minute."""
 
@@ -31,14 +31,14 @@ BAD_KEY = (
     "The API key has characters that no key has. Check ANTHROPIC_API_KEY or the key on the instance page.",
 )
 SERVER_ERROR = ("model_unavailable", "The model server at {server} failed (status {status}). Try again.")
-REFUSED_REQUEST = ("model_request", "The model server refused the request (status {status}): {said}")
+REFUSED_REQUEST = ("model_request", "The model server refused the request (status {status}): {detail}")
 KNOWN = {
     401: (
         "model_auth",
         "{server} does not accept the API key. Check ANTHROPIC_API_KEY or the key on the instance page.",
     ),
     402: ("model_billing", "The account of the API key has no credit left. Add some, then try again."),
-    403: ("model_forbidden", "The API key may not use the model {model}: {said}"),
+    403: ("model_forbidden", "The API key may not use the model {model}: {detail}"),
     404: (
         "model_not_found",
         "{server} has no model called {model}. Choose another in the preferences or set IZZY_CHAT_MODEL.",
@@ -50,7 +50,7 @@ KNOWN = {
     504: TIMED_OUT,
     529: OVERLOADED,
 }
-"""Code and message by status; the message may name `server`, `model`, `status`, what the server `said`, and `when` it may be
+"""Code and message by status; the message may name `server`, `model`, `status`, the server's `detail`, and `when` it may be
 asked again."""
 
 PASSING = {
@@ -63,15 +63,15 @@ PASSING = {
 
 
 def status_error(
-    status: int, said: str, *, model: str, server: str, retry_after: float | None = None
+    status: int, detail: str, *, model: str, server: str, retry_after: float | None = None
 ) -> ModelError:
-    """The error for an HTTP status; `said` is the endpoint's own message, without keys, `retry_after` in seconds."""
-    said = said[:SAID_CHARS]
-    if status in (400, 422) and any(words in said.lower() for words in TOO_LONG):
+    """The error for an HTTP status; `detail` is the endpoint's own message, without keys, `retry_after` in seconds."""
+    detail = detail[:DETAIL_CHARS]
+    if status in (400, 422) and any(words in detail.lower() for words in TOO_LONG):
         status = 413
     code, message = KNOWN.get(status) or (SERVER_ERROR if status >= 500 else REFUSED_REQUEST)
     when = _duration(retry_after) if retry_after and retry_after > 0 else "in a minute"
-    text = message.format(server=server, model=model, status=status, said=said, when=when)
+    text = message.format(server=server, model=model, status=status, detail=detail, when=when)
     return ModelError(code, text, retry_after=retry_after)
 
 

@@ -150,10 +150,10 @@ class _Call:
             async with aclosing(self._chunks()) as chunks:
                 async for chunk in chunks:
                     if self.row.first_token_ms is None and not isinstance(chunk, Retry):
-                        self.row.first_token_ms = _since(started)
+                        self.row.first_token_ms = round((time.monotonic() - started) * 1000)
                     yield chunk
         finally:
-            self.row.latency_ms = _since(started)
+            self.row.latency_ms = round((time.monotonic() - started) * 1000)
         if not self.answer.started:
             raise failures.bad_response(self.endpoint.server)
         if not self.answer.complete:
@@ -262,7 +262,3 @@ def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
         http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
         max_retries=0,
     )
-
-
-def _since(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)

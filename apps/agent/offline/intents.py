@@ -176,10 +176,10 @@ COMPILED = [
 
 def intent_of(words: str) -> Intent:
     """The intent of the user's words, politeness aside."""
-    said = words.strip()
-    if len(said) > MAX_CHARS:
+    text = words.strip()
+    if len(text) > MAX_CHARS:
         return Intent(Kind.TOO_LONG)
-    for candidate in dict.fromkeys((OPENING.sub("", said, count=1).strip() or said, said)):
+    for candidate in dict.fromkeys((OPENING.sub("", text, count=1).strip() or text, text)):
         if file_command(candidate):
             return Intent(Kind.FILE, candidate)
         for kind, pattern in COMPILED:
@@ -187,4 +187,4 @@ def intent_of(words: str) -> Intent:
                 parts = match.groupdict("")
                 topic, value = (parts.get(name, "").strip().rstrip("?!.") for name in ("topic", "value"))
                 return Intent(kind, topic.strip(), "all" if parts.get("all") else value)
-    return Intent(Kind.UNKNOWN, said)
+    return Intent(Kind.UNKNOWN, text)

@@ -50,25 +50,25 @@ class _Clause:
     weak: int | None = None
 
 
-def corrected(note: str, said: str) -> tuple[str, list[str]]:
-    """The text of `note` after the statement `said`; "" where it is not sure what is meant, with the texts to choose from."""
-    said = _CONTRACTED.sub(r"\1 is", said)
+def corrected(note: str, utterance: str) -> tuple[str, list[str]]:
+    """The text of `note` after the statement `utterance`; "" where it is not sure what is meant, with the texts to choose from."""
+    utterance = _CONTRACTED.sub(r"\1 is", utterance)
     clauses = _clauses(note)
-    statement = next(iter(_clauses(said)), None)
+    statement = next(iter(_clauses(utterance)), None)
     made: list[str] = []
     if statement and statement.verb:
-        predicate = said[statement.start :].strip().rstrip(_MARKS)
+        predicate = utterance[statement.start :].strip().rstrip(_MARKS)
         made = [
             f"{note[: clause.start].rstrip()} {predicate}{note[end:]}".strip()
-            for clause in _matching(note, clauses, said, statement)[:MAX_CHOICES]
+            for clause in _matching(note, clauses, utterance, statement)[:MAX_CHOICES]
             for end in ([clause.end] if clause.weak is None else [clause.weak, clause.end])
         ]
     # A statement takes the place of a note where it brings as many new words as it takes away.
-    old, new = _words(note), _words(said)
+    old, new = _words(note), _words(utterance)
     as_much = len(old - new) <= len(new - old)
-    whole = said if len(clauses) == 1 and clauses[0].weak is None and as_much else ""
+    whole = utterance if len(clauses) == 1 and clauses[0].weak is None and as_much else ""
     sure = made[0] if len(made) == 1 else "" if made else whole
-    return sure, list(dict.fromkeys([*made, said]))
+    return sure, list(dict.fromkeys([*made, utterance]))
 
 
 def _clauses(text: str) -> list[_Clause]:
@@ -104,10 +104,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(content_words(text)) - ADVERBS
 
 
-def _matching(note: str, clauses: list[_Clause], said: str, statement: _Clause) -> list[_Clause]:
+def _matching(note: str, clauses: list[_Clause], utterance: str, statement: _Clause) -> list[_Clause]:
     """The clauses of the same subject and verb. "The user is …" holds for much: there what is said must share a word."""
-    any_subject = said[: statement.start].strip().lower() in _PRONOUNS
-    value = _words(said[statement.start :]) - {statement.verb}
+    any_subject = utterance[: statement.start].strip().lower() in _PRONOUNS
+    value = _words(utterance[statement.start :]) - {statement.verb}
     found = []
     for clause in clauses:
         if clause.verb != statement.verb or clause.subject is None:
@@ -225,27 +225,27 @@ def forget_last(dialogue: Dialogue, intent: Intent) -> Blocks:
 
 def correct(dialogue: Dialogue, intent: Intent) -> Blocks:
     """`actually …`: the best matching note changes in the part that is named; where none fits it becomes a new note."""
-    said = note_text(intent.topic)
-    return _rewrite(dialogue, said, said, lambda note: corrected(note.text, said))
+    utterance = note_text(intent.topic)
+    return _rewrite(dialogue, utterance, utterance, lambda note: corrected(note.text, utterance))
 
 
 def change(dialogue: Dialogue, intent: Intent) -> Blocks:
     """`change X to Y`: Y takes the place of X in the note, or it is corrected by "X is Y"."""
-    said = note_text(f"{intent.topic} is {intent.value}")
+    utterance = note_text(f"{intent.topic} is {intent.value}")
 
     def changed(note: Note) -> tuple[str, list[str]]:
         pattern = re.compile(rf"\b{re.escape(intent.topic)}\b", re.IGNORECASE)
         if not intent.topic.lower().startswith(("my ", "the ")) and pattern.search(note.text):
             return pattern.sub(lambda _: intent.value, note.text), []
-        return corrected(note.text, said)
+        return corrected(note.text, utterance)
 
-    return _rewrite(dialogue, intent.topic, said, changed)
+    return _rewrite(dialogue, intent.topic, utterance, changed)
 
 
 def _rewrite(
-    dialogue: Dialogue, about: str, said: str, changed: Callable[[Note], tuple[str, list[str]]]
+    dialogue: Dialogue, about: str, utterance: str, changed: Callable[[Note], tuple[str, list[str]]]
 ) -> Blocks:
-    """The note that is `about` it gets the text that `changed` is sure of, or the one that the user chooses; `said` is kept
+    """The note that is `about` it gets the text that `changed` is sure of, or the one that the user chooses; `utterance` is kept
     by itself where there is no such note."""
     latest = dialogue.latest
     if latest is None:
@@ -254,17 +254,17 @@ def _rewrite(
         return _not_written(dialogue) or say(f"Corrected: {to_you(str(latest.input['content']))}")
     chosen = _choose(dialogue, about, "Which note shall I change?")
     if not isinstance(chosen, Note):
-        return chosen or use(dialogue, "memory_save", {"content": said})
+        return chosen or use(dialogue, "memory_save", {"content": utterance})
     if chosen.excerpt:
         return say(phrases.TOO_LONG_TO_CHANGE)
     text, texts = changed(chosen)
     if not text:
         if not (answer := dialogue.answer(WHICH_TEXT)):
-            own = f"Leave it, and remember by itself: {said}"
+            own = f"Leave it, and remember by itself: {utterance}"
             return _ask(dialogue, WHICH_TEXT, [*texts, own]) or say(phrases.UNSURE)
         place = _numbered(answer, len(texts) + 1)
         if place == len(texts):
-            return use(dialogue, "memory_save", {"content": said})
+            return use(dialogue, "memory_save", {"content": utterance})
         if place is None or place > len(texts):
             return say(phrases.NONE_CHOSEN)
         text = texts[place]

@@ -176,14 +176,14 @@ def requested_tool(words: str) -> str:
 
 def usage_of(words: str) -> Piece | None:
     """The rehearsed tool that these words use."""
-    said = plain(words)
-    return next((piece for piece in PIECES if piece.used.fullmatch(said)), None)
+    text = plain(words)
+    return next((piece for piece in PIECES if piece.used.fullmatch(text)), None)
 
 
 def plain(words: str) -> str:
     """The words without politeness around them."""
-    said = words.strip()[:MAX_CHARS]
-    return (OPENING.sub("", said, count=1).strip() or said).rstrip("?! ")
+    text = words.strip()[:MAX_CHARS]
+    return (OPENING.sub("", text, count=1).strip() or text).rstrip("?! ")
 
 
 def have_built(dialogue: Dialogue, what: str) -> Blocks:

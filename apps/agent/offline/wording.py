@@ -62,11 +62,11 @@ SECOND = {
 }  # fmt: skip
 
 
-def note_text(said: str) -> str:
+def note_text(utterance: str) -> str:
     """`I'm allergic to my cat` becomes `The user is allergic to the user's cat.`: one sentence, third person."""
     out: list[str] = []
     verb_follows = False
-    for piece in PIECES.findall(said.strip()):
+    for piece in PIECES.findall(utterance.strip()):
         word = piece.lower().replace("’", "'")
         if word in SUBJECTS:
             out.append(SUBJECTS[word])
@@ -83,12 +83,12 @@ def note_text(said: str) -> str:
     return _sentence("".join(out))
 
 
-def echoed(said: str) -> str:
+def echoed(utterance: str) -> str:
     """Words of the user as Izzy says them back: `my coffee` becomes `your coffee`."""
     return re.sub(
         r"(?<![\w'’])(?:my|mine|me|myself)(?![\w'’])",
         lambda word: BACK[word[0].lower()],
-        said,
+        utterance,
         flags=re.IGNORECASE,
     )
 

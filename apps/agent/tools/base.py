@@ -190,7 +190,7 @@ class Tool:
     typed_fields: dict[str, Any] = field(default_factory=dict)
     runs_at_endpoint: bool = False  # where it is sent by type and the user neither asks nor forbids
 
-    # How people are told of it: what it does ("Search memories"), what a call is doing, and what it has done.
+    # What people read of it: what it does ("Search memories"), what a call is doing, and what it has done.
     title: str = ""
     doing: str = ""
     done: str = ""

@@ -65,12 +65,14 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _reason(error: Exception) -> str:
-    said = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else ""
-    if "repetition size" in said:
+    reason = (
+        error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else ""
+    )
+    if "repetition size" in reason:
         return f"repeats a part more than {MAX_REPEAT:,} times"
-    if "too large" in said or "nesting" in said:
+    if "too large" in reason or "nesting" in reason:
         return "is too large: use fewer or smaller repeats"
-    return f"is no regular expression: {said.split(':')[0] or 'it cannot be read'}"
+    return f"is no regular expression: {reason.split(':')[0] or 'it cannot be read'}"
 
 
 def _marked(text: str) -> bytes:

@@ -38,12 +38,8 @@ logger = logging.getLogger(__name__)
 CRASHED = "tool_crashed"
 MAY_HAVE_RUN = "It may still have taken effect: check before you call it again."
 ASK_FOR_LESS = "Ask for less, or go on without it."
-SAID_CHARS = 500
+DETAIL_CHARS = 500
 REASON_CHARS = 400
-ASKED_AFTER = (
-    "Izzy asks this after it has read what others wrote, and they may be behind the question. Do not answer it with what they "
-    "must not know."
-)
 UNREADABLE = (
     "The input was cut off, was not a JSON object, or held characters that cannot be stored (NUL or lone surrogates), so "
     "nothing was run. Call again with a shorter input, or without these characters."
@@ -202,18 +198,14 @@ class ToolExecutor:
         covered = "" if grant is None else "conversation" if grant.conversation_id else "always"
         return ApprovalNeeded(reason=self._shown(reach.reason), reach=reach.to_json(), covered=covered)
 
-    def question_warning(self) -> str:
-        """Warning on a question's card where others' words may be behind it, else "". Synchronous."""
-        return ASKED_AFTER if self.taint.is_tainted else ""
-
     def _shown(self, reason: str) -> str:
         return self.scrubber.text(reason)[:REASON_CHARS]
 
     def _crashed(self, tool: Tool, error: Exception) -> str:
-        said = self.scrubber.text(f"{type(error).__name__}: {error}")[:SAID_CHARS]
+        detail = self.scrubber.text(f"{type(error).__name__}: {error}")[:DETAIL_CHARS]
         where = self.scrubber.text("".join(traceback.format_exception(error)))
         logger.error("tool %s failed: %s", tool.name, where)
-        return f"The tool failed inside ({said}). Do not repeat the same call; go on without it or tell the user."
+        return f"The tool failed inside ({detail}). Do not repeat the same call; go on without it or tell the user."
 
 
 async def executor_for(

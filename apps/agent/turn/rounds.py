@@ -28,6 +28,10 @@ from apps.agent.turn.executor import ApprovalNeeded, ToolExecutor
 from apps.core.db.pool import in_db
 
 UserDialog: TypeAlias = Question | ApprovalRequested
+ASKED_AFTER = (
+    "Izzy asks this after it has read what others wrote, and they may be behind the question. Do not answer it with what they "
+    "must not know."
+)
 SERVER_ERRORS = {
     "max_uses_exceeded": "The search was not made: there were too many in this answer.",
     "too_many_requests": "The search engine asks to slow down.",
@@ -101,7 +105,8 @@ class Round:
         ]
         rows = await in_db(services.toolcalls_open, new)
         for block, row, tool in zip(self.blocks, rows, tools, strict=True):
-            self.calls.append(Call(block, row, tool, services.outcome_of(row)))
+            ended = (row.result, row.error_code, row.build_id, row.duration_ms, row.untrusted)
+            self.calls.append(Call(block, row, tool, None if row.is_open else ToolOutcome(*ended)))
         side_by_side: list[Call] = []
         for call in self.calls:
             if call.outcome is not None or not await self._may_run(call):
@@ -142,8 +147,8 @@ class Round:
         """What the user is asked before the call may end; None where it runs unasked."""
         row, given = call.row, call.block["input"]
         if tool.waits_for_answer:
-            warning = await in_db(self.executor.question_warning)
-            return Question(call.id, str(row.input.get("question", "")), warning or None)
+            tainted = await in_db(lambda: self.executor.taint.is_tainted)
+            return Question(call.id, str(row.input.get("question", "")), ASKED_AFTER if tainted else None)
         needed: ApprovalNeeded | None = ApprovalNeeded()
         if tool.permission is not None:
             row.permission = await in_db(tool.permission, self.executor.user_id, given) or {}

@@ -146,14 +146,14 @@ async def _page(response: httpx.Response, progress: Emit) -> Page:
 async def _body(response: httpx.Response, limit: int, progress: Emit) -> tuple[bytes, bool]:
     """At most `limit` decompressed bytes, and whether there were more."""
     body = bytearray()
-    said = time.monotonic()
+    reported = time.monotonic()
     encoding = response.headers.get("content-encoding", "")
     async for piece in decoded(_counted(response.aiter_raw(), limit), encoding):
         body += piece
         if len(body) > limit:
             return bytes(body[:limit]), True
-        if time.monotonic() - said > PROGRESS_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - reported > PROGRESS_SECONDS:
+            reported = time.monotonic()
             await progress({"status": "reading", "bytes": len(body)})
     await progress({"status": "reading", "bytes": len(body)})
     return bytes(body), False

@@ -49,9 +49,9 @@ def serve(control_fd: int, cpu_seconds: int, memory_bytes: int) -> None:
 
 def _answer(job: socket.socket) -> None:
     try:
-        with job.makefile("rb") as said, job.makefile("wb") as out:
-            head = json.loads(said.readline())
-            for entry in _read(head, said.read(head["bytes"])):
+        with job.makefile("rb") as given, job.makefile("wb") as out:
+            head = json.loads(given.readline())
+            for entry in _read(head, given.read(head["bytes"])):
                 out.write(json.dumps(entry).encode() + b"\n")
                 out.flush()
     except Exception:  # noqa: BLE001  whatever a parser raises on hostile input: the answer stays without an end

@@ -56,8 +56,8 @@ def decoded(body: bytes, charset: str, *, meta: bool = False) -> str:
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body.decode(name, "replace")
-    said = _META.search(body[:4096]) if meta else None
-    for name in (charset, said.group(1).decode("ascii") if said else ""):
+    declared = _META.search(body[:4096]) if meta else None
+    for name in (charset, declared.group(1).decode("ascii") if declared else ""):
         if known := _codec(name):
             return body.decode(known, "replace")
     try:
