@@ -34,7 +34,7 @@ from apps.search.text.analysis import stems
 
 Floats = NDArray[np.float32]
 
-CANDIDATES = 100  # nearest documents that are looked at
+CANDIDATES = 100  # documents of highest cosine that are looked at
 PRIOR = 20
 """The embedder's calibration counts like so many documents."""
 SPREAD_SHARE = 0.1
@@ -172,7 +172,7 @@ def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Float
     """For each row the share, 0..1, of what the message tells that it says in the same words."""
     shared = np.zeros(rows.size, dtype=np.float32)
     total = gist.substance
-    for word, says in gist.told.items():
+    for word, says in gist.content.items():
         if not says:
             continue
         forms = dict.fromkeys(stem for language in languages for stem in stems([word], language))

@@ -1,7 +1,7 @@
 """The gist of a message in its talk: its content words, how much they say, and what it takes from the talk before.
 
 How much a word says everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
-of common words short and those of words that tell of a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
+of common words short and those of words that name a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
 """
 
 from collections import Counter
@@ -42,29 +42,29 @@ STATED = 0.3
 class Gist:
     """Text searched for in the talk's stead.
 
-    `words` says how much each word of `text` counts each time it stands there, 0..1, and `told` how much it says beside; `substance` is the sum
+    `words` says how much each word of `text` counts each time it stands there, 0..1, and `content` how much it says beside; `substance` is the sum
     of that (1: one word that tells of a subject); `own`: the one who speaks speaks of their own affairs.
     """
 
     text: str = ""
     words: Mapping[str, float] = field(default_factory=dict)
-    told: Mapping[str, float] = field(default_factory=dict)
+    content: Mapping[str, float] = field(default_factory=dict)
     own: bool = False
 
     @property
     def substance(self) -> float:
-        return sum(self.told.values())
+        return sum(self.content.values())
 
 
 @dataclass(frozen=True, slots=True)
 class _Message:
     text: str
     words: list[str]
-    told: dict[str, float]
+    content: dict[str, float]
 
     @property
     def substance(self) -> float:
-        return sum(self.told.values())
+        return sum(self.content.values())
 
 
 def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
@@ -79,15 +79,15 @@ def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
             share *= min(1.0, before[0].substance / max(reply.substance, 1e-6))
         parts.append((reply, lean * share))
     words: dict[str, float] = {}
-    told: dict[str, float] = {}
+    content: dict[str, float] = {}
     for message, share in parts:
-        for word, says in message.told.items():
+        for word, says in message.content.items():
             words[word] = max(words.get(word, 0.0), share * (TIME_SHARE if word in TIME_WORDS else 1.0))
-            told[word] = max(told.get(word, 0.0), share * says)
+            content[word] = max(content.get(word, 0.0), share * says)
     times = Counter(word for message, _ in parts for word in message.words)
     words = {word: weight / times[word] for word, weight in words.items()}
     own = any(not OWN_WORDS.isdisjoint(message.words) for message, share in parts if share >= 1)
-    return Gist("\n".join(message.text for message, _ in reversed(parts)), words, told, own)
+    return Gist("\n".join(message.text for message, _ in reversed(parts)), words, content, own)
 
 
 def _message(text: str, languages: Collection[str]) -> _Message:

@@ -70,7 +70,7 @@ class IndexOwner(models.Model):
 class Passage(models.Model):
     """About 500 tokens of one document. Written by `apps.search.services` alone.
 
-    `features` and the vectors are packed bytes (see `features.py`, `vectors.py`), so that a user's index is
+    `features` and the vectors are packed bytes (see `features.py`), so that a user's index is
     loaded by one pass over a few columns. `terms` are the stems that full-text search holds for the row.
     """
 

@@ -27,7 +27,7 @@ class EmbedderMissing(EmbedderDown):
 
 @dataclass(frozen=True, slots=True)
 class QueryWeights:
-    """How telling each word of a query is for its owner: `words` from casefolded word to 0..1.
+    """How much each word of a query says to its owner: `words` from casefolded word to 0..1.
 
     `trust` (0..1) says how far the owner's notes are enough to know; the rest is the embedder's own view.
     """

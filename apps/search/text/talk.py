@@ -36,7 +36,7 @@ SOMETHING_WORDS = frozenset(_SOMETHING.split())
 ASKING_WORDS = frozenset(_ASKING.split())
 
 CHATTER = frozenset(_CHATTER.split())
-"""Words of greeting, thanking and agreeing: whatever their vectors, they tell of no subject."""
+"""Words of greeting, thanking and agreeing: whatever their vectors, they name no subject."""
 
 GOING_ON_WORDS = frozenset(_GOING_ON.split())
 """Words that, at the beginning, go on with what was said before."""
