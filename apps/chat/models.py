@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.core.ids import uuid7
 from apps.core.jobs.leases import Leased
 from apps.core.models import OwnedManager, UserOwned, choices_checked
+from apps.core.text import truncated
 
 
 class ConversationManager(OwnedManager["Conversation"]):
@@ -211,7 +212,7 @@ class Message(UserOwned):
         ]
 
     def __str__(self) -> str:
-        return self.text if len(self.text) <= 60 else self.text[:59] + "…"
+        return truncated(self.text, 60)
 
 
 class TurnEvent(models.Model):

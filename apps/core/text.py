@@ -41,6 +41,11 @@ def clean_text(value: object, *, field: str, max_chars: int, allow_empty: bool =
     return text
 
 
+def truncated(text: str, limit: int) -> str:
+    """The text, or as much of its beginning as has room in so many characters with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def estimate_tokens(text: str) -> int:
     """About how many tokens a model counts in `text`; meant not to be under by more than a few per cent.
 

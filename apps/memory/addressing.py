@@ -72,7 +72,7 @@ def _inside(found: re.Match[str]) -> str:
 
 
 def _verb(word: str, in_clause: bool) -> str:
-    """The word as it follows "you"; "" where it cannot be told."""
+    """The word as it follows "you"; "" where it is not known."""
     if word in _NOUNS:
         return ""
     if word in _AFTER_YOU or word in _SAME:

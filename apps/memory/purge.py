@@ -62,7 +62,7 @@ MAX_SOURCES = 200
 MAX_ALSO = 100
 """Further notes that one purge takes with it."""
 MAX_REDACTED = 200
-"""Messages that one purge is told to redact by their ids."""
+"""Messages that one purge redacts by their ids."""
 BATCH = 25
 STALE = timedelta(minutes=10)
 STAYING = {name for place in PLACES if place.rule in {Rule.KEEP, Rule.OFFER} for name in place.columns}

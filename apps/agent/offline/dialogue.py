@@ -8,6 +8,7 @@ from uuid import uuid4
 from apps.agent.offline import phrases
 from apps.agent.offline.wording import Note, to_you
 from apps.agent.tools.results import UNTRUSTED, result_json
+from apps.core.text import truncated
 
 Blocks: TypeAlias = list[dict[str, Any]]
 
@@ -167,7 +168,7 @@ def bullets(notes: list[Note]) -> str:
 
 
 def short(text: str, limit: int = SHORT) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return truncated(text, limit)
 
 
 def fenced(text: str) -> str:

@@ -31,6 +31,7 @@ from apps.capabilities.models import MAX_NAME_CHARS, Capability, Execution, Stat
 from apps.capabilities.runs.execution import RunOrigin, capability_execute
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
+from apps.core.text import truncated
 
 CALL_SECONDS = 900.0
 """An outer ring: the sandbox has its own limits for running, beside which there is waiting and installing."""
@@ -317,5 +318,4 @@ def shown_description(capability: Capability) -> str:
     """Its description as lists quote it."""
     if is_unseen(capability):
         return UNSEEN
-    text = capability.description
-    return text if len(text) <= QUOTED_CHARS else f"{text[: QUOTED_CHARS - 1]}…"
+    return truncated(capability.description, QUOTED_CHARS)

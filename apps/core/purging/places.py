@@ -18,6 +18,7 @@ from django.utils.text import capfirst
 
 from apps.core.purging.trace import Fragments, Trace, leaves, redact
 from apps.core.registries import Registry
+from apps.core.text import truncated
 
 EXCERPT = 300
 _OWNERS = {
@@ -289,7 +290,7 @@ class SourceText:
     @property
     def excerpt(self) -> str:
         """Its beginning, for a list to choose from."""
-        return self.text if len(self.text) <= EXCERPT else f"{self.text[: EXCERPT - 1]}…"
+        return truncated(self.text, EXCERPT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ def _command(value: object, *, field: str) -> object:
 
 
 class CommandInput(ClosedInput):
-    """One command. Which fields it needs is told by the tool's documentation; the older names are accepted too."""
+    """One command. The tool's documentation says which fields it needs; the older names are accepted too."""
 
     command: Annotated[str, Checked(_command, Literal[tuple(COMMANDS)]), Refused("")]
     path: str | None = Field(None, description=f"All but rename; {ROOT} or below.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from apps.core.errors import Conflict, InvalidInput, TooLarge
+from apps.core.text import truncated
 from apps.memory.models import MAX_PATH_CHARS
 
 ROOT = "/memories"
@@ -94,7 +95,7 @@ def _shown(text: str) -> str:
     printable = "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
     )
-    return printable if len(printable) <= SHOWN_CHARS else printable[: SHOWN_CHARS - 1] + "…"
+    return truncated(printable, SHOWN_CHARS)
 
 
 MAX_FILE_CHARS = 100_000

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from apps.core.ids import note_id, uuid7
 from apps.core.models import UserOwned, choices_checked
+from apps.core.text import truncated
 
 from .base import (
     Action,
@@ -56,7 +57,7 @@ class Memory(Owned):
     decay_rate = models.FloatField(default=0.005)
     priority_cycle = models.PositiveBigIntegerField(default=0)
     tags = models.JSONField(default=list, blank=True)
-    folded_content = models.TextField(editable=False, default="")  # see `folding`
+    folded_content = models.TextField(editable=False, default="")  # see `fold`
     folded_tags = models.TextField(editable=False, default="")
     category = models.CharField(max_length=64, blank=True, default="")
     status = models.CharField(max_length=16, choices=Status, default=Status.ACTIVE)
@@ -119,7 +120,7 @@ class Memory(Owned):
         ]
 
     def __str__(self) -> str:
-        return self.content if len(self.content) <= 60 else self.content[:59] + "…"
+        return truncated(self.content, 60)
 
     @property
     def present(self) -> float:

@@ -95,7 +95,7 @@ def memory_update(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER, *
     one, unless `priority` is given. Where nothing differs nothing is written.
 
     A text that the user writes by hand is the user's from then on; any other writer's lowers the trust to the least
-    of both. A change that has to be reviewed (see `review.status_for`) leaves the note as it is: what is returned
+    of both. A change that has to be reviewed (see `status_for`) leaves the note as it is: what is returned
     then is another, pending note that proposes it. A pending note is changed by the user alone (Conflict), and one that
     was replaced becomes active by `memory_restore`, which takes away what replaced it (Conflict).
     """

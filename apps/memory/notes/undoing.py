@@ -178,7 +178,7 @@ def versions_of(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, tuple
 
 
 def steps_back(user_id: UUID, before: Mapping[UUID, tuple[int, str]]) -> list[str]:
-    """The steps that undo what has happened to these notes since `versions_of` told what they were; none for one that is as
+    """The steps that undo what has happened to these notes since `versions_of` was asked; none for one that is as
     it was. Those that waited for review come last: one that replaced another is deleted when that is brought back."""
     now = versions_of(user_id, before)
     changed = [key for key in before if key in now and now[key][0] != before[key][0]]

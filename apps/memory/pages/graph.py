@@ -222,14 +222,14 @@ def _dots(graph: Graph, points: list[Point], canvas: Canvas, chosen: bool) -> li
     for place in order:
         text = addressed(graph.notes[place].content)
         in_middle = chosen and place == 0
-        words = shortened(text)
+        words = label_words(text)
         label = labels.beside(place, len(words) * LETTER * (BOLD if in_middle else 1.0), near[place])
         x, y = points[place]
         dots.append(Dot(graph.notes[place], place, x, y, radii[place], words, label, in_middle, text))
     return sorted(dots, key=lambda dot: dot.place)
 
 
-def shortened(text: str, chars: int = LABEL_CHARS) -> str:
+def label_words(text: str, chars: int = LABEL_CHARS) -> str:
     """The beginning of a text, cut at a word where one ends near."""
     line = " ".join(text.split())
     if len(line) <= chars:

@@ -11,7 +11,7 @@ from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
 from apps.core.errors import NotFound
 from apps.core.http.shapes import clean_time
 from apps.core.ids import note_id, parse_id
-from apps.core.text import clean_text
+from apps.core.text import clean_text, truncated
 from apps.memory.models import Memory, Status, Trust
 from apps.memory.models import Tier as NoteTier
 from apps.memory.notes.changes import access_record
@@ -145,8 +145,7 @@ def _marks(note: Memory, untrusted: bool = False) -> dict[str, bool]:
 
 def shown_text(note: Memory, limit: int = WHOLE_TEXT_CHARS) -> str:
     """The note's text, cut at so many characters."""
-    text = note.content
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return truncated(note.content, limit)
 
 
 def fragment_json(note: Memory) -> dict[str, Any]:
