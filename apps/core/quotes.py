@@ -1,4 +1,4 @@
-"""Telling a speaker's own words from what they repeat, by marks alone: in doubt it counts as quoted.
+"""Tells a speaker's own words from what they repeat, by marks alone: in doubt it counts as quoted.
 
 What is quoted by mistake waits for review; what is taken for the user's own words by mistake would be believed.
 """
