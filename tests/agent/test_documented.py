@@ -17,9 +17,12 @@ DOCUMENT = Path(settings.BASE_DIR, "docs", "turns.md").read_text(encoding="utf-8
 
 @pytest.mark.parametrize("event", EVENT_TYPES.values())
 def test_every_event_is_documented_with_its_fields(event: type[Event]) -> None:
-    (row,) = re.findall(rf"^\| `{event.type}` \| (.*?) \|", DOCUMENT, re.MULTILINE)
+    rows = re.findall(rf"^\| `{event.type}` \| (.*?) \|", DOCUMENT, re.MULTILINE)
+    assert len(rows) == 1, f"give {event.type} one row in the table of docs/turns.md#events"
     own = [item.name for item in fields(event)]
-    assert re.findall(r"`(\w+)`", row)[: len(own)] == own, "what chat adds to an event comes after these"
+    assert re.findall(r"`(\w+)`", rows[0])[: len(own)] == own, (
+        "name its fields in their order; what chat adds comes after"
+    )
 
 
 def test_an_event_is_known_by_its_class_alone() -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -29,6 +30,18 @@ def test_every_tool_says_how_people_are_told_of_it(tool: Tool) -> None:
     assert f'id="i-{tool.icon}"' in icons, f"{tool.icon} is no icon"
     for words in tool.variants.values():
         assert all(words)
+
+
+def test_every_tool_that_is_written_is_found() -> None:
+    root = settings.BASE_DIR
+    files = [*root.glob("apps/**/tools.py"), *root.glob("apps/**/tools/*.py")]
+    assert len(files) > 10
+    # A build's own tools stand in `workspace` and are offered to the builder alone.
+    for module in {".".join(file.relative_to(root).with_suffix("").parts) for file in files}:
+        written = {value.name for value in vars(import_module(module)).values() if isinstance(value, Tool)}
+        assert "workspace" in module or written <= {tool.name for tool in all_tools()}, (
+            f"{module} is not found: name it by register_tools in its app's apps.py"
+        )
 
 
 def test_every_tool_has_a_description_for_the_model() -> None:
