@@ -28,7 +28,7 @@ TOTALS = {
 
 
 class ToolCallOutput(Shape):
-    """A call that has ended, as a `Response` and REST name it."""
+    """A call that has ended, as an answer names it."""
 
     id: UUID
     name: str

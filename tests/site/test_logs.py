@@ -49,7 +49,7 @@ def test_at_debug_the_log_holds_no_message_note_key_or_foreign_host_but_where_th
     tmp_path: Path,
 ) -> None:
     ours = written(tmp_path / "ours")
-    assert " DEBUG apps." in ours
+    assert " DEBUG izzysite." in ours
     assert [word for word in WORDS if word in ours] == []
     refused = [line for line in ours.splitlines() if "django.security" in line]
     assert len(refused) == 1

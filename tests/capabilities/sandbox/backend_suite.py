@@ -26,7 +26,7 @@ from apps.capabilities.sandbox.base import (
 )
 from apps.capabilities.sandbox.bubblewrap import processes
 from apps.core.errors import InvalidInput
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 ALICE = UUID(int=1)
 
@@ -263,10 +263,14 @@ def run(args):
         async with opened(backend) as sandbox:
             late = await sandbox.run_command("sleep 4321 & sleep 4321", seconds=0.5)
             assert code_of(late) == ErrorCode.TIMED_OUT
-            left = await sandbox.run_command(
-                "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline; echo; done 2>/dev/null"
-            )
-            assert "sleep 4321" not in left.stdout
+
+            async def is_gone() -> bool:
+                left = await sandbox.run_command(
+                    "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline; echo; done 2>/dev/null"
+                )
+                return "sleep 4321" not in left.stdout
+
+            await until(is_gone)  # the kernel takes a moment to end what was killed
 
     async def test_written_files_are_seen_by_code_commands_and_tools(self, backend: Backend) -> None:
         async with opened(backend) as sandbox:

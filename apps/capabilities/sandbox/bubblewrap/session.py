@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from time import monotonic
 from typing import Any
 
 from apps.capabilities.egress import EgressProxy
@@ -221,14 +222,22 @@ class BubblewrapSandbox:
         self, before: list[int], interrupt: bool, late: RunError, waiting: "asyncio.Future[Any]"
     ) -> None:
         """Kill what the job started; of the kernel, interrupt what it does. Where that does not help, all ends."""
-        now = await asyncio.to_thread(descendants, self.process.pid)
-        if interrupt:
-            targets = [pid for pid in now if inner_pid(pid) == self._kernel_pid]
-        else:
-            targets = [pid for pid in now if pid not in before]
-        for pid in targets:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT if interrupt else signal.SIGKILL)
+        signalled: set[int] = set()
+        until = monotonic() + INTERRUPT_SECONDS
+        # Again until a look finds nothing new: a process may start another between the look and its end.
+        while monotonic() < until:
+            new = set(await asyncio.to_thread(descendants, self.process.pid)) - signalled
+            new = (
+                {pid for pid in new if inner_pid(pid) == self._kernel_pid}
+                if interrupt
+                else new.difference(before)
+            )
+            if not new:
+                break
+            for pid in new:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGINT if interrupt else signal.SIGKILL)
+            signalled |= new
         done, _ = await asyncio.wait([waiting], timeout=INTERRUPT_SECONDS)
         if not done:
             self.process.end(late)
