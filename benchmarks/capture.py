@@ -24,9 +24,8 @@ from apps.agent.models import ModelCall
 from apps.core.errors import IzzyError
 from apps.core.ids import uuid7
 from apps.memory.capture.reader import Tally, users_read
-from apps.memory.capture.segments import Utterance
 from apps.memory.capture.selectors import EXTRACTION, GATE
-from apps.memory.capture.windows import windows_add
+from apps.memory.capture.windows import Utterance, windows_add
 from apps.memory.models import CaptureWindow, GateVerdict, Memory, Trust
 from apps.memory.notes.creation import memory_create
 from apps.memory.similarity import SAME, says_the_same

@@ -26,17 +26,6 @@ def choices_checked(model: type[M]) -> type[M]:
     return model
 
 
-class _Owner(models.Func):
-    """The owner's column as a value that no index finds: SQLite takes a unary plus for that."""
-
-    template = "%(expressions)s"
-    arity = 1
-    output_field = models.UUIDField()
-
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template="+%(expressions)s", **context)
-
-
 class UnscopedQuery(RuntimeError):
     """A query over users' rows that does not say whose."""
 
@@ -59,8 +48,9 @@ class OwnedManager(models.Manager[M]):
         has for the few that were asked for.
         """
         owner = cast("UUID", getattr(user, "pk", user))
-        rows = self.unscoped().alias(_owner=_Owner(models.F("user_id")))
-        return cast("models.QuerySet[M]", rows.filter(_owner=owner))
+        # The owner's column as a value that no index finds: SQLite takes a unary plus for that.
+        column = models.Func("user_id", template="+%(expressions)s", output_field=models.UUIDField())
+        return cast("models.QuerySet[M]", self.unscoped().alias(_owner=column).filter(_owner=owner))
 
     def unscoped(self) -> models.QuerySet[M]:
         return super().get_queryset()

@@ -7,7 +7,7 @@ what is looked for stands in them alone. Every step is idempotent and a short tr
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -31,7 +31,7 @@ from apps.core.purging.places import (
     purge_parts,
     tallies,
 )
-from apps.core.purging.remains import scrub_request, scrubbed_at
+from apps.core.purging.remains import scrub_request
 from apps.core.purging.trace import Fragments, Trace
 from apps.search.documents import Source
 from apps.search.embedders.vocabulary import common_words
@@ -289,12 +289,6 @@ def receipt_get(user_id: UUID, receipt_id: UUID) -> PurgeReceipt:
     if receipt is None:
         raise NotFound
     return receipt
-
-
-def off_disk_at(receipt: PurgeReceipt) -> datetime | None:
-    """When the file was cleaned after this purge; None while the worker has yet to do it."""
-    done = scrubbed_at()
-    return done if receipt.purged_at and done and done >= receipt.purged_at else None
 
 
 PURGING = PurgePart(

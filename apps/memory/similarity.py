@@ -132,7 +132,8 @@ def adds_to(new: str, old: str) -> bool:
 
 def adds_nothing(new: str, old: str) -> bool:
     """Whether `new` says in the same words what `old` says, and no more."""
-    return same_words(new, old) and not adds_to(new, old)
+    one, two = content_of(new), content_of(old)
+    return same_content(one, two) and not two.words < one.words
 
 
 def _share_words(one: Content, two: Content) -> bool:

@@ -12,6 +12,8 @@ and in scripts that the bundled vectors cannot read words are all there is.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -115,7 +117,7 @@ def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, lea
     if vector is None:
         share = min(gist.substance, 1.0)
         said = search(user_id, talk[-1], top_k=top_k, scope=scope)
-        hits = [_weighed(hit, 0.0, hit.score * share) for hit in said]
+        hits = [replace(hit, **_weighed(0.0, hit.score * share)) for hit in said]
     else:
         chance, found = _found(user_id, _Question(gist, vector, known), scope, languages)
         hits = hits_for(user_id, [one for one in found if one.score >= least][:top_k])
@@ -124,10 +126,10 @@ def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, lea
             # None is nearer in meaning than it is without the pieces of words that it shares by accident.
             sober = chance.relevance(vectors @ vector, gist).tolist()
             hits = [
-                _weighed(hit, min(hit.parts["meaning"], meaning), hit.parts["words"])
+                replace(hit, **_weighed(min(hit.parts["meaning"], meaning), hit.parts["words"]))
                 for hit, meaning in zip(hits, sober, strict=True)
             ]
-    return sorted((hit for hit in hits if hit.score >= least), key=lambda hit: -hit.score)
+    return sorted((hit for hit in hits if hit.score >= least), key=attrgetter("score"), reverse=True)
 
 
 def _found(
@@ -159,13 +161,9 @@ def _found(
         total[~allowed] = -np.inf
         places = best_places(total, rows, CANDIDATES)
         return chance, [
-            _found_at(int(rows.ids[place]), float(meaning[place]), float(words[place])) for place in places
+            Found(int(rows.ids[place]), **_weighed(float(meaning[place]), float(words[place])))
+            for place in places
         ]
-
-
-def _found_at(passage_id: int, meaning: float, words: float) -> Found:
-    parts = {"meaning": round(meaning, 4), "words": round(words, 4)}
-    return Found(passage_id=passage_id, score=round(max(meaning, words), 4), parts=parts)
 
 
 def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Floats:
@@ -180,6 +178,7 @@ def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Float
     return shared
 
 
-def _weighed(hit: Hit, meaning: float, words: float) -> Hit:
+def _weighed(meaning: float, words: float) -> dict[str, Any]:
+    """The score of a find and the parts that it is made of."""
     parts = {"meaning": round(meaning, 4), "words": round(words, 4)}
-    return replace(hit, score=round(max(meaning, words), 4), parts=parts)
+    return {"score": round(max(meaning, words), 4), "parts": parts}

@@ -55,10 +55,15 @@ class Flag(IntFlag):
 def pack_features(document: Document, *, part: int, text: str, terms: Sequence[str], language: str) -> bytes:
     """The 66 bytes of one passage, `part` of its document, with its distinct `terms`."""
     first, last = speaker_hashes(document.speaker)
+    talk, own = document.conversation_id, uuid_hash(document.source_id.bytes)
+    # Passages of one session share it; a document outside any conversation is its own.
+    session = (
+        text_hash(f"{talk.hex if talk else ''}/{document.session}", 8) if talk or document.session else own
+    )
     return _PACK.pack(
-        _session_hash(document),
-        uuid_hash(document.conversation_id.bytes) if document.conversation_id else 0,
-        uuid_hash(document.source_id.bytes),
+        session,
+        uuid_hash(talk.bytes) if talk else 0,
+        own,
         document.position * PARTS_PER_POSITION + part,
         document.happened_at.timestamp(),
         document.valid_from.timestamp() if document.valid_from else -inf,
@@ -72,14 +77,6 @@ def pack_features(document: Document, *, part: int, text: str, terms: Sequence[s
     )
 
 
-def _session_hash(document: Document) -> int:
-    """Passages of one session share it; a document outside any conversation is its own."""
-    if document.conversation_id is None and not document.session:
-        return uuid_hash(document.source_id.bytes)
-    conversation = document.conversation_id.hex if document.conversation_id else ""
-    return _hash(f"{conversation}/{document.session}", 8)
-
-
 def uuid_hash(value: bytes) -> int:
     """The last eight bytes of a UUID, which are random in versions 4 and 7."""
     return int.from_bytes(value[8:], "little")
@@ -89,17 +86,12 @@ def uuid_hash(value: bytes) -> int:
 def speaker_hashes(speaker: str) -> tuple[int, int]:
     """Hashes of the first and the last word of a speaker's name; zeros where there is none."""
     words = split_words(speaker)
-    return (word_hash(words[0]), word_hash(words[-1])) if words else (0, 0)
+    return (text_hash(words[0]), text_hash(words[-1])) if words else (0, 0)
 
 
-@lru_cache(maxsize=4096)
-def word_hash(word: str) -> int:
-    """32 bits of a casefolded word, never 0."""
-    return _hash(word, 4)
-
-
-@lru_cache(maxsize=4096)
-def _hash(text: str, size: int) -> int:
+@lru_cache(maxsize=8192)
+def text_hash(text: str, size: int = 4) -> int:
+    """`size` bytes of a hash, never 0; of words that are casefolded four."""
     return int.from_bytes(blake2b(text.encode(), digest_size=size).digest(), "little") or 1
 
 
@@ -109,7 +101,3 @@ def text_flags(text: str) -> int:
     if _YEAR.search(text) or not TIME_WORDS.isdisjoint(_WORDS.findall(text.casefold())):
         flags |= Flag.TIME
     return int(flags)
-
-
-def language_name(code: int) -> str:
-    return int(code).to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace")

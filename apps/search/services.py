@@ -41,7 +41,12 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bo
     """
     if not documents:
         return
-    head = _head(user_id)
+    head = backend.head(user_id)
+    if head is None or head.space_name != settings.IZZY_EMBEDDER:
+        space_ensure()  # the one that new passages go to, and the user as their owner, from the first write on
+        IndexOwner.objects.get_or_create(user_id=user_id)
+        head = backend.head(user_id)
+        assert head is not None  # noqa: S101 - it has just been made
     # Facets of a document differ, and its former texts by when they began to hold.
     latest = {
         (each.source, each.source_id, each.valid_from if each.past else None, each.facet): each
@@ -105,17 +110,6 @@ def user_forget(*, user_id: UUID) -> int:
     IndexOwner.objects.filter(user_id=user_id).delete()
     transaction.on_commit(lambda: cache.forget(user_id))
     return count
-
-
-def _head(user_id: UUID) -> Head:
-    """The user as owner of passages, made at the first write; the space is the one new passages go to."""
-    head = backend.head(user_id)
-    if head is None or head.space_name != settings.IZZY_EMBEDDER:
-        space_ensure()
-        IndexOwner.objects.get_or_create(user_id=user_id)
-        head = backend.head(user_id)
-        assert head is not None  # noqa: S101 - it has just been made
-    return head
 
 
 def _delete(user_id: UUID, sources: Collection[Source], source_ids: Collection[UUID]) -> int:

@@ -9,9 +9,8 @@ from apps.accounts.models import User
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.memory.capture.reader import Tally, users_read
-from apps.memory.capture.segments import Utterance
 from apps.memory.capture.selectors import capture_status
-from apps.memory.capture.windows import windows_add
+from apps.memory.capture.windows import Utterance, windows_add
 from apps.memory.models import CaptureWindow, Memory, Trust
 from tests.peers.anthropic_server import Reply, reply, tool
 from tests.peers.capture_model import Rule

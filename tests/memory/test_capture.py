@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.core.db.pool import in_db
-from apps.memory.capture.segments import Utterance
+from apps.memory.capture.windows import Utterance
 from apps.memory.models import MemoryEdge
 from apps.memory.notes.creation import memory_create
 from tests.memory.capturing import MORNING, add, captured, note, notes, read, said, talk, windows

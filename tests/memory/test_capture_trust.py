@@ -9,7 +9,7 @@ from apps.accounts.services import preferences_update
 from apps.core.db.pool import in_db
 from apps.core.quotes import split_quotes
 from apps.memory.capture.items import Action, Item
-from apps.memory.capture.segments import segments_of
+from apps.memory.capture.windows import segments_of
 from apps.memory.capture.writing import judged_item
 from apps.memory.models import Trust
 from apps.memory.notes.creation import memory_create

@@ -20,8 +20,13 @@ from apps.chat.conversations.selectors import shown_untrusted
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
 from apps.core.ids import parse_id
 from apps.core.quotes import quotes_others
-from apps.memory.capture.segments import Utterance
-from apps.memory.capture.windows import conversation_tainted, taint_note, windows_add, windows_hasten
+from apps.memory.capture.windows import (
+    Utterance,
+    conversation_tainted,
+    taint_note,
+    windows_add,
+    windows_hasten,
+)
 from apps.memory.models import Trust
 
 logger = logging.getLogger(__name__)

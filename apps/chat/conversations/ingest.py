@@ -19,7 +19,7 @@ from apps.core.db.writing import once, precompute
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.http.shapes import DATE_TIME, Checked, OpenInput, clean_time, text
 from apps.core.text import clean_text
-from apps.memory.capture.segments import pieces_of
+from apps.memory.capture.windows import pieces_of
 from apps.search.services import documents_index, documents_prepare
 
 MAX_MESSAGES = 1000

@@ -11,9 +11,7 @@ The line is for fairness alone; SQLite's own locks keep the data safe, also from
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.backends.sqlite3 import base as sqlite
@@ -72,8 +70,7 @@ class Turn:
             os.close(self._file)
             self._file = None
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = close
 
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
@@ -86,33 +83,25 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
     _turn: Turn | None = None
 
     def create_cursor(self, name: str | None = None) -> "Cursor":
-        cursor: Cursor = self.connection.cursor(factory=partial(Cursor, writing=self.writing))
+        cursor: Cursor = self.connection.cursor(factory=Cursor)
+        cursor.database = self
         return cursor
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """One statement's turn."""
-        self._take_turn()
-        try:
-            yield
-        finally:
-            self._give_turn()
-
     def _start_transaction_under_autocommit(self) -> None:
-        self._take_turn()
+        self.take_turn()
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]
         except BaseException:
-            self._give_turn()
+            self.give_turn()
             raise
 
     def _commit(self) -> None:
         super()._commit()  # type: ignore[misc]
-        self._give_turn()
+        self.give_turn()
 
     def _rollback(self) -> None:
         super()._rollback()  # type: ignore[misc]
-        self._give_turn()
+        self.give_turn()
 
     def _close(self) -> None:
         try:
@@ -122,7 +111,8 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
                 self._turn.close()
                 self._turn = None
 
-    def _take_turn(self) -> None:
+    def take_turn(self) -> None:
+        """Waits for the connection's turn to write; OperationalError when it does not come in time."""
         if self.is_in_memory_db():
             return
         if self._turn is None:
@@ -130,7 +120,8 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
         if not self._turn.take(self.settings_dict["OPTIONS"].get("timeout", 5.0)):
             raise OperationalError("database is locked")
 
-    def _give_turn(self) -> None:
+    def give_turn(self) -> None:
+        """Ends the connection's turn, where it has one."""
         if self._turn is not None:
             self._turn.give()
 
@@ -138,18 +129,22 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
 class Cursor(sqlite.SQLiteCursorWrapper):
     """Waits for the connection's turn before a statement that writes outside a transaction."""
 
-    def __init__(self, connection: Any, writing: Callable[[], AbstractContextManager[None]]) -> None:
-        super().__init__(connection)
-        self._writing = writing
+    database: DatabaseWrapper
 
     def execute(self, query: str, params: Any = None) -> Any:
         if self.connection.in_transaction or not query.startswith(WRITES):
             return super().execute(query, params)
-        with self._writing():
+        self.database.take_turn()
+        try:
             return super().execute(query, params)
+        finally:
+            self.database.give_turn()
 
     def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
         if self.connection.in_transaction or not query.startswith(WRITES):
             return super().executemany(query, param_list)
-        with self._writing():
+        self.database.take_turn()
+        try:
             return super().executemany(query, param_list)
+        finally:
+            self.database.give_turn()

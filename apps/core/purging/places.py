@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
+from operator import attrgetter
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -45,11 +46,6 @@ class RedactionTarget:
     label: str = ""
     why: str = ""  # it means when something is left
     subject: str = ""  # the field by which a row belongs to a note or file
-
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-        return self.label or capfirst(str(model_of(self.columns[0])._meta.verbose_name_plural))
 
 
 def _columns(tables: str) -> tuple[str, ...]:
@@ -293,21 +289,24 @@ class SourceText:
         return truncated(self.text, EXCERPT)
 
 
+def _nothing(*given: object) -> tuple[()]:
+    """Stands for what an app has no part in."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePart:
     """One app's part in a purge."""
 
-    related: Callable[[Trace], set[str]] = lambda trace: set()  # ids that stand for what is purged
-    busy: Callable[[Trace, Hits], bool] = lambda trace, hits: False  # whether somebody would write it again
-    clear: Callable[[Trace, Hits], object] = lambda trace, hits: None  # idempotent, in short transactions
+    related: Callable[[Trace], Collection[str]] = _nothing  # ids that stand for what is purged
+    busy: Callable[[Trace, Hits], object] = _nothing  # true where somebody would write it again
+    clear: Callable[[Trace, Hits], object] = _nothing  # idempotent, in short transactions
     counts: Mapping[str, Callable[[Trace], int]] = field(
         default_factory=dict
     )  # by place, what no column shows
-    messages: Callable[[UUID, Collection[Any]], Sequence[SourceText]] = (
-        lambda user_id, ids: ()
-    )  # oldest first
-    before_disk: Callable[[], object] = lambda: None  # before the disk is cleaned, in short transactions
-    in_use: Callable[[], bool] = lambda: False  # whether a long write would hold somebody up right now
+    messages: Callable[[UUID, Collection[Any]], Sequence[SourceText]] = _nothing  # oldest first
+    before_disk: Callable[[], object] = _nothing  # before the disk is cleaned, in short transactions
+    in_use: Callable[[], object] = _nothing  # true where a long write would hold somebody up right now
 
 
 purge_parts: Registry[PurgePart] = Registry()
@@ -330,7 +329,9 @@ def find(trace: Trace, rules: Collection[Rule] = tuple(Rule)) -> tuple[Trace, di
     """The trace with what is its own alone and the ids that stand for it; and by column the rows that name what is purged
     or quote it, in places of these rules."""
     shared = Fragments()
-    for place in _places(Rule.KEEP):
+    for place in PLACES:
+        if place.rule != Rule.KEEP:
+            continue
         for _, _, text in texts(place, trace.user_id, without=trace.ids if place.subject else ()):
             if trace.own.match(text):
                 shared |= trace.own.found_in(" ".join(leaves(text)))
@@ -342,7 +343,9 @@ def find(trace: Trace, rules: Collection[Rule] = tuple(Rule)) -> tuple[Trace, di
 def look(trace: Trace, rules: Collection[Rule] = tuple(Rule), *, again: bool = False) -> dict[str, list[Any]]:
     """By column, the rows that name what is purged or quote it; `again`, those that still quote it."""
     hits: dict[str, list[Any]] = defaultdict(list)
-    for place in _places(*rules):
+    for place in PLACES:
+        if place.rule not in rules:
+            continue
         matches = trace.same.match if place.rule in _STAYS else trace.leaks if again else trace.concerns
         for column, pk, text in texts(place, trace.user_id):
             if matches(text):
@@ -350,17 +353,13 @@ def look(trace: Trace, rules: Collection[Rule] = tuple(Rule), *, again: bool = F
     return dict(hits)
 
 
-def _places(*rules: Rule) -> Iterable[RedactionTarget]:
-    return (place for place in PLACES if place.rule in rules)
-
-
 def clear(trace: Trace, hits: Hits) -> None:
     """Clean what was found. Idempotent, in short transactions."""
     for _, part in purge_parts:
         part.clear(trace, hits)
-    for place in _places(Rule.CLEAN):
-        for column in hits.keys() & set(place.columns):
-            _clean(column, hits[column], trace)
+    cleaned = {column for place in PLACES if place.rule == Rule.CLEAN for column in place.columns}
+    for column in hits.keys() & cleaned:
+        _clean(column, hits[column], trace)
 
 
 def _clean(column: str, keys: Iterable[Any], trace: Trace) -> None:
@@ -385,13 +384,14 @@ def tallies(
     """A receipt's lines `{place, label, why, found, removed, left}` by name, in rows: each counts once, in however many of its
     columns something was found."""
     lines = []
-    for place in sorted(PLACES, key=lambda place: place.name):
+    for place in sorted(PLACES, key=attrgetter("name")):
         found_rows, left_rows = _rows(place, hits), _rows(place, left)
         remain = max(len(left_rows), after.get(place.name, 0))
         found = max(len(found_rows | left_rows), before.get(place.name, 0), remain)
         if found or place.label:
             why = place.why if remain else ""
-            line = {"place": place.name, "label": place.title, "why": why}
+            label = place.label or capfirst(str(model_of(place.columns[0])._meta.verbose_name_plural))
+            line = {"place": place.name, "label": label, "why": why}
             lines.append({**line, "found": found, "removed": found - remain, "left": remain})
     return lines
 

@@ -56,10 +56,11 @@ def sweep() -> None:
         _scrub(anew=True)
 
 
-def scrubbed_at() -> datetime | None:
-    """When the disk was last cleaned."""
-    done = _state().get("done")
-    return datetime.fromisoformat(done) if done else None
+def scrubbed_at(after: datetime | None) -> datetime | None:
+    """When the disk was last cleaned, if that was after this moment; None while the worker has yet to do it."""
+    text = _state().get("done")
+    done = datetime.fromisoformat(text) if text else None
+    return done if after and done and done >= after else None
 
 
 def _scrub(*, anew: bool) -> None:

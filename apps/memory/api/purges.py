@@ -12,6 +12,7 @@ from apps.core.errors import InvalidInput, TooLarge
 from apps.core.http.rest import Listed, operation
 from apps.core.http.shapes import ABSENT, Beside, Checked, ClosedInput, Shape, page_of
 from apps.core.ids import parse_id
+from apps.core.purging.remains import scrubbed_at
 from apps.memory.models import Purged, PurgeReceipt, PurgeState
 from apps.memory.purge import (
     MAX_ALSO,
@@ -19,7 +20,6 @@ from apps.memory.purge import (
     Preview,
     Redact,
     memory_purge,
-    off_disk_at,
     purge_preview,
     receipt_get,
 )
@@ -188,6 +188,6 @@ class ReceiptView(NotesView):
 
 def _receipt(receipt: PurgeReceipt) -> Beside:
     """A receipt, and whether the file of the database has been cleaned since; otherwise the worker will do it."""
-    done = off_disk_at(receipt)
+    done = scrubbed_at(receipt.purged_at)
     disk = {"state": "done" if done else "scheduled", "at": done}
     return Beside(receipt, memory_id=receipt.subject_ids[0], disk=disk)

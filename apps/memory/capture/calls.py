@@ -12,8 +12,8 @@ from apps.memory.models import Kind, Memory, Tier, Trust
 from apps.memory.prompts import forced_input, json_in, model_answer
 
 from .leases import LeasedWindow
-from .segments import Segment
 from .selectors import EXTRACTION, GATE
+from .windows import Segment
 
 NOTE_CHARS = 500
 _TRUST_MARKS = {

@@ -14,9 +14,8 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import Usage
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
-from .segments import Segment
 from .selectors import day_of, is_spent
-from .windows import NO_WORDS, user_withdraw
+from .windows import NO_WORDS, Segment, user_withdraw
 
 MAX_ATTEMPTS = 5
 RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25), timedelta(hours=2))

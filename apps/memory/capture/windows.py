@@ -1,9 +1,12 @@
-"""Writes of the windows: adding messages, and taking them back. Synchronous, one transaction each."""
+"""Messages as chat hands them over, the numbered pieces that they are cut into, and the windows of pieces that are read:
+adding messages, and taking them back. Synchronous, one transaction each."""
 
 import hashlib
 import hmac
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -11,9 +14,16 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from apps.core.db.writing import once
+from apps.core.quotes import own_words, split_quotes
+from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import CaptureWindow, Trust, WindowState
+from apps.memory.trust import spoken
 
-from .segments import Segment, Utterance, cut, has_fresh, overlap, segments_of
+WINDOW_TOKENS = 500
+OVERLAP_TOKENS = 100
+SEGMENT_TOKENS = 100
+"""A message is cut into pieces of at most so many tokens: what the model cites, and what two windows share."""
 
 LONGEST = timedelta(minutes=5)
 """A window that is not full is read after IZZY_CAPTURE_WAIT without a word, or this time, however lively the conversation."""
@@ -27,6 +37,112 @@ NO_WORDS = {"segments": [], "shown": [], "error": ""}
 """Values of a window once its words are not needed."""
 EMPTIED = {**NO_WORDS, "gate_reason": "", "dropped": []}
 """Values of a window that nobody may read any more: neither its words nor what was thought of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utterance:
+    """One message: `text` is what people read of it, never tool output, system text or notes that Izzy put beside it.
+
+    `role` is user or assistant, `speaker` the name shown, `trust` how far the speaker's own words are trusted (quoted
+    parts of them are found here). `shown` are the notes put beside the turn, as (note id or None, text).
+    """
+
+    message_id: UUID
+    role: str
+    speaker: str
+    text: str
+    said_at: datetime
+    position: int = 0
+    trust: Trust = Trust.USER
+    shown: Sequence[tuple[UUID | None, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A piece of a message. `seen`: it stands in the window before too; `quoted`: the speaker repeats others' words."""
+
+    message: UUID
+    role: str
+    speaker: str
+    trust: Trust
+    quoted: bool
+    seen: bool
+    said_at: datetime
+    tokens: int
+    text: str
+    whole: bool = False  # of the speaker's own words, and every sentence in it begins and ends there
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"message": str(self.message), "trust": str(self.trust), "said_at": self.said_at.isoformat()}
+        return asdict(self) | plain
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Segment":
+        message, said_at = UUID(value["message"]), datetime.fromisoformat(value["said_at"])
+        return cls(**(value | {"message": message, "trust": Trust(value["trust"]), "said_at": said_at}))
+
+
+def segments_of(message: Utterance) -> list[Segment]:
+    """The pieces of a message in their order; what it quotes is untrusted whoever quotes it."""
+    return [
+        Segment(
+            message=message.message_id,
+            role=message.role,
+            speaker=message.speaker,
+            trust=Trust.UNTRUSTED if quoted else message.trust,
+            quoted=quoted,
+            seen=False,
+            said_at=message.said_at,
+            tokens=tokens,
+            text=piece,
+            whole=whole,
+        )
+        for piece, tokens, quoted, whole in once(pieces_of, message.text, message.role == "user")
+    ]
+
+
+def pieces_of(text: str, by_user: bool) -> list[tuple[str, int, bool, bool]]:
+    """(piece, its tokens, whether it is quoted, whether it is whole) in their order. Takes a while for a long text."""
+    parts = once(split_quotes, text, by_user)
+    own = spoken(own_words(text)) if by_user else frozenset()
+    return [
+        (piece, estimate_tokens(piece), quoted, by_user and not quoted and spoken(piece) <= own)
+        for part, quoted in parts
+        for piece in chunk_text(part, size=SEGMENT_TOKENS, overlap=0)
+    ]
+
+
+def cut(start: Sequence[Segment], fresh: Iterable[Segment]) -> list[list[Segment]]:
+    """The segments of windows that go on from `start` (those of one still open, or an overlap) with what is new.
+
+    All but the last are full. Each but the first begins with the end of the one before, marked as seen.
+    """
+    windows = [list(start)]
+    for segment in fresh:
+        last = windows[-1]
+        tokens = sum(one.tokens for one in last) + segment.tokens
+        if tokens > WINDOW_TOKENS and has_fresh(last):
+            last = overlap(last)
+            windows.append(last)
+        last.append(segment)
+    return [window for window in windows if has_fresh(window)]
+
+
+def has_fresh(segments: Iterable[Segment]) -> bool:
+    """Whether any of them stands in no window before."""
+    return any(not segment.seen for segment in segments)
+
+
+def overlap(segments: Sequence[Segment]) -> list[Segment]:
+    """The last segments of about OVERLAP_TOKENS together, as the next window shows them again."""
+    kept: list[Segment] = []
+    total = 0
+    for segment in reversed(segments):
+        total += segment.tokens
+        if total > OVERLAP_TOKENS and kept:
+            break
+        kept.append(replace(segment, seen=True))
+    return kept[::-1]
 
 
 @transaction.atomic

@@ -21,7 +21,7 @@ from apps.search.selectors import likenesses
 from .candidates import Alike, Known
 from .items import COUNTS, Action, CaptureCounts, Dropped, Item
 from .leases import LeasedWindow, usage_count, window_done, window_locked
-from .segments import Segment
+from .windows import Segment
 
 MAX_LINKS = 3
 LINK_FROM = 0.5

@@ -28,7 +28,7 @@ class GateVerdict(models.TextChoices):
 class CaptureWindow(Owned):
     """About 500 tokens of what was said in one conversation.
 
-    `segments` are its numbered pieces (`apps.memory.capture.segments.Segment`) and `shown` the notes that Izzy itself put
+    `segments` are its numbered pieces (`apps.memory.capture.windows.Segment`) and `shown` the notes that Izzy itself put
     beside these turns; both are emptied as soon as the window is read, withdrawn or erased. A window that is not
     `full` takes in what is said next until somebody reads it. It may be read from `due_at` on. `version` grows with
     every change of the segments, so that what was read before the change is not applied. `fingerprint` is a keyed

@@ -157,13 +157,12 @@ MAX_IMPORTANCE_ARCHIVED = 3
 
 
 @transaction.atomic
-def cycle_advance(*, user_id: UUID) -> int:
-    """One more chat turn: moves the user's decay cycle on, whatever the number of notes; returns the new cycle."""
+def cycle_advance(*, user_id: UUID) -> None:
+    """One more chat turn: moves the user's decay cycle on, whatever the number of notes."""
     rows = DecayCycle.objects.filter(user_id=user_id)
     if not rows.update(cycle=F("cycle") + 1):
         DecayCycle.objects.get_or_create(user_id=user_id)  # another process may have been quicker
         rows.update(cycle=F("cycle") + 1)
-    return current_cycle(user_id)
 
 
 def access_record(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:

@@ -14,10 +14,11 @@ from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.memory.models import Memory, Proposal, ReviewReason, Status, Tier, Trust
 from apps.memory.models.base import folded
 from apps.memory.notes.selectors import current_cycle
-from apps.search.services import documents_prepare
+from apps.search.services import documents_index, documents_prepare
 
 from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes
-from .indexing import notes_index
+from .history import SEARCHABLE
+from .indexing import document_of
 from .revisions import BY_USER, Change
 
 INHERITED = ("tier", "kind", "importance", "tags", "category")
@@ -79,7 +80,8 @@ def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change) -> l
             )
         )
     insert_all(notes)
-    notes_index(user_id, notes)
+    documents = [document_of(note) for note in notes if note.status in SEARCHABLE]
+    documents_index(user_id=user_id, documents=documents, are_new=True)
     return notes
 
 

@@ -17,15 +17,6 @@ INDEXED_FIELDS = frozenset({"content", "status", "tags", "category", "valid_from
 BATCH = 100
 
 
-def notes_index(user_id: UUID, notes: Sequence[Memory]) -> None:
-    """Bring new notes into the search index, inside the caller's transaction."""
-    documents_index(
-        user_id=user_id,
-        documents=[_document(note) for note in notes if note.status in SEARCHABLE],
-        are_new=True,
-    )
-
-
 def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
     """Bring the search index in step with changed notes, inside the caller's transaction.
 
@@ -38,7 +29,7 @@ def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
     for note in notes:
         if note.status in SEARCHABLE:
             *former, present = spans_of(note, _revisions(note))
-            documents.append(_document(note, present))
+            documents.append(document_of(note, present))
             documents += [_past(note, span) for span in former[-MAX_FORMER:] if span.shown and span.end]
     documents_index(user_id=user_id, documents=documents)
 
@@ -81,7 +72,8 @@ def _revisions(note: Memory) -> list[MemoryRevision]:
     return list(kept.order_by("version"))
 
 
-def _document(note: Memory, span: Span | None = None) -> Document:
+def document_of(note: Memory, span: Span | None = None) -> Document:
+    """A note as search has it; `span` is its present one, where it has had others."""
     return Document(
         source=Source.MEMORY,
         source_id=note.pk,

@@ -12,8 +12,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import Conflict
 from apps.core.ids import parse_id
+from apps.core.purging.remains import scrubbed_at
 from apps.memory.models import Purged, PurgeReceipt
-from apps.memory.purge import MAX_ALSO, MAX_REDACTED, memory_purge, off_disk_at, purge_preview, receipt_get
+from apps.memory.purge import MAX_ALSO, MAX_REDACTED, memory_purge, purge_preview, receipt_get
 
 from .done import own_note
 
@@ -66,7 +67,7 @@ def receipt(request: SignedInRequest, receipt_id: UUID) -> HttpResponse:
         "clean": [place for place in found.places if not place["found"]],
         "redacted": len(found.source_messages) - len(kept),
         "kept": kept,
-        "off_disk": off_disk_at(found),
+        "off_disk": scrubbed_at(found.purged_at),
         "nav": "memory",
     }
     return render(request, "memory/purge/receipt.html", context)

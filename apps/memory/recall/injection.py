@@ -90,14 +90,11 @@ class SurfacedWords:
 
     hit: Hit
     text: str
+    score: float
 
     @property
     def id(self) -> UUID:
         return self.hit.source_id
-
-    @property
-    def score(self) -> float:
-        return self.hit.score
 
     @property
     def label(self) -> str:
@@ -150,7 +147,7 @@ def surface(
     if conversation_id is not None:
         unread = unread_scope(user_id, other_than=conversation_id, exclude_ids=exclude_ids)
         hits = bearing(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD) if unread else []
-        items += [SurfacedWords(hit, _shortened(hit.text, NOTE_TOKENS)) for hit in hits]
+        items += [SurfacedWords(hit, _shortened(hit.text, NOTE_TOKENS), hit.score) for hit in hits]
     surfaced = compose(items, first=standing)
     notes = (item.id for item in surfaced.items if isinstance(item, SurfacedNote))
     access_record(user_id=user_id, memory_ids=list(notes))
@@ -239,13 +236,15 @@ def _diverse(items: Sequence[Item]) -> Iterator[Item]:
     items = sorted(items, key=attrgetter("score"), reverse=True)
     words = [frozenset(_WORD.findall(item.text.casefold())) for item in items]
     repeated = [0.0] * len(items)
+    worth = [item.score for item in items]
     pool = list(range(len(items)))
     while pool:
-        best = max(pool, key=lambda place: items[place].score * (1 - repeated[place] / 2))
+        best = max(pool, key=worth.__getitem__)
         yield items[best]
         for place in pool:
             common, both = words[place] & words[best], words[place] | words[best]
             repeated[place] = max(repeated[place], len(common) / len(both) if both else 0.0)
+            worth[place] = items[place].score * (1 - repeated[place] / 2)
         pool = [place for place in pool if place != best and repeated[place] < SAME]
 
 

@@ -37,6 +37,7 @@ _TOMBSTONE = (
     "INSERT INTO search_tombstone(user_id, change, passage_id, created_at) "
     "SELECT user_id, %s, id, %s FROM search_passage WHERE "
 )
+_PASSAGES = "SELECT id, features, {} FROM search_passage WHERE user_id = %s"
 _MATCH = "SELECT rowid FROM search_terms WHERE search_terms MATCH %s"
 _ROW = (
     "SELECT id, source, source_id, external_id, text, conversation_id, happened_at, speaker, labels, past "
@@ -57,12 +58,14 @@ class SQLite:
         """Every passage of the user, with `past` also those of former texts."""
         which = "" if past else "AND NOT past "
         with connection.cursor() as cursor:
-            cursor.execute(f"{_columns(head)} {which}ORDER BY change, id", (head.user_id.hex,))
+            sql = f"{_PASSAGES.format(f'vector_{head.slot}')} {which}ORDER BY change, id"
+            cursor.execute(sql, (head.user_id.hex,))
             return _batch(cursor, head)
 
     def read_changed(self, head: Head, after: int) -> Batch:
         """Passages written or embedded after a change, with their terms."""
-        sql = f"{_columns(head, ', terms')} AND change > %s AND NOT past ORDER BY change, id"
+        columns = f"vector_{head.slot}, terms"
+        sql = f"{_PASSAGES.format(columns)} AND change > %s AND NOT past ORDER BY change, id"
         rows = _run(sql, head.user_id.hex, after)
         return _batch((row[:3] for row in rows), head, [row[3] for row in rows])
 
@@ -82,7 +85,7 @@ class SQLite:
     def rows_delete(self, user_id: UUID, ids: Sequence[int]) -> None:
         """Remove the user's passages with these ids (a few hundred at most) and their full text, leaving tombstones."""
         owner, change = _run(_RAISE, user_id.hex)[0]
-        among, keys = f"id IN ({_marks(ids)}) AND +user_id = %s", (*ids, user_id.hex)
+        among, keys = f"id IN ({', '.join(['%s'] * len(ids))}) AND +user_id = %s", (*ids, user_id.hex)
         _run(f"{_UNPOST} AND {among}", f" {owner}x", *keys)
         _run(f"{_TOMBSTONE}{among}", change, connection.ops.adapt_datetimefield_value(timezone.now()), *keys)
         _run(f"DELETE FROM search_passage WHERE {among}", *keys)  # noqa: S608
@@ -99,9 +102,8 @@ class SQLite:
     def rows_fetch(self, user_id: UUID, ids: Sequence[int]) -> dict[int, Row]:
         """The user's passages among these ids."""
         found: dict[int, Row] = {}
-        for key, source, name, external, text, talk, at, *rest in _run(
-            f"{_ROW}id IN ({_marks(ids)}) AND +user_id = %s", *ids, user_id.hex
-        ):
+        sql = f"{_ROW}id IN ({', '.join(['%s'] * len(ids))}) AND +user_id = %s"
+        for key, source, name, external, text, talk, at, *rest in _run(sql, *ids, user_id.hex):
             conversation, moment = UUID(talk) if talk else None, at.replace(tzinfo=UTC)
             found[key] = Row(key, Source(source), UUID(name), external, text, conversation, moment, *rest)
         return found
@@ -131,20 +133,12 @@ def _run(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _marks(values: Sequence[object]) -> str:
-    return ",".join(["%s"] * len(values))
-
-
 def _ids(rows: Sequence[tuple[int]]) -> Ids:
     return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
 
 
 def _term(owner: int, stem: Stem) -> str:
     return f'"{owner}x{stem.text}"' + ("*" if stem.prefix else "")
-
-
-def _columns(head: Head, more: str = "") -> str:
-    return f"SELECT id, features, vector_{head.slot}{more} FROM search_passage WHERE user_id = %s"  # noqa: S608
 
 
 def _batch(rows: Iterable[tuple[Any, ...]], head: Head, terms: list[str] | None = None) -> Batch:

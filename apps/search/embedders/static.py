@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import EmbedderMissing, Matrix, QueryWeights, Vector, unit_rows
-from apps.search.text.analysis import word_spans
+from apps.search.text.analysis import RUN
 
 DIMENSION = 256
 WORD_START = "\u2581"
@@ -160,8 +160,8 @@ def _unit(total: Vector) -> Vector:
 
 
 def _words_of(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int, str] | None]:
-    """For each token the word (see `word_spans`) that it is a piece of; None for signs between words."""
-    spans = word_spans(text)
+    """For each token the word (its start, end and text) that it is a piece of; None for signs between words."""
+    spans = [(found.start(), found.end(), found.group()) for found in RUN.finditer(text)]
     result: list[tuple[int, int, str] | None] = []
     place = 0
     for start, end in offsets:

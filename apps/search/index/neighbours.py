@@ -42,21 +42,6 @@ class Neighbours:
         self.sitting_lengths = np.zeros(0, dtype=np.float32)
         self._numbers: dict[tuple[int, int], int] = {}
 
-    @property
-    def bytes(self) -> int:
-        arrays = (
-            self.table,
-            self.sitting,
-            self.spread_length,
-            self.meaning_mass,
-            self.linked,
-            self.linked_sittings,
-            self.replies,
-            self.asked,
-            self.sitting_lengths,
-        )
-        return sum(array.nbytes for array in arrays)
-
     def grow(self, capacity: int) -> None:
         more = (0, capacity - len(self.sitting))
         self.table = np.pad(self.table, ((0, 0), more), constant_values=-1)
@@ -100,13 +85,15 @@ class Neighbours:
         opens[1:] = (session[1:] != session[:-1]) | (np.abs(np.diff(happened)) > SILENCE_SECONDS)
         groups = np.cumsum(opens) - 1
         first = np.flatnonzero(opens)
-        numbers = np.array(
-            [self._numbers.setdefault(key, len(self._numbers)) for key in _keys(session[first].tolist())],
-            dtype=np.int32,
-        )
+        keys: list[tuple[int, int]] = []  # (session, number of the sitting within it)
+        for each in session[first].tolist():
+            follows = bool(keys) and keys[-1][0] == each
+            keys.append((each, keys[-1][1] + 1 if follows else 0))
+        known = self._numbers
+        numbers = np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int32)
         sizes = np.bincount(groups, minlength=len(first))
         self.sitting[members] = np.where(sizes[groups] > 1, numbers[groups], -1)
-        missing = len(self._numbers) - len(self.sitting_lengths)
+        missing = len(known) - len(self.sitting_lengths)
         self.sitting_lengths = np.concatenate([self.sitting_lengths, np.zeros(missing, dtype=np.float32)])
         lengths = np.bincount(groups, weights=rows["length"][members], minlength=len(first))
         self.sitting_lengths[numbers] = np.where(sizes > 1, lengths, 0)
@@ -126,15 +113,6 @@ class Neighbours:
                 )  # -1, nobody, is the zero at the end
         total /= self.meaning_mass[:size]
         return total
-
-
-def _keys(sessions: list[int]) -> list[tuple[int, int]]:
-    """(session, number of the sitting within it) for sittings in order."""
-    keys: list[tuple[int, int]] = []
-    for session in sessions:
-        follows = bool(keys) and keys[-1][0] == session
-        keys.append((session, keys[-1][1] + 1 if follows else 0))
-    return keys
 
 
 def _members(rows: NDArray[np.void], touched: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -72,12 +72,8 @@ class UserRows:
     @property
     def bytes(self) -> int:
         coarse = self.coarse.bytes if self.coarse is not None else 0
-        return (
-            sum(array.nbytes for array in self._arrays())
-            + self.neighbours.bytes
-            + self._posted_bytes
-            + coarse
-        )
+        around = [value for value in vars(self.neighbours).values() if isinstance(value, np.ndarray)]
+        return sum(array.nbytes for array in [*self._arrays(), *around]) + self._posted_bytes + coarse
 
     @property
     def living(self) -> int:

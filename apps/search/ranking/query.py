@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from apps.search.backends import Head
 from apps.search.embedders.base import EmbedderDown, QueryWeights, Vector
-from apps.search.features import language_name, word_hash
+from apps.search.features import text_hash
 from apps.search.index.rows import UserRows
 from apps.search.spaces import query_vector
 from apps.search.text.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
@@ -105,12 +105,12 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
         word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)
     ]
     query.substance = min(sum(_SAYS.get(word, 1.0) for word in content), 1.0)
-    query.names = [word_hash(word) for word in content if word_hash(word) in rows.names]
-    topics = [word for word in content if word_hash(word) not in rows.names]
+    query.names = [text_hash(word) for word in content if text_hash(word) in rows.names]
+    topics = [word for word in content if text_hash(word) not in rows.names]
     # In Izzy's own conversations "I" is the user and "you" the assistant; notes are about them too.
     for pronouns, speaker in ((SELF_WORDS, "user"), (OTHER_WORDS, "assistant")):
-        if word_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
-            query.names.append(word_hash(speaker))
+        if text_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
+            query.names.append(text_hash(speaker))
             query.about_self = True
     forms = {
         word: tuple(dict.fromkeys(stem for code in languages for stem in stems([word], code)))
@@ -135,9 +135,8 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
 
 def languages_of(text: str, rows: UserRows) -> list[str]:
     """The languages that an owner writes in, else the question's own: a short question tells little."""
-    common = [
-        language_name(code) for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size
-    ]
+    codes = [code for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size]
+    common = [code.to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace") for code in codes]
     return sorted(set(common or [detect_language(text)]))
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search.backends import Head, Row, backend
+from apps.search.backends import Head, backend
 from apps.search.documents import Hit, Label, Source
 from apps.search.features import SOURCE_CODES
 from apps.search.index.rows import UserRows
@@ -153,28 +153,30 @@ def hits_for(user_id: UUID, found: list[Found], terms: Sequence[Term] = ()) -> l
     One that has gone in the meantime is left out.
     """
     rows = backend.rows_fetch(user_id, [item.passage_id for item in found])
-    return [_hit(item, rows[item.passage_id], terms) for item in found if item.passage_id in rows]
-
-
-def _hit(found: Found, row: Row, terms: Sequence[Term]) -> Hit:
-    """A hit with its labels that have words asked for, each with the share of the terms' weight that it has."""
     total = sum(term.idf for term in terms)
-    labels = {
-        Label(kind, words): share / total
-        for kind, words, stems in (json.loads(row.labels) if row.labels and total else ())
-        if (share := sum(term.idf for term in terms if term.is_in(stems.split())))
-    }
-    shares = {f"{label.kind}:{label.words}": round(share, 4) for label, share in labels.items()}
-    return Hit(
-        source=row.source,
-        source_id=row.source_id,
-        external_id=row.external_id,
-        passage_id=row.id,
-        text=row.text,
-        score=found.score,
-        conversation_id=row.conversation_id,
-        happened_at=row.happened_at,
-        speaker=row.speaker,
-        parts={**found.parts, **shares},
-        labels=tuple(labels),
-    )
+    hits = []
+    for item in found:
+        row = rows.get(item.passage_id)
+        if row is None:
+            continue
+        labels = {  # each with the share of the terms' weight that it has
+            Label(kind, words): share / total
+            for kind, words, stems in (json.loads(row.labels) if row.labels and total else ())
+            if (share := sum(term.idf for term in terms if term.is_in(stems.split())))
+        }
+        shares = {f"{label.kind}:{label.words}": round(share, 4) for label, share in labels.items()}
+        hit = Hit(
+            source=row.source,
+            source_id=row.source_id,
+            external_id=row.external_id,
+            passage_id=row.id,
+            text=row.text,
+            score=item.score,
+            conversation_id=row.conversation_id,
+            happened_at=row.happened_at,
+            speaker=row.speaker,
+            parts={**item.parts, **shares},
+            labels=tuple(labels),
+        )
+        hits.append(hit)
+    return hits

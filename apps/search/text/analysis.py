@@ -22,7 +22,7 @@ MIN_VOTES = 2
 
 _SIGN = "(?:[^\\W_]|[\u0300-\u036f\u05b0-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
 _WORD = re.compile(f"{_SIGN}+(?:['’-]{_SIGN}+)*")
-_RUN = re.compile(f"{_SIGN}+")
+RUN = re.compile(f"{_SIGN}+")  # of word characters
 _DENSE = re.compile(  # scripts written without spaces: searched by pairs of signs
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
@@ -65,7 +65,7 @@ def _detect(text: str, words: list[str]) -> str:
     for word in words:
         for code in _VOTES.get(word, ()):
             counts[code] = counts.get(code, 0) + 1
-    best = max(counts, key=lambda code: counts[code], default=DEFAULT_LANGUAGE)
+    best = max(counts, key=counts.__getitem__, default=DEFAULT_LANGUAGE)
     known = counts.get(best, 0)
     return best if known >= MIN_VOTES and known > counts.get(DEFAULT_LANGUAGE, 0) else DEFAULT_LANGUAGE
 
@@ -75,7 +75,7 @@ def split_words(text: str) -> list[str]:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("’", "'")
     elif "'" not in text and "-" not in text:
-        return _RUN.findall(text.casefold())
+        return RUN.findall(text.casefold())
     words: list[str] = []
     for word in _WORD.findall(text.casefold()):
         if word.isascii() and word.isalnum():
@@ -83,11 +83,6 @@ def split_words(text: str) -> list[str]:
         else:
             words.extend(_word_parts(word))
     return words
-
-
-def word_spans(text: str) -> list[tuple[int, int, str]]:
-    """Start, end and text of each unbroken run of word characters."""
-    return [(match.start(), match.end(), match.group()) for match in _RUN.finditer(text)]
 
 
 def _word_parts(word: str) -> list[str]:
