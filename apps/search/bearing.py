@@ -7,11 +7,16 @@ little to say lacks, and more where the one who speaks speaks of their own affai
 number of documents; of few, the embedder's calibration says what chance is. Some words in common add nothing to it that
 the vectors do not know (measured); but a document that has nearly all the content words of the message bears on it anyway,
 and in scripts that the bundled vectors cannot read words are all there is.
+
+What is looked for is the gist of a message in its talk: its content words, how much they say, and what it takes from the talk
+before. How much a word says everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
+of common words short and those of words that name a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -23,8 +28,7 @@ from numpy.typing import NDArray
 from apps.search.backends import Head
 from apps.search.documents import Hit, Scope
 from apps.search.embedders.base import EmbedderDown, QueryWeights, Vector
-from apps.search.embedders.vocabulary import can_read, vectors_without_accidents
-from apps.search.gist import Gist, gist_of
+from apps.search.embedders.vocabulary import can_read, vectors_without_accidents, word_lengths
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.ranking.query import languages_of
@@ -32,7 +36,16 @@ from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
 from apps.search.selectors import search
 from apps.search.spaces import query_vector
-from apps.search.text.analysis import stems
+from apps.search.text.analysis import MAX_TERMS, split_words, stems, stop_words
+from apps.search.text.talk import (
+    ASKING_WORDS,
+    CHATTER,
+    GOING_ON_WORDS,
+    OWN_WORDS,
+    SOMEBODY_WORDS,
+    SOMETHING_WORDS,
+)
+from apps.search.text.words import OTHER_WORDS, TIME_WORDS
 
 Floats = NDArray[np.float32]
 
@@ -55,6 +68,105 @@ ALL_WORDS = 0.8
 """A document that shares so much of what a message tells is about it, by that share."""
 GAP_SHARE = 0.25
 """Of what separates a document from the best so much is lost: beside a clear answer what is only near it is noise."""
+
+MAX_CHARS = 2000
+"""So much of a message counts: its beginning."""
+EMPTY_LENGTH, FULL_LENGTH = 6.0, 18.0
+"""The lengths of word vectors that say nothing and that say all they can."""
+UNKNOWN = 0.6
+"""What a word is taken to say where the bundled vectors are missing."""
+TIME_SHARE = 0.2
+"""A word for a time ("on Friday", "this morning") says so much of what it would otherwise: all kinds of things happen
+then."""
+REPLY_SHARE = 0.5
+"""Maximum weight of what came right before, mostly the assistant's, as a share of what the user said earlier."""
+VAGUE = 0.5
+"""A question whose content words come to less than this leans on the talk, unless it names numbers or asks the
+assistant about itself."""
+STATED = 0.3
+"""A statement needs so much of its own to lean on the talk: "thank them" asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """Text searched for in the talk's stead.
+
+    `words` says how much each word of `text` counts each time it stands there, 0..1, and `content` how much it says beside; `substance` is the sum
+    of that (1: one word that tells of a subject); `own`: the one who speaks speaks of their own affairs.
+    """
+
+    text: str = ""
+    words: Mapping[str, float] = field(default_factory=dict)
+    content: Mapping[str, float] = field(default_factory=dict)
+    own: bool = False
+
+    @property
+    def substance(self) -> float:
+        return sum(self.content.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    text: str
+    words: list[str]
+    content: dict[str, float]
+
+    @property
+    def substance(self) -> float:
+        return sum(self.content.values())
+
+
+def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
+    """The gist of the newest of some messages (oldest first, three at most count), which are written in `languages`."""
+    *before, newest = (_message(text, languages) for text in talk[-3:])
+    lean = _leaning(newest, before)
+    parts = [(newest, 1.0)]
+    if lean:
+        reply, share = before[-1], REPLY_SHARE
+        if len(before) > 1:  # a long answer counts no more than what it answers
+            parts.append((before[0], lean))
+            share *= min(1.0, before[0].substance / max(reply.substance, 1e-6))
+        parts.append((reply, lean * share))
+    words: dict[str, float] = {}
+    content: dict[str, float] = {}
+    for message, share in parts:
+        for word, says in message.content.items():
+            words[word] = max(words.get(word, 0.0), share * (TIME_SHARE if word in TIME_WORDS else 1.0))
+            content[word] = max(content.get(word, 0.0), share * says)
+    times = Counter(word for message, _ in parts for word in message.words)
+    words = {word: weight / times[word] for word, weight in words.items()}
+    own = any(not OWN_WORDS.isdisjoint(message.words) for message, share in parts if share >= 1)
+    return Gist("\n".join(message.text for message, _ in reversed(parts)), words, content, own)
+
+
+def _message(text: str, languages: Collection[str]) -> _Message:
+    text = text[:MAX_CHARS]
+    words = split_words(text)[:MAX_TERMS]
+    silent = CHATTER.union(*map(stop_words, languages))
+    content = [word for word in dict.fromkeys(words) if word not in silent and not word.isdigit()]
+    lengths = word_lengths(content)
+    if lengths is None:
+        weights = dict.fromkeys(content, UNKNOWN)
+    else:
+        shares = ((length - EMPTY_LENGTH) / (FULL_LENGTH - EMPTY_LENGTH) for length in lengths.tolist())
+        weights = {word: min(max(share, 0.0), 1.0) for word, share in zip(content, shares, strict=True)}
+    for word in TIME_WORDS & weights.keys():
+        weights[word] *= TIME_SHARE
+    return _Message(text, words, weights)
+
+
+def _leaning(newest: _Message, before: Sequence[_Message]) -> float:
+    """How much of the talk before the newest message takes in: 0 nothing, 1 as if it had been said again."""
+    if not before:
+        return 0.0
+    words = set(newest.words)
+    names_somebody = not SOMEBODY_WORDS.isdisjoint(words)
+    goes_on = newest.words[:1] and newest.words[0] in GOING_ON_WORDS
+    refers = names_somebody or goes_on or not SOMETHING_WORDS.isdisjoint(words)
+    if any(mark in newest.text for mark in "?？؟") or not ASKING_WORDS.isdisjoint(words):
+        whole = any(word.isdigit() for word in words) or not OTHER_WORDS.isdisjoint(words)
+        return 1.0 if refers or (newest.substance < VAGUE and not whole) else 0.0
+    return 0.5 if names_somebody and newest.substance >= STATED else 0.0
 
 
 @dataclass(frozen=True, slots=True)
