@@ -41,7 +41,7 @@ def run(options: dict[str, Any]) -> Report:
         questions = random.Random(1).choices(corpus.questions(60), k=rounds)
         rows = list(memories_list(user.pk, NoteFilter())[:PAGE])
         by_hand = measure(lambda _: json.dumps([_by_hand(row) for row in rows]), rounds)
-        dumped = measure(lambda _: to_json([MemoryOutput.of(row) for row in rows]), rounds)
+        dumped = measure(lambda _: to_json([MemoryOutput.model_validate(row) for row in rows]), rounds)
         table.add("fifty notes as JSON", *dumped, by_hand.p50, dumped.p50 / by_hand.p50)
         report.aims["notes dumped by their shape cost no more than by hand"] = dumped.p50 <= by_hand.p50
         with (

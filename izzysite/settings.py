@@ -70,14 +70,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "apps.core.http.middleware.TLSMiddleware",
-    "apps.core.http.middleware.ContentSecurityPolicyMiddleware",
+    "apps.core.http.middleware.EdgeSecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "izzysite.errors.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "apps.accounts.access.SignInRequiredMiddleware",
-    "apps.accounts.access.TimeZoneMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -219,8 +217,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "apps.core.http.drf.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_THROTTLE_CLASSES": [
-        "apps.core.http.clients.UserThrottle",
-        "apps.core.http.clients.ScopeThrottle",
+        "apps.core.http.drf.UserThrottle",
+        "apps.core.http.drf.ScopeThrottle",
     ],
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "300/min", "chat": "60/min", "ingest": "300/min"},
     "EXCEPTION_HANDLER": "izzysite.errors.exception_handler",

@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.deprecation import MiddlewareMixin
 
 from apps.accounts.models import User
 from apps.accounts.selectors import user_time_zone
@@ -40,11 +39,18 @@ def superuser_only(
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
     """A page redirects to sign-in, an HTMX fragment has the page go there, /api/ answers 401 as JSON.
 
-    No cache keeps what is behind the sign-in: whoever goes back after a sign-out sees nothing of it.
+    No cache keeps what is behind the sign-in: whoever goes back after a sign-out sees nothing of it. Pages show times in the
+    time zone of the signed-in user; the REST interface stays with UTC.
     """
+
+    def process_view(self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any) -> Any:
+        if isinstance(request.user, User) and not request.path.startswith("/api/"):
+            timezone.activate(user_time_zone(request.user.pk))
+        return super().process_view(request, view_func, view_args, view_kwargs)
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response.headers.setdefault("Cache-Control", "private, no-store")
+        timezone.deactivate()
         return response
 
     def handle_no_permission(  # type: ignore[override]  # Django's only redirects
@@ -56,15 +62,3 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         if request.headers.get("HX-Request"):
             return HttpResponse(status=401, headers={"HX-Redirect": reverse("accounts:sign_in")})
         return super().handle_no_permission(request, view_func)
-
-
-class TimeZoneMiddleware(MiddlewareMixin):
-    """Pages show times in the time zone of the signed-in user; the REST interface stays with UTC."""
-
-    def process_view(self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any) -> None:
-        if isinstance(request.user, User) and not request.path.startswith("/api/"):
-            timezone.activate(user_time_zone(request.user.pk))
-
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        timezone.deactivate()
-        return response

@@ -1,6 +1,5 @@
 """Users, what they prefer, their API tokens, and secrets encrypted at rest."""
 
-from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
@@ -94,13 +93,6 @@ class APIToken(UserOwned):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.hint}…)"
-
-    def is_valid(self, now: datetime) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
-
-    def allows(self, scope: str) -> bool:
-        order = list(Scope)
-        return any(order.index(Scope(own)) >= order.index(Scope(scope)) for own in self.scopes)
 
 
 class Secret(models.Model):

@@ -39,4 +39,4 @@ def tokens_kept(user_id: UUID) -> QuerySet[APIToken]:
 
 def token_digest(secret: str) -> str:
     """The stored hash of a token: it is so random that a plain hash cannot be reversed."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

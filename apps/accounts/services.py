@@ -1,18 +1,17 @@
 """Every write about accounts."""
 
-import hashlib
 import hmac
 import logging
 import secrets
 from collections.abc import Collection, Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.choices import time_zones
@@ -29,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 TOKEN_PREFIX = "izzy_"  # noqa: S105  what every token begins with, not a secret
 TOKENS_PER_USER = 100
-LAST_USED_STEP = timedelta(minutes=1)
 
 
 @transaction.atomic
@@ -181,16 +179,6 @@ def tokens_revoke(*, user_id: UUID) -> int:
     return tokens_kept(user_id).update(revoked_at=timezone.now())
 
 
-def token_touch(*, token: APIToken) -> None:
-    """Note that the token was used; to the minute, so that reading does not write each time."""
-    now = timezone.now()
-    if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
-        try:
-            APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)
-        except OperationalError as error:  # a full disk, for example: whoever reads can do without
-            logger.warning("the use of a token was not noted: %s", error)
-
-
 def random_password() -> str:
     """A password to hand over: 16 random letters and digits in four groups."""
     alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -204,7 +192,7 @@ SETUP = "setup_token"
 def setup_token_renew() -> str:
     """A new one-time token, of which only the hash is kept; earlier ones end."""
     token = secrets.token_urlsafe(24)
-    InstanceState.objects.update_or_create(key=SETUP, defaults={"value": {"sha256": _digest(token)}})
+    InstanceState.objects.update_or_create(key=SETUP, defaults={"value": {"sha256": token_digest(token)}})
     return token
 
 
@@ -215,7 +203,7 @@ def setup_complete(*, token: str, username: str, password: str, time_zone: str =
     if any_user_exists():
         raise Conflict("Izzy is set up already. Sign in instead.", code="already_set_up")
     expected = str(state.value.get("sha256", "")) if state else ""
-    if not expected or not hmac.compare_digest(expected, _digest(token)):
+    if not expected or not hmac.compare_digest(expected, token_digest(token)):
         message = "This set-up link is not valid. Use the one that Izzy printed when it last started."
         raise Forbidden(message, code="setup_token", field="token")
     user = user_create(username=username, password=password, superuser=True, time_zone=time_zone)
@@ -228,7 +216,3 @@ def setup_note(address: str) -> str:
     if any_user_exists():
         return ""
     return f"Set it up here (the link works once):\n\n    {address}/setup/#{setup_token_renew()}"
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

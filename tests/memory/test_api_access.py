@@ -7,7 +7,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from apps.accounts.models import User
-from apps.core.http.clients import ScopeThrottle
+from apps.core.http.drf import ScopeThrottle
 from apps.core.ids import uuid7
 from apps.memory.models import Memory
 from tests.memory.calling import BASE, Api, post, send

@@ -141,7 +141,7 @@ def test_too_many_requests_are_429_with_the_time_to_wait(
     alice: User, api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IZZY_THROTTLE = True
-    monkeypatch.setattr("apps.core.http.clients.UserThrottle.get_rate", lambda self: "2/min")
+    monkeypatch.setattr("apps.core.http.drf.UserThrottle.get_rate", lambda self: "2/min")
     client = api(alice)
     statuses = [client.get(MEMORIES).status_code for _ in range(3)]
     assert statuses == [200, 200, 429]

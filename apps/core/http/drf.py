@@ -1,11 +1,14 @@
-"""JSON in and out, strictly (what cannot be stored or would crash a parser is refused at the edge), and lists by pages."""
+"""JSON in and out, strictly (what cannot be stored or would crash a parser is refused at the edge), lists by pages, and how many
+requests are taken (IZZY_THROTTLE=off turns limits off)."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
+from django.conf import settings
 from django.core.paginator import Paginator
 from pydantic_core import to_json
 from rest_framework.negotiation import BaseContentNegotiation
@@ -13,10 +16,13 @@ from rest_framework.pagination import PageNumberPagination
 from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
+from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle, UserRateThrottle
 
 from apps.core.errors import InvalidInput
 from apps.core.http.shapes import Shape
 from apps.core.text import strict_loads
+
+logger = logging.getLogger(__name__)
 
 _SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -82,6 +88,32 @@ class AlwaysJSON(BaseContentNegotiation):
     ) -> tuple[BaseRenderer, str]:
         renderer = next(iter(renderers))
         return renderer, renderer.media_type or ""
+
+
+class LenientThrottle(SimpleRateThrottle):
+    """Lets everybody through while the Redis that counts is away: Izzy goes on without it."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        if not settings.IZZY_THROTTLE:
+            return True
+        if not settings.REDIS_URL:
+            return super().allow_request(request, view)
+        # Here and not above: the client takes a quarter of a second to import, and most do not use it.
+        from redis.exceptions import RedisError
+
+        try:
+            return super().allow_request(request, view)
+        except (OSError, RedisError) as error:
+            logger.warning("requests are not counted, Redis does not answer: %s", error)
+            return True
+
+
+class UserThrottle(LenientThrottle, UserRateThrottle):
+    """All requests of a user together, at the rate `user`."""
+
+
+class ScopeThrottle(LenientThrottle, ScopedRateThrottle):
+    """A view that names a `throttle_scope` is limited at that scope's rate too."""
 
 
 class Pages(PageNumberPagination):

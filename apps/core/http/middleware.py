@@ -3,19 +3,19 @@
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.request import split_domain_port
-from django.http.response import HttpResponseBase
 from django.middleware.security import SecurityMiddleware
-from django.utils.deprecation import MiddlewareMixin
 
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "[::1]"}
 PROBES = {"/healthz", "/readyz"}
 
 
-class TLSMiddleware(SecurityMiddleware):
+class EdgeSecurityMiddleware(SecurityMiddleware):
     """With an https IZZY_PUBLIC_URL: what comes over plain http is sent there, all other answers say HSTS.
 
     Izzy itself sees the proxy's plain http alone. What the proxy says of the client (X-Forwarded-Proto) is good enough
     for that without IZZY_BEHIND_PROXY too: who makes it up is spared a redirect, and nothing else.
+
+    Every answer has IZZY_CSP, under /admin/ IZZY_CSP_ADMIN, since unfold evaluates strings and styles inline.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
@@ -30,6 +30,9 @@ class TLSMiddleware(SecurityMiddleware):
             response.headers.setdefault(
                 "Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}"
             )
+        policy = settings.IZZY_CSP_ADMIN if request.path.startswith("/admin/") else settings.IZZY_CSP
+        text = "; ".join(f"{directive} {' '.join(sources)}" for directive, sources in policy.items())
+        response.headers.setdefault("Content-Security-Policy", text)
         return response
 
 
@@ -41,14 +44,3 @@ def came_plain(request: HttpRequest) -> bool:
         return not request.is_secure() and said != "https"
     host, _ = split_domain_port(request.get_host())
     return host not in LOCAL_HOSTS and "Sec-Fetch-Site" not in request.headers
-
-
-class ContentSecurityPolicyMiddleware(MiddlewareMixin):
-    """IZZY_CSP everywhere; under /admin/ IZZY_CSP_ADMIN, since unfold evaluates strings and styles inline."""
-
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        admin = request.path.startswith("/admin/")
-        policy = settings.IZZY_CSP_ADMIN if admin else settings.IZZY_CSP
-        text = "; ".join(f"{directive} {' '.join(sources)}" for directive, sources in policy.items())
-        response.headers.setdefault("Content-Security-Policy", text)
-        return response

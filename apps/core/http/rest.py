@@ -75,9 +75,9 @@ def operation(
             if isinstance(result, HttpResponseBase):
                 return result
             value, code = result if isinstance(result, Answer) else (result, statuses[0])
-            if answer is None:
-                return Response(status=code)
-            return Response(answer.of(_page(view, value) if issubclass(answer, Page) else value), status=code)
+            if answer is not None:
+                value = answer.model_validate(_page(view, value) if issubclass(answer, Page) else value)
+            return Response(value if answer else None, status=code)
 
         answered.operation = Operation(query, body, answer)  # type: ignore[attr-defined]
         shown = Described(body) if body else None

@@ -39,13 +39,9 @@ class Shape(BaseModel):
     openapi: ClassVar[Mapping[str, Any]] = {}  # added to its description: what no field can say
 
     @classmethod
-    def of(cls, value: object) -> Self:
-        return cls.model_validate(value)
-
-    @classmethod
     def dump(cls, value: object) -> dict[str, Any]:
         """The value's JSON."""
-        return cls.of(value).model_dump(mode="json")
+        return cls.model_validate(value).model_dump(mode="json")
 
 
 class OpenInput(Shape):
