@@ -19,7 +19,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.client import current_endpoint, model_for
 from apps.agent.models import ModelCall
 from apps.core.errors import IzzyError
 from apps.core.ids import uuid7

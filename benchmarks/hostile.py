@@ -196,13 +196,13 @@ def _search() -> list[Subject]:
 
 
 def _agent() -> list[Subject]:
-    from apps.agent.tools.results import result_json, storable
-    from apps.agent.tools.scrub import Scrubber
+    from apps.agent.tools.results import Scrubber, result_json
     from apps.agent.web.addresses import checked_url
     from apps.agent.web.engines import _plain
     from apps.agent.web.fetching import kind_of
     from apps.agent.web.page_parts import quoted
     from apps.agent.web.reader.documents import _title, decoded, whole_text
+    from apps.core.text import storable
     scrubber = Scrubber(['correct horse battery staple', 'aaaaaaaaaaaaaaab', '0123456789abcdef'])
     keys = ('sk-', '-----BEGIN PRIVATE KEY-----', '-----BEGIN ', '://a:', '://', 'eyJ' + 'a' * 9 + '.', 'SG.' + 'a' * 17, 'a:@', 'izzy_', 'AKIA', 'A ')
     html = ('<', '<a', '<a ', '<p>', '<!--', '<script>', '</p>', '<title>', '<title', '<meta ', '&amp', '<div>', '<td>', '<a href=x>')

@@ -5,8 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.selectors import ConversationTaint
-from apps.agent.tools.base import ToolContext, ToolOutput
-from apps.agent.tools.registry import find_tool
+from apps.agent.tools.base import ToolContext, ToolOutput, find_tool
 from apps.core.ids import uuid7
 
 

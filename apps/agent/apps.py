@@ -9,7 +9,7 @@ class AgentConfig(AppConfig):
         from apps.agent import selectors, status
         from apps.agent.model import sdk
         from apps.agent.services import user_calls_thin
-        from apps.agent.tools.registry import register_tools
+        from apps.agent.tools.base import register_tools
         from apps.agent.web.search import check_search, try_search
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check

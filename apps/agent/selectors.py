@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import not_
 from typing import Any
 from uuid import UUID
 
@@ -38,7 +39,7 @@ class ToolCallOutput(Shape):
     duration_ms: int
     server: bool = Field(
         False,
-        exclude_if=lambda value: not value,
+        exclude_if=not_,
         description="Set (and true) for a tool that the model's endpoint ran itself, else missing.",
     )
 

@@ -80,7 +80,7 @@ def _ended(outcome: ToolOutcome) -> dict[str, Any]:
     return {
         "state": State.DONE,
         "result": outcome.result,
-        "is_error": outcome.is_error,
+        "is_error": outcome.error_code != "",
         "untrusted": outcome.untrusted,
         "error_code": outcome.error_code[:48],
         "duration_ms": outcome.duration_ms,

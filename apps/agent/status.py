@@ -5,11 +5,10 @@ import asyncio
 from asgiref.sync import async_to_sync
 from django.contrib.auth import get_user_model
 
-from apps.agent.model.client import ModelError, ModelRequest, complete
-from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.client import ModelError, ModelRequest, complete, current_endpoint, model_for
 from apps.agent.model.sdk import default_client
 from apps.agent.models import ModelCall
-from apps.agent.tools.registry import all_tools
+from apps.agent.tools.base import all_tools
 from apps.core.health import CheckResult, not_set_up
 
 TEST_SECONDS = 18

@@ -16,7 +16,7 @@ from apps.accounts.access import SignedInRequest
 from apps.agent.selectors import usage_summary
 from apps.agent.services import grant_remove, grants_for
 from apps.agent.templatetags.usage_figures import money
-from apps.agent.tools.registry import tool_title
+from apps.agent.tools.base import tool_title
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 

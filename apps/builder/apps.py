@@ -8,7 +8,7 @@ class BuilderConfig(AppConfig):
     label = "builder"
 
     def ready(self) -> None:
-        from apps.agent.tools.registry import register_tools
+        from apps.agent.tools.base import register_tools
         from apps.builder.builds.ending import transcripts_prune, version_follow
         from apps.builder.builds.selectors import builder_stats
         from apps.builder.shapes import builds_export

@@ -8,7 +8,7 @@ class CapabilitiesConfig(AppConfig):
     label = "capabilities"
 
     def ready(self) -> None:
-        from apps.agent.tools.registry import register_family, register_tools
+        from apps.agent.tools.base import register_family, register_tools
         from apps.capabilities.catalog import files, lifecycle
         from apps.capabilities.catalog.archives import capabilities_export
         from apps.capabilities.catalog.names import PREFIX

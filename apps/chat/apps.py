@@ -8,7 +8,7 @@ class ChatConfig(AppConfig):
     label = "chat"
 
     def ready(self) -> None:
-        from apps.agent.tools.registry import register_tools
+        from apps.agent.tools.base import register_tools
         from apps.builder.builds import ending
         from apps.chat import purging
         from apps.chat.conversations.capturing import messages_capture_pending

@@ -17,8 +17,7 @@ from django.utils.text import Truncator
 
 from apps.accounts.models import Preferences
 from apps.agent.model.messages import canonical_json
-from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure
-from apps.agent.tools.registry import find_tool, tools_for
+from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, find_tool, tools_for
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.names import NAME, PREFIX
 from apps.capabilities.catalog.selectors import capabilities_active, capabilities_named, capabilities_used_in

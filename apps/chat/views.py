@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from apps.agent.model.endpoint import current_endpoint
-from apps.agent.tools.registry import tool_words
+from apps.agent.model.client import current_endpoint
+from apps.agent.tools.base import tool_words
 from apps.builder.builds.selectors import questions_pressing
 from apps.chat.conversations import services
 from apps.chat.conversations.links import ConversationLinks, parts_of, url_of

@@ -186,3 +186,15 @@ def is_yes(value: object) -> bool:
     if word not in _YES and word not in _NO:
         raise InvalidInput("decision must be “allow” or “decline”.", field="decision")
     return word in _YES
+
+
+def storable(value: Any) -> Any:
+    """A JSON value with the characters replaced that databases refuse: lone surrogates and NUL."""
+    if isinstance(value, str):
+        joined = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return joined.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    return value

@@ -8,7 +8,7 @@ class MemoryConfig(AppConfig):
     label = "memory"
 
     def ready(self) -> None:
-        from apps.agent.tools.registry import register_tools
+        from apps.agent.tools.base import register_tools
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts

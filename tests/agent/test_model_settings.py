@@ -10,7 +10,7 @@ import pytest
 from apps.accounts.models import User
 from apps.accounts.secrets import secret_set
 from apps.agent import status
-from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.client import current_endpoint, model_for
 from apps.agent.models import ModelCall
 from apps.agent.turn.events import Response
 from apps.core.health import CheckResult, State

@@ -10,8 +10,7 @@ from apps.accounts.models import User
 from apps.agent import services
 from apps.agent.offline import phrases
 from apps.agent.offline.responder import respond
-from apps.agent.tools.base import Tier
-from apps.agent.tools.registry import tools_for
+from apps.agent.tools.base import Tier, tools_for
 from apps.agent.turn.events import Event, Question, Response, TextDelta, ToolStart
 from apps.agent.turn.executor import executor_for
 from apps.core.db.pool import in_db
@@ -33,7 +32,8 @@ class Conversation:
     async def say(self, words: str) -> str:
         """The answer to the words, or the question that they led to."""
         turn = self.turn = Turn(self.user, tools_for({"notes"}))
-        turn.executor = await executor_for(
+        turn.executor = await in_db(
+            executor_for,
             user_id=self.user.pk,
             conversation_id=turn.state.conversation_id,
             turn_id=turn.turn_id,

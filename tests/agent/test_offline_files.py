@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent.offline.intents import Kind, file_command, intent_of
-from apps.agent.tools.registry import tools_for
+from apps.agent.tools.base import tools_for
 from apps.agent.turn.events import Response, ToolStart
 from apps.agent.turn.executor import executor_for
 from apps.core.db.pool import in_db
@@ -91,7 +91,8 @@ def test_long_words_do_not_hang_the_patterns(words: str, command: str | None) ->
 
 async def ask(user: User, words: str) -> tuple[str, list[str]]:
     turn = Turn(user, tools_for({"files"}))
-    turn.executor = await executor_for(
+    turn.executor = await in_db(
+        executor_for,
         user_id=user.pk,
         conversation_id=turn.state.conversation_id,
         turn_id=turn.turn_id,

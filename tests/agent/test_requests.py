@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.model import endpoint
+from apps.agent.model import client as model_client
 from apps.agent.model.client import ModelRequest, complete
 from apps.agent.model.messages import canonical, canonical_json
 from apps.agent.model.sdk import SdkModelClient
@@ -24,7 +24,7 @@ MARKER = {"type": "ephemeral"}
 @pytest.fixture
 def as_anthropic(peer: AnthropicServer, monkeypatch: pytest.MonkeyPatch) -> AnthropicServer:
     """The peer taken for Anthropic's own endpoint."""
-    monkeypatch.setattr(endpoint, "ANTHROPIC_URL", peer.url)
+    monkeypatch.setattr(model_client, "ANTHROPIC_URL", peer.url)
     return peer
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.agent.tools.scrub import REMOVED, Scrubber
+from apps.agent.tools.results import REMOVED, Scrubber
 
 SECRET = "p/a+s s?w&örd=1"
 

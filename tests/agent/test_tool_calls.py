@@ -10,8 +10,7 @@ from apps.accounts.models import User
 from apps.accounts.secrets import secret_set
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import Tier, ToolContext, ToolFailure, ToolOutput
-from apps.agent.tools.results import UNTRUSTED
-from apps.agent.tools.scrub import REMOVED
+from apps.agent.tools.results import REMOVED, UNTRUSTED
 from apps.agent.turn.events import Response, ToolProgress, ToolResult, ToolStart
 from apps.core.errors import NotFound
 from tests.agent.turns import Turn, a_tool, answering

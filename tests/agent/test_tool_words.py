@@ -14,8 +14,16 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.agent.status import tool_choices
-from apps.agent.tools.base import Tier, Tool, ToolContext, input_schema, tool
-from apps.agent.tools.registry import all_tools, find_tool, tool_title
+from apps.agent.tools.base import (
+    Tier,
+    Tool,
+    ToolContext,
+    all_tools,
+    find_tool,
+    input_schema,
+    tool,
+    tool_title,
+)
 from apps.chat.audit_log.words import target, title
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.agent.model.ledger import priced
+from apps.agent.model.client import priced
 from apps.agent.models import ModelCall, ToolCall
 from apps.agent.selectors import turn_usage
 from apps.core.ids import uuid7

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from apps.agent.tools.base import ToolFailure
-from apps.agent.tools.registry import find_tool
+from apps.agent.tools.base import ToolFailure, find_tool
 from apps.agent.tools.results import UNTRUSTED
 from apps.agent.web.page_parts import recent_pages
 from apps.agent.web.tools import PART_CHARS

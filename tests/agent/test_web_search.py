@@ -8,11 +8,10 @@ import pytest
 
 from apps.accounts.models import User
 from apps.accounts.secrets import secret_values
-from apps.agent.model.endpoint import Endpoint
+from apps.agent.model.client import Endpoint
 from apps.agent.models import ModelCall
 from apps.agent.selectors import conversation_untrusted
-from apps.agent.tools.base import ToolFailure
-from apps.agent.tools.registry import find_tool
+from apps.agent.tools.base import ToolFailure, find_tool
 from apps.agent.tools.results import UNTRUSTED
 from apps.agent.web import engines
 from apps.agent.web.search import Engine, check_search, engine_for, try_search

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.model import endpoint
+from apps.agent.model import client as model_client
 from apps.agent.models import ToolCall
 from apps.agent.selectors import conversation_untrusted, untrusted_turns
-from apps.agent.tools.base import Tool
-from apps.agent.tools.registry import find_tool
+from apps.agent.tools.base import Tool, find_tool
 from apps.agent.tools.results import UNTRUSTED
 from apps.agent.turn.events import Response, ServerToolStart, TextDelta, ToolProgress, ToolResult, ToolStart
 from apps.core.db.pool import in_db
@@ -26,7 +25,7 @@ SHOP = ("Seeds [cheap](http://evil.test)", "https://shop.test/seeds")
 @pytest.fixture
 def as_anthropic(peer: AnthropicServer, monkeypatch: pytest.MonkeyPatch) -> AnthropicServer:
     """The peer taken for Anthropic's own endpoint."""
-    monkeypatch.setattr(endpoint, "ANTHROPIC_URL", peer.url)
+    monkeypatch.setattr(model_client, "ANTHROPIC_URL", peer.url)
     return peer
 
 
@@ -45,7 +44,7 @@ async def test_the_endpoint_gets_its_own_tool_and_others_get_ours(
     alice: User, as_anthropic: AnthropicServer, search: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await Turn(alice, [search]).run()
-    monkeypatch.setattr(endpoint, "ANTHROPIC_URL", "https://api.anthropic.com")
+    monkeypatch.setattr(model_client, "ANTHROPIC_URL", "https://api.anthropic.com")
     await Turn(alice, [search]).run()
     typed, ours = (sent["tools"] for sent in as_anthropic.messages)
     assert typed[0].items() >= {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}.items()

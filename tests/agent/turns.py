@@ -14,6 +14,7 @@ from apps.agent.tools.base import Tier, Tool
 from apps.agent.turn.events import Event
 from apps.agent.turn.executor import ToolExecutor, executor_for
 from apps.agent.turn.loop import LoopState, run_turn
+from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 
 E = TypeVar("E")
@@ -81,9 +82,14 @@ class Turn:
         return self.events[before:]
 
     async def _executor(self) -> ToolExecutor:
-        executor = self.executor or await executor_for(
-            user_id=self.user.pk, conversation_id=self.state.conversation_id, turn_id=self.state.turn_id
-        )
+        executor = self.executor
+        if executor is None:
+            executor = await in_db(
+                executor_for,
+                user_id=self.user.pk,
+                conversation_id=self.state.conversation_id,
+                turn_id=self.state.turn_id,
+            )
         executor.tools = {tool.name: tool for tool in self.tools}
         executor.approvals = {**executor.approvals, **self.approvals}
         return executor

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
-from apps.agent.tools.scrub import Scrubber
+from apps.agent.tools.results import Scrubber
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.selectors import capability_get, retire_reason
 from apps.capabilities.models import Capability, Execution, Trigger

@@ -13,7 +13,7 @@ from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall, ToolGrant
 from apps.agent.selectors import ConversationTaint
 from apps.agent.services import grant_add, grant_remove, grants_for
-from apps.agent.tools.registry import find_tool
+from apps.agent.tools.base import find_tool
 from apps.agent.turn.executor import ApprovalNeeded, executor_for
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.catalog.versions import capability_update
@@ -43,7 +43,9 @@ async def needed(
     """Why the call waits; None where it runs unasked."""
     where = place or await in_db(page_read, owner)
     taint = ConversationTaint(user_id=owner.pk, conversation_id=where, messages=lambda: [said])
-    executor = await executor_for(user_id=owner.pk, conversation_id=where, turn_id=uuid7(), taint=taint)
+    executor = await in_db(
+        executor_for, user_id=owner.pk, conversation_id=where, turn_id=uuid7(), taint=taint
+    )
     tool = find_tool(way)
     assert tool is not None
     given: dict[str, Any] = {"name": "Ada"}

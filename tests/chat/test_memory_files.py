@@ -10,7 +10,7 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
-from apps.agent.model import endpoint
+from apps.agent.model import client as model_client
 from apps.agent.models import ToolCall
 from apps.chat.prompt import system_blocks
 from apps.chat.turns.scheduler import scheduler
@@ -179,7 +179,7 @@ async def test_a_plain_server_gets_our_own_schema_and_the_protocol(
 async def test_anthropics_own_endpoint_gets_the_typed_tool(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "ANTHROPIC_URL", model.url)
+    monkeypatch.setattr(model_client, "ANTHROPIC_URL", model.url)
     talk = await begin(alice, model)
     await in_db(file_write, user_id=alice.pk, path=PROJECT, text=PLAN)
     seen = await talk.say("hi", reply(call("view", path="/memories")), reply("ok"))

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.agent.tools import registry as tool_registry
+from apps.agent.tools import base as tool_base
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.models import Turn
 from apps.chat.prompt import context_block, local_time
@@ -155,9 +155,9 @@ async def test_the_tool_list_only_grows_at_its_end(
     place = await conversation(alice)
     async with connected(alice) as page:
         await exchange(page, place, "One")
-        monkeypatch.setitem(tool_registry._tools, "aardvark", new)
+        monkeypatch.setitem(tool_base._tools, "aardvark", new)
         await exchange(page, place, "Two")
-        monkeypatch.delitem(tool_registry._tools, "aardvark")
+        monkeypatch.delitem(tool_base._tools, "aardvark")
         await in_db(lambda: preferences_update(user_id=alice.id, toolsets=[]))
         model.add(reply(tool("aardvark")), reply("Gone."))
         await exchange(page, place, "Three")

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.agent.tools import registry as tool_registry
+from apps.agent.tools import base as tool_base
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.models import Message, Role
@@ -264,7 +264,7 @@ async def test_what_others_wrote_stays_out_of_the_summary_and_marks_it(
         tier=Tier.READ_ONLY,
         untrusted=True,
     )
-    monkeypatch.setitem(tool_registry._tools, "reads", reads)
+    monkeypatch.setitem(tool_base._tools, "reads", reads)
     serve(model)
     place = await conversation(alice)
     async with connected(alice) as page:

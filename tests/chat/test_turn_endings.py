@@ -342,5 +342,5 @@ def slow_tool(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         tier=Tier.SIDE_EFFECTING,
         timeout=900,
     )
-    monkeypatch.setitem(__import__("apps.agent.tools.registry", fromlist=["_tools"])._tools, "slow", slow)
+    monkeypatch.setitem(__import__("apps.agent.tools.base", fromlist=["_tools"])._tools, "slow", slow)
     return begun

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.model import endpoint
+from apps.agent.model import client as model_client
 from apps.agent.selectors import conversation_untrusted
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
@@ -21,7 +21,7 @@ TEXT = "Let me look.\n\nTwo litres ([Tomatoes](<https://garden.test/tomatoes>)) 
 @pytest.fixture
 def blocks(model: AnthropicServer, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The answer with a search in it, which the peer, taken for Anthropic's endpoint, gives first."""
-    monkeypatch.setattr(endpoint, "ANTHROPIC_URL", model.url)
+    monkeypatch.setattr(model_client, "ANTHROPIC_URL", model.url)
     answer = reply("Let me look.", searched("tomatoes", GARDEN), cited("Two litres", GARDEN), " a day.")
     model.add(answer, reply("Fewer."))
     return answer.blocks

@@ -6,8 +6,7 @@ import jsonschema
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.tools.base import Tier, ToolFailure
-from apps.agent.tools.registry import find_tool, tools_for
+from apps.agent.tools.base import Tier, ToolFailure, find_tool, tools_for
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.ids import note_id, parse_id, uuid7

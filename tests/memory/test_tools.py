@@ -7,8 +7,7 @@ import jsonschema
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.tools.base import Tier, ToolFailure
-from apps.agent.tools.registry import find_tool, tools_for
+from apps.agent.tools.base import Tier, ToolFailure, find_tool, tools_for
 from apps.core.ids import uuid7
 from tests.tools import Tools
 

@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.agent.tools import registry
+from apps.agent.tools import base
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.turns.scheduler import scheduler as runners
 from apps.core.db.pool import in_db
@@ -41,7 +41,7 @@ def page(monkeypatch: pytest.MonkeyPatch) -> None:
         tier=Tier.READ_ONLY,
         untrusted=True,
     )
-    monkeypatch.setitem(registry._tools, "read_page", known)
+    monkeypatch.setitem(base._tools, "read_page", known)
 
 
 async def say(user: User, place: str, text: str) -> list[ToolCall]:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.agent.tools.base import ToolFailure
-from apps.agent.tools.registry import all_tools
+from apps.agent.tools.base import ToolFailure, all_tools
 from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
 from tests.site.belongings import FILE, MARK, TOOL, Belongings, make_belongings, rows_of

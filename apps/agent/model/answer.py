@@ -6,10 +6,9 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 from uuid import uuid4
-
-from django.conf import settings
 
 from apps.agent.model.client import INCOMPLETE_INPUT, ModelEvent, ServerCall, ServerResult, TextChunk
 from apps.agent.model.messages import (
@@ -22,8 +21,7 @@ from apps.agent.model.messages import (
     valid_id,
     valid_name,
 )
-from apps.agent.tools.results import storable
-from apps.core.text import strict_loads
+from apps.core.text import storable, strict_loads
 
 MAX_COUNT = 2**31 - 1
 """No server counts more tokens than this in earnest, and the ledger cannot hold more."""
@@ -46,6 +44,7 @@ class OpenBlock:
 class Answer:
     """An answer as it comes in. `complete` is true once the last event was seen."""
 
+    left: int  # characters that it may still have
     opened: dict[int, OpenBlock] = field(default_factory=dict)
     stop_reason: str = ""
     started: bool = False
@@ -53,9 +52,6 @@ class Answer:
     model: str = ""
     usage: dict[str, int] = field(default_factory=dict)
     server: list[ServerCall | ServerResult] = field(default_factory=list)
-    left: int = field(
-        default_factory=lambda: settings.IZZY_ANSWER_CHARS
-    )  # Characters that it may still have.
     full: bool = False
     _said: bool = False
     _gap: bool = False
@@ -64,38 +60,42 @@ class Answer:
         """Takes the next raw event of the SDK; returns the text it brought, or "".
 
         What the endpoint's own tools did is added to `server`; who calls takes it from there. All text together is
-        what `server_blocks.readable_text` makes of the blocks.
+        what `messages.readable_text` makes of the blocks.
         """
-        text = self._taken(event)
-        if text and self._gap:
-            text, self._gap = (GAP if self._said else "") + text, False
-        self._said = self._said or bool(text)
-        return text
-
-    def _taken(self, event: Any) -> str:
+        text = ""
         match event.type:
             case "message_start":
                 self.started, self.model = True, _word(event.message.model)
                 self.usage |= _counted(event.message.usage)
             case "content_block_start":
-                block = event.content_block.to_dict()
-                text = self._fitting(block.get("text") or "")
-                self.opened[event.index] = OpenBlock(block, text=[text])
-                self._gap = self._gap or is_server_block(block)
-                if is_result(block):
-                    name = str(block["type"]).removesuffix(RESULT_SUFFIX)
-                    self.server.append(ServerResult(str(block["tool_use_id"]), name, storable(block)))
-                return storable(text) if block["type"] == "text" else ""
+                text = self._begun(event.index, event.content_block.to_dict())
             case "content_block_delta" if event.index in self.opened:
-                return self._delta(self.opened[event.index], event.delta)
+                text = self._delta(self.opened[event.index], event.delta)
             case "content_block_stop" if event.index in self.opened:
-                return self._closed(self.opened[event.index])
+                block = self.opened[event.index]
+                if block.start["type"] == CALL:
+                    made = storable(_block(block, cut=False))
+                    self.server.append(ServerCall(str(made.get("id")), str(made.get("name")), made["input"]))
+                if block.start["type"] == "text":
+                    text = storable(source_links(block.citations))
             case "message_delta":
                 self.stop_reason = _word(event.delta.stop_reason) or self.stop_reason
                 self.usage |= _counted(event.usage)
             case "message_stop":
                 self.complete = True
-        return ""
+        if text and self._gap:
+            text, self._gap = (GAP if self._said else "") + text, False
+        self._said = self._said or bool(text)
+        return text
+
+    def _begun(self, index: int, block: dict[str, Any]) -> str:
+        text = self._fitting(block.get("text") or "")
+        self.opened[index] = OpenBlock(block, text=[text])
+        self._gap = self._gap or is_server_block(block)
+        if is_result(block):
+            name = str(block["type"]).removesuffix(RESULT_SUFFIX)
+            self.server.append(ServerResult(str(block["tool_use_id"]), name, storable(block)))
+        return storable(text) if block["type"] == "text" else ""
 
     def _delta(self, block: OpenBlock, delta: Any) -> str:
         match delta.type:
@@ -120,13 +120,6 @@ class Answer:
         if len(fitting) < len(piece):
             self.stop_reason, self.complete, self.full = "max_tokens", True, True
         return fitting
-
-    def _closed(self, block: OpenBlock) -> str:
-        """The links to the sources of a text that has ended."""
-        if block.start["type"] == CALL:
-            made = storable(_block(block, cut=False))
-            self.server.append(ServerCall(str(made.get("id")), str(made.get("name")), made["input"]))
-        return storable(source_links(block.citations)) if block.start["type"] == "text" else ""
 
     def blocks(self) -> list[dict[str, Any]]:
         """The blocks as they go back into the next request; blank text is left out, which the API refuses.
@@ -204,40 +197,34 @@ TURN_SECONDS = 0.02
 async def merged(events: AsyncGenerator[ModelEvent, None]) -> AsyncGenerator[ModelEvent, None]:
     """The same events, read ahead: text that came while the reader was busy is one piece. Raises what `events` raises."""
     waiting: list[ModelEvent] = []
-    texts: list[str] = []  # The newest of what waits, where that is text.
     came = asyncio.Event()
-
-    def text_ends() -> None:
-        if texts:
-            waiting.append(TextChunk("".join(texts)))
-            texts.clear()
 
     async def read() -> None:
         began = time.monotonic()
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, TextChunk):
-                    texts.append(event.text)
-                else:
-                    text_ends()
+        try:
+            async with aclosing(events):
+                async for event in events:
                     waiting.append(event)
-                came.set()
-                if time.monotonic() - began > TURN_SECONDS:
-                    await asyncio.sleep(0)
-                    began = time.monotonic()
+                    came.set()
+                    if time.monotonic() - began > TURN_SECONDS:
+                        await asyncio.sleep(0)
+                        began = time.monotonic()
+        finally:
+            came.set()
 
     reading = asyncio.create_task(read())
-    reading.add_done_callback(lambda _: came.set())
     try:
-        while True:
+        while not reading.done() or waiting:
             await came.wait()
             came.clear()
-            text_ends()
-            while waiting:
-                yield waiting.pop(0)
-            if reading.done() and not texts:
-                reading.result()
-                return
+            ready, waiting[:] = list(waiting), []
+            for kind, run in groupby(ready, type):
+                if kind is TextChunk:
+                    yield TextChunk("".join(chunk.text for chunk in run if isinstance(chunk, TextChunk)))
+                    continue
+                for event in run:
+                    yield event
+        reading.result()
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)

@@ -1,4 +1,5 @@
-"""Izzy's view of a language model: a request, a stream of text, one response, one kind of error.
+"""Izzy's view of a language model: which server is asked, a request, a stream of text, one response, one kind of error, and
+what a call costs.
 
 `apps.agent.model.sdk` is the only module that imports the `anthropic` package and implements `ModelClient`.
 """
@@ -6,11 +7,25 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import astuple, dataclass, field
-from typing import Any, Protocol, TypeAlias
+from decimal import Decimal
+from typing import Any, Literal, Protocol, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
-from apps.agent.model.messages import readable_text
+from django.conf import settings
 
+from apps.accounts.secrets import secret_get
+from apps.agent.model.messages import readable_text
+from apps.agent.models import ModelCall
+
+Purpose: TypeAlias = Literal["chat", "builder", "extract", "fast"]
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+OFFLINE = ModelCall.Endpoint.OFFLINE.value  # stands for the model where none answers
+NO_KEY = "none-needed"
+"""Sent as the key to a server of one's own that asks for none; the SDK refuses to send no key at all."""
+MILLION = 1_000_000
+MICRO = Decimal("0.000001")
 INCOMPLETE_INPUT = "_incomplete_input"
 """Key of a tool call's input that was cut off, is no JSON object or cannot be stored; its value is the text that came.
 Never run."""
@@ -140,3 +155,84 @@ async def complete(client: ModelClient, request: ModelRequest) -> ModelResponse:
     if response is None:
         raise ModelError("stream_cut", "The model's answer ended too early. Try again.")
     return response
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go: Anthropic's own API, a custom server that speaks it, or the offline model in this process."""
+
+    kind: ModelCall.Endpoint
+    base_url: str = ""
+    api_key: str = ""
+
+    @property
+    def server(self) -> str:
+        """The address as anybody may read it."""
+        return without_user(self.base_url)
+
+    @property
+    def is_anthropic(self) -> bool:
+        """Whether cache markers and server tools may be sent."""
+        return self.kind == ModelCall.Endpoint.ANTHROPIC
+
+    @property
+    def is_offline(self) -> bool:
+        return self.kind == ModelCall.Endpoint.OFFLINE
+
+    @property
+    def searches_the_web(self) -> bool:
+        """Whether the endpoint itself searches the web; the setting may leave that to Izzy."""
+        return self.is_anthropic and settings.IZZY_WEB_SEARCH in {"auto", "anthropic"}
+
+    def answering(self, model: str) -> str:
+        """The name under which an answer to a request for `model` is recorded."""
+        return OFFLINE if self.is_offline else model
+
+
+def without_user(url: str) -> str:
+    """The address without the user name, password or query it may carry."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def current_endpoint() -> Endpoint:
+    """The endpoint by the environment, else by what the superuser set on the instance page. Reads the database."""
+    key, url = secret_get("anthropic_api_key"), secret_get("anthropic_base_url").rstrip("/")
+    if not key and not url:
+        return Endpoint(ModelCall.Endpoint.OFFLINE)
+    if not url or urlsplit(url).hostname == urlsplit(ANTHROPIC_URL).hostname:
+        return Endpoint(ModelCall.Endpoint.ANTHROPIC, url or ANTHROPIC_URL, key or NO_KEY)
+    return Endpoint(ModelCall.Endpoint.CUSTOM, url, key or NO_KEY)
+
+
+def model_for(purpose: Purpose) -> str:
+    """The model that the settings name for this purpose."""
+    names = {
+        "chat": settings.IZZY_CHAT_MODEL,
+        "builder": settings.IZZY_BUILDER_MODEL,
+        "extract": settings.IZZY_EXTRACT_MODEL,
+        "fast": settings.IZZY_FAST_MODEL,
+    }
+    return str(names[purpose])
+
+
+def priced(usage: dict[str, int], model: str) -> Usage:
+    """The tokens of one call (in the names of the Messages API) with their cost in dollars.
+
+    Prices are those of `IZZY_MODEL_PRICES` under the longest beginning of the model's name; unlisted models are free.
+    """
+    counted = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    sent, received, read, written = counts = [usage.get(name, 0) for name in counted]
+    table = settings.IZZY_MODEL_PRICES
+    name = max((name for name in table if model.startswith(name)), key=len, default=None)
+    prices = table[name] if name is not None else (0, 0, 0, 0)
+    cost = sum(count * float(price) for count, price in zip(counts, prices, strict=True)) / MILLION
+    return Usage(sent, received, read, written, cost, calls=1)
+
+
+def modelcall_record(row: ModelCall, usage: Usage) -> None:
+    """Stores the row of a call that has ended."""
+    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+        setattr(row, name, getattr(usage, name))
+    row.cost_usd = Decimal(usage.cost_usd).quantize(MICRO)
+    row.save(force_insert=True)

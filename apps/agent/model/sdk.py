@@ -19,6 +19,7 @@ from django.conf import settings
 from apps.agent.model import failures
 from apps.agent.model.answer import Answer, merged
 from apps.agent.model.client import (
+    Endpoint,
     ModelError,
     ModelEvent,
     ModelRequest,
@@ -26,13 +27,14 @@ from apps.agent.model.client import (
     Retry,
     TextChunk,
     Usage,
+    current_endpoint,
+    modelcall_record,
+    priced,
 )
-from apps.agent.model.endpoint import Endpoint, current_endpoint
-from apps.agent.model.ledger import modelcall_for, modelcall_record, priced
 from apps.agent.model.messages import canonical, sendable, valid_messages
 from apps.agent.models import ModelCall
-from apps.agent.tools.registry import find_tool
-from apps.agent.tools.scrub import Scrubber
+from apps.agent.tools.base import find_tool
+from apps.agent.tools.results import Scrubber
 from apps.core.db.pool import in_db
 
 MARKER = {"type": "ephemeral"}
@@ -111,26 +113,32 @@ class SdkModelClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient.stream`. A call that is cancelled or fails has its row too."""
         endpoint = await in_db(current_endpoint)
-        call = _Call(request, endpoint, await self._client(endpoint), modelcall_for(request, endpoint))
+        clients = self._clients.setdefault(asyncio.get_running_loop(), {})
+        if endpoint not in clients:
+            clients.setdefault(endpoint, await asyncio.to_thread(_new_client, endpoint))
+        row = ModelCall(
+            user_id=request.user_id,
+            conversation_id=request.conversation_id,
+            turn_id=request.turn_id,
+            round=request.round,
+            purpose=request.purpose,
+            model=endpoint.answering(request.model)[:128],
+            endpoint=endpoint.kind,
+        )
+        call = _Call(request, endpoint, clients[endpoint], row, Answer(settings.IZZY_ANSWER_CHARS))
         try:
             async with aclosing(merged(call.events())) as events:
                 async for event in events:
                     yield event
         except ModelError as error:
-            call.row.error_code = error.code
+            row.error_code = error.code
             raise
         except (asyncio.CancelledError, GeneratorExit):
-            call.row.error_code = "" if call.answer.complete else "cancelled"
+            row.error_code = "" if call.answer.complete else "cancelled"
             raise
         finally:
-            call.row.stop_reason = call.answer.stop_reason[:48]
-            await in_db(modelcall_record, call.row, call.usage())
-
-    async def _client(self, endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
-        known = self._clients.setdefault(asyncio.get_running_loop(), {})
-        if endpoint not in known:
-            known.setdefault(endpoint, await asyncio.to_thread(_new_client, endpoint))
-        return known[endpoint]
+            row.stop_reason = call.answer.stop_reason[:48]
+            await in_db(modelcall_record, row, call.usage())
 
 
 @dataclass
@@ -141,17 +149,29 @@ class _Call:
     endpoint: Endpoint
     client: "anthropic.AsyncAnthropic"
     row: ModelCall
-    answer: Answer = field(default_factory=Answer)
+    answer: Answer
     may_repeat: bool = True  # until a stream has begun, or the endpoint has said that it is of no use
 
     async def events(self) -> AsyncGenerator[ModelEvent, None]:
+        """The stream, asked for again where the endpoint fails in passing: here and not in the SDK, which says nothing
+        while it waits."""
         started = time.monotonic()
         try:
-            async with aclosing(self._chunks()) as chunks:
-                async for chunk in chunks:
-                    if self.row.first_token_ms is None and not isinstance(chunk, Retry):
-                        self.row.first_token_ms = round((time.monotonic() - started) * 1000)
-                    yield chunk
+            for attempt in range(MAX_RETRIES + 1):
+                try:
+                    async with aclosing(self._attempt()) as chunks:
+                        async for chunk in chunks:
+                            if self.row.first_token_ms is None:
+                                self.row.first_token_ms = round((time.monotonic() - started) * 1000)
+                            yield chunk
+                    break
+                except ModelError as error:
+                    seconds = self._pause(error, attempt)
+                    if seconds is None:
+                        raise
+                    again = Retry(error.code, failures.PASSING[error.code], seconds)
+                yield again
+                await asyncio.sleep(again.seconds)
         finally:
             self.row.latency_ms = round((time.monotonic() - started) * 1000)
         if not self.answer.started:
@@ -165,23 +185,6 @@ class _Call:
         if self.endpoint.is_offline:
             return Usage()
         return priced(self.answer.usage, self.answer.model or self.request.model)
-
-    async def _chunks(self) -> AsyncGenerator[ModelEvent, None]:
-        """The stream, asked for again where the endpoint fails in passing: here and not in the SDK, which says nothing
-        while it waits."""
-        for attempt in range(MAX_RETRIES + 1):
-            try:
-                async with aclosing(self._attempt()) as chunks:
-                    async for chunk in chunks:
-                        yield chunk
-                return
-            except ModelError as error:
-                seconds = self._pause(error, attempt)
-                if seconds is None:
-                    raise
-                again = Retry(error.code, failures.PASSING[error.code], seconds)
-            yield again
-            await asyncio.sleep(again.seconds)
 
     def _pause(self, error: ModelError, attempt: int) -> float | None:
         """Seconds until the next attempt: as many as the endpoint asks for, else half a second doubled each time and
@@ -200,13 +203,17 @@ class _Call:
         import anthropic as sdk
         import httpx2
 
-        server = self.endpoint.server
         try:
             async with await self.client.messages.create(**parameters(self.request, self.endpoint)) as stream:
                 self.may_repeat = False
                 self.row.request_id = stream.response.headers.get("request-id", "")[:128]
                 async for event in stream:
-                    if text := self._take(event):
+                    try:
+                        text = self.answer.take(event)
+                    except (AttributeError, KeyError, TypeError) as error:
+                        # The SDK hands on whatever the server sent, also with parts missing.
+                        raise failures.bad_response(self.endpoint.server) from error
+                    if text:
                         yield TextChunk(text)
                     while self.answer.server:
                         yield self.answer.server.pop(0)
@@ -217,17 +224,11 @@ class _Call:
         except sdk.APIStatusError as error:
             raise self._failure(error) from error
         except (sdk.APIConnectionError, httpx2.TransportError) as error:
-            raise (failures.stream_cut() if self.answer.started else failures.unreachable(server)) from error
+            broken = failures.stream_cut() if self.answer.started else None
+            raise broken or failures.unreachable(self.endpoint.server) from error
         except UnicodeEncodeError as error:
             raise ModelError(*failures.BAD_KEY) from error
         except (sdk.APIError, ValueError) as error:
-            raise failures.bad_response(server) from error
-
-    def _take(self, event: Any) -> str:
-        """The SDK hands on whatever the server sent, also with parts missing."""
-        try:
-            return self.answer.take(event)
-        except (AttributeError, KeyError, TypeError) as error:
             raise failures.bad_response(self.endpoint.server) from error
 
     def _failure(self, error: "anthropic.APIStatusError") -> ModelError:

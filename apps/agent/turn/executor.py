@@ -25,13 +25,12 @@ from apps.agent.tools.base import (
     ToolContext,
     ToolFailure,
     ToolOutput,
+    find_tool,
 )
-from apps.agent.tools.registry import find_tool
-from apps.agent.tools.results import ToolOutcome, result_text, storable
+from apps.agent.tools.results import Scrubber, ToolOutcome, result_text
 from apps.agent.tools.schema import schema_error
-from apps.agent.tools.scrub import Scrubber
-from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError
+from apps.core.text import storable
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +207,7 @@ class ToolExecutor:
         return f"The tool failed inside ({detail}). Do not repeat the same call; go on without it or tell the user."
 
 
-async def executor_for(
+def executor_for(
     *,
     user_id: UUID,
     conversation_id: UUID | None,
@@ -216,15 +215,14 @@ async def executor_for(
     taint: ConversationTaint | None = None,
     **options: Any,
 ) -> ToolExecutor:
-    """An executor with the user's preferences and the stored secrets, read in one database hop; `options` are further
+    """An executor with the user's preferences and the stored secrets, read from the database; `options` are further
     fields of `ToolExecutor`. Without `taint` only what tools read counts as others' words."""
-    preferences, secrets = await in_db(lambda: (preferences_for(user_id), secret_values(user_id)))
     return ToolExecutor(
         user_id=user_id,
         conversation_id=conversation_id,
         turn_id=turn_id,
         taint=taint or ConversationTaint(user_id=user_id, conversation_id=conversation_id),
-        approvals=preferences.tool_approval,
-        secrets=tuple(secrets),
+        approvals=preferences_for(user_id).tool_approval,
+        secrets=tuple(secret_values(user_id)),
         **options,
     )

@@ -139,7 +139,9 @@ async def _ask_model(
                     for event in await calls.end(chunk, request.round):
                         yield event
                 case _:
-                    _grow(state.partial_blocks, chunk.text)
+                    if not state.partial_blocks:
+                        state.partial_blocks.append({"type": "text", "text": ""})
+                    state.partial_blocks[-1]["text"] += chunk.text
                     yield TextDelta(chunk.text)
     if response is None:
         raise stream_cut()
@@ -178,12 +180,6 @@ async def _keep(state: LoopState, store: TurnStore, blocks: list[dict[str, Any]]
     else:
         state.messages.append({"role": "assistant", "content": blocks})
     state.partial_blocks.clear()
-
-
-def _grow(blocks: list[dict[str, Any]], text: str) -> None:
-    if not blocks:
-        blocks.append({"type": "text", "text": ""})
-    blocks[-1]["text"] += text
 
 
 def _take_calls(state: LoopState, tools: Round) -> None:

@@ -14,7 +14,7 @@ from apps.agent.model.messages import error_of, results_of
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import ToolCallOutput
 from apps.agent.tools.base import Tier, Tool
-from apps.agent.tools.results import ToolOutcome, result_text, storable
+from apps.agent.tools.results import ToolOutcome, result_text
 from apps.agent.turn.events import (
     ApprovalRequested,
     Event,
@@ -26,6 +26,7 @@ from apps.agent.turn.events import (
 )
 from apps.agent.turn.executor import ApprovalNeeded, ToolExecutor
 from apps.core.db.pool import in_db
+from apps.core.text import storable
 
 UserDialog: TypeAlias = Question | ApprovalRequested
 ASKED_AFTER = (
@@ -49,14 +50,11 @@ class TurnTaken(Exception):
 class Call:
     """One call of the round: the model's block, its row, and how it ended (None while it is open)."""
 
+    id: str  # of the row
     block: dict[str, Any]
     row: ToolCall
     tool: Tool | None
     outcome: ToolOutcome | None
-
-    @property
-    def id(self) -> str:
-        return str(self.row.id)
 
 
 @dataclass
@@ -80,7 +78,7 @@ class Round:
     def results(self) -> list[dict[str, Any]]:
         """The `tool_result` blocks of the calls that have ended, in order."""
         return [
-            services.tool_result(call.block["id"], call.outcome.result, is_error=call.outcome.is_error)
+            services.tool_result(call.block["id"], call.outcome.result, is_error=call.row.is_error)
             for call in self.calls
             if call.outcome is not None
         ]
@@ -88,7 +86,6 @@ class Round:
     async def events(self) -> AsyncGenerator[Event, None]:
         """The events as they happen. Closing the iterator cancels what runs."""
         work = asyncio.create_task(self._work())
-        work.add_done_callback(lambda _: self._queue.put_nowait(None))
         try:
             while (event := await self._queue.get()) is not None:
                 yield event
@@ -98,25 +95,29 @@ class Round:
             await asyncio.gather(work, return_exceptions=True)
 
     async def _work(self) -> None:
-        tools = [self.executor.find(block["name"]) for block in self.blocks]
-        new = [
-            self.executor.row(block, tool.tier if tool else Tier.READ_ONLY, self.number, position)
-            for position, (block, tool) in enumerate(zip(self.blocks, tools, strict=True))
-        ]
-        rows = await in_db(services.toolcalls_open, new)
-        for block, row, tool in zip(self.blocks, rows, tools, strict=True):
-            ended = (row.result, row.error_code, row.build_id, row.duration_ms, row.untrusted)
-            self.calls.append(Call(block, row, tool, None if row.is_open else ToolOutcome(*ended)))
-        side_by_side: list[Call] = []
-        for call in self.calls:
-            if call.outcome is not None or not await self._may_run(call):
-                continue
-            side_by_side.append(call)
-            if call.row.tier != Tier.READ_ONLY:
-                await self._run(side_by_side[:-1])
-                await self._run([call])
-                side_by_side = []
-        await self._run(side_by_side)
+        try:
+            tools = [self.executor.find(block["name"]) for block in self.blocks]
+            new = [
+                self.executor.row(block, tool.tier if tool else Tier.READ_ONLY, self.number, position)
+                for position, (block, tool) in enumerate(zip(self.blocks, tools, strict=True))
+            ]
+            rows = await in_db(services.toolcalls_open, new)
+            for block, row, tool in zip(self.blocks, rows, tools, strict=True):
+                ended = (row.result, row.error_code, row.build_id, row.duration_ms, row.untrusted)
+                outcome = ToolOutcome(*ended) if row.state == ToolCall.State.DONE else None
+                self.calls.append(Call(str(row.id), block, row, tool, outcome))
+            side_by_side: list[Call] = []
+            for call in self.calls:
+                if call.outcome is not None or not await self._may_run(call):
+                    continue
+                side_by_side.append(call)
+                if call.row.tier != Tier.READ_ONLY:
+                    await self._run(side_by_side[:-1])
+                    await self._run([call])
+                    side_by_side = []
+            await self._run(side_by_side)
+        finally:
+            self._queue.put_nowait(None)
 
     async def _may_run(self, call: Call) -> bool:
         """Whether the call runs now; else it is ended here, waits, or is held back behind one that waits."""
@@ -207,7 +208,11 @@ class Round:
             self._taken = True
             return
         call.outcome = outcome
-        row.result, row.is_error, row.duration_ms = outcome.result, outcome.is_error, outcome.duration_ms
+        row.result, row.is_error, row.duration_ms = (
+            outcome.result,
+            bool(outcome.error_code),
+            outcome.duration_ms,
+        )
         self._queue.put_nowait(ToolResult(call.id, row.name, row.result, row.is_error, row.duration_ms))
 
     def _announce(self, call: Call) -> None:

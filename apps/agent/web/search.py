@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from django.conf import settings
 
-from apps.agent.model.endpoint import Endpoint, current_endpoint, without_user
+from apps.agent.model.client import Endpoint, current_endpoint, without_user
 from apps.agent.tools.base import ToolFailure
 from apps.core.health import CheckResult, not_set_up
 

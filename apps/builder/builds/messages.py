@@ -9,11 +9,11 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from apps.agent.tools.results import storable
 from apps.builder.builds.selectors import conversations_of
 from apps.builder.models import Build, BuilderMessage, Direction, Follower, MessageType
 from apps.core.jobs.bus import bus
 from apps.core.registries import words
+from apps.core.text import storable
 
 BUILDS = "builds"
 """The topic; an item is `[build, conversation]`, ids as text, the second "" where no conversation follows it."""

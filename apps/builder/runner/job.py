@@ -10,8 +10,7 @@ from django.conf import settings
 
 from apps.accounts.secrets import secret_values
 from apps.accounts.selectors import preferences_for
-from apps.agent.model.client import ModelClient
-from apps.agent.model.endpoint import model_for
+from apps.agent.model.client import ModelClient, model_for
 from apps.agent.model.sdk import default_client
 from apps.agent.selectors import ConversationTaint, turn_usage
 from apps.agent.tools.base import Approval, Tool

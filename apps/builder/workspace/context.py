@@ -13,7 +13,7 @@ from django.conf import settings
 
 from apps.accounts.secrets import secret_values
 from apps.agent.tools.base import ToolFailure
-from apps.agent.tools.scrub import Scrubber
+from apps.agent.tools.results import Scrubber
 from apps.builder.builds.running import message_to_user
 from apps.builder.models import Build, BuilderMessage, MessageType
 from apps.capabilities.sandbox.base import (

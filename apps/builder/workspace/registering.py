@@ -10,7 +10,7 @@ from django.conf import settings
 
 from apps.accounts.secrets import secret_get, secret_values
 from apps.agent.tools.base import Tier, ToolFailure, tool
-from apps.agent.tools.scrub import Scrubber
+from apps.agent.tools.results import Scrubber
 from apps.builder.builds.ending import build_succeed, others_spoke, registered, secrets_allowed
 from apps.builder.models import Build
 from apps.builder.workspace.context import BuildContext

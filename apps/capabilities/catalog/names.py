@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 from ipaddress import ip_address
 
-from apps.agent.tools.registry import find_tool
+from apps.agent.tools.base import find_tool
 from apps.capabilities.models import MAX_NAME_CHARS
 from apps.core.errors import InvalidInput
 from apps.core.text import clean_text

@@ -13,8 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.secrets import secret_get, secret_values
-from apps.agent.tools.results import storable, truncated
-from apps.agent.tools.scrub import Scrubber
+from apps.agent.tools.results import Scrubber, truncated
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS
 from apps.capabilities.catalog.files import CapabilityRefused, files_verified
 from apps.capabilities.catalog.schemas import input_error
@@ -34,6 +33,7 @@ from apps.capabilities.sandbox.selection import current_backend
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput
 from apps.core.jobs.leases import PROCESS, lease_end
+from apps.core.text import storable
 
 MAX_RESULT_CHARS = 200_000
 MAX_LOG_CHARS = 50_000

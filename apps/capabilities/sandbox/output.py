@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from apps.core.text import storable
+
 from .base import ErrorCode, Limits, Progress, RunError
 from .bubblewrap.inside.answers import end_of
 
@@ -16,17 +18,6 @@ logger = logging.getLogger(__name__)
 EMIT_EVERY_SECONDS = 0.1
 EMITTED_CHARS = 4000
 """At most so much of what was printed within a tenth of a second is emitted; the newest."""
-
-_UNSTORABLE = str.maketrans({"\x00": "�", **{chr(code): "�" for code in range(0xD800, 0xE000)}})
-
-
-def storable(text: str) -> str:
-    """Without NUL and lone surrogates, which databases refuse."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.translate(_UNSTORABLE)
-    return text.replace("\x00", "�")
 
 
 class Captured:
@@ -47,7 +38,7 @@ class Captured:
             self._pending += self._decoder.decode(data[:room])
 
     def text(self) -> str:
-        text = storable(self._kept.decode("utf-8", "replace"))
+        text: str = storable(self._kept.decode("utf-8", "replace"))
         missing = self.total - len(self._kept)
         return f"{text}\n… {missing:,} more bytes were not kept." if missing else text
 
@@ -55,7 +46,7 @@ class Captured:
         """Text not emitted yet: whole lines, at the end the rest too."""
         cut = len(self._pending) if all_of_it else self._pending.rfind("\n") + 1
         text, self._pending = self._pending[:cut], self._pending[cut:]
-        return storable(end_of(text, EMITTED_CHARS))
+        return str(storable(end_of(text, EMITTED_CHARS)))
 
 
 class Output:

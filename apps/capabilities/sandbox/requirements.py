@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from apps.agent.tools.scrub import MIN_SECRET_CHARS, Scrubber
+from apps.agent.tools.results import MIN_SECRET_CHARS, Scrubber
 from apps.core.errors import InvalidInput
 
 PUBLIC_INDEX, PUBLIC_FILES = (
@@ -30,6 +30,8 @@ def parse_requirements(text: str, secrets: Sequence[str] = ()) -> list[str]:
     one of the secrets: the package index is asked for whatever stands there."""
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _refused(f"requirements.txt may have {MAX_BYTES:,} bytes at most.")
+    if not text.strip():
+        return []
     # A secret may also stand there in the spelling that a package's name would get, or spread over lines.
     lines = [COMMENT.sub("", line.lstrip("\ufeff")) for line in text.splitlines()]
     squeezed = _squeezed("".join(lines))

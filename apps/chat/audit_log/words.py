@@ -7,8 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agent.models import ToolCall
-from apps.agent.tools.base import NoteAction
-from apps.agent.tools.registry import find_tool, tool_title
+from apps.agent.tools.base import NoteAction, find_tool, tool_title
 from apps.agent.tools.results import UNTRUSTED, result_json
 from apps.core.ids import note_id
 from apps.memory.files.commands import SYNONYMS

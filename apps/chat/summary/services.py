@@ -8,8 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from apps.agent.model.client import ModelError, ModelRequest, complete
-from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.client import ModelError, ModelRequest, complete, current_endpoint, model_for
 from apps.agent.model.sdk import default_client
 from apps.chat.models import Conversation
 from apps.chat.prompt import prompt_text

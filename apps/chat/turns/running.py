@@ -13,12 +13,11 @@ from django.utils import timezone
 
 from apps.accounts.models import Preferences
 from apps.accounts.selectors import preferences_for
-from apps.agent.model.client import Usage
-from apps.agent.model.endpoint import OFFLINE, current_endpoint, model_for
+from apps.agent.model.client import OFFLINE, Usage, current_endpoint, model_for
 from apps.agent.model.messages import canonical_json
 from apps.agent.model.sdk import default_client
 from apps.agent.selectors import turn_tool_calls, turn_usage
-from apps.agent.tools.registry import find_tool
+from apps.agent.tools.base import find_tool
 from apps.agent.turn.events import (
     ApprovalRequested,
     Event,
@@ -178,7 +177,8 @@ class RunningTurn:
             self.emit(MemoryContext(turn.memories, turn.memory_tokens))
         if prepared.too_long:
             self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
-        executor = await executor_for(
+        executor = await in_db(
+            executor_for,
             user_id=turn.user_id,
             conversation_id=turn.conversation_id,
             turn_id=turn.id,

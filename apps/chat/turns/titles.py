@@ -6,8 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agent.model.client import ModelError, ModelRequest, complete
-from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.client import ModelError, ModelRequest, complete, current_endpoint, model_for
 from apps.agent.model.sdk import default_client
 from apps.agent.turn.events import TitleMade
 from apps.chat.models import Conversation, MessageKind, Turn, TurnStatus

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from apps.agent.model.client import ModelError, ModelResponse, Usage
-from apps.agent.model.endpoint import model_for
+from apps.agent.model.client import ModelError, ModelResponse, Usage, model_for
 from apps.memory.models import Kind, Memory, Tier, Trust
 from apps.memory.prompts import forced_input, json_in, model_answer
 

@@ -13,8 +13,7 @@ from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from apps.accounts.selectors import user_time_zone
-from apps.agent.model.client import ModelError, Usage
-from apps.agent.model.endpoint import current_endpoint
+from apps.agent.model.client import ModelError, Usage, current_endpoint
 from apps.core.db.pool import in_db
 from apps.core.jobs.fair import AT_ONCE, users_by_turns
 from apps.core.jobs.leases import LeaseLost

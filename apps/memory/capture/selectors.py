@@ -10,7 +10,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for, user_time_zone
-from apps.agent.model.endpoint import current_endpoint
+from apps.agent.model.client import current_endpoint
 from apps.agent.models import ModelCall
 from apps.core.health import CheckResult, not_set_up
 from apps.memory.models import CaptureWindow, GateVerdict, WindowState

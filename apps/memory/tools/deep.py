@@ -13,8 +13,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from apps.agent.model.client import ModelError, ModelResponse
-from apps.agent.model.endpoint import current_endpoint, model_for
+from apps.agent.model.client import ModelError, ModelResponse, current_endpoint, model_for
 from apps.agent.tools.base import ToolContext, ToolOutput
 from apps.core.db.pool import in_db
 from apps.core.errors import Unavailable

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from apps.capabilities.egress import EgressProxy
-from apps.core.health import CheckResult
 
 from ..base import InstallFailed, Progress, Purpose, SandboxSpec, SandboxUnavailable
 from ..layers.installing import ensure_layer
@@ -29,8 +28,7 @@ MOST_INSTALLS = 30
 class BubblewrapBackend:
     name = "bubblewrap"
 
-    def probe(self) -> CheckResult:
-        return probe()
+    probe = staticmethod(probe)
 
     async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> BubblewrapSandbox:
         await emit(progress, {"status": "preparing"})

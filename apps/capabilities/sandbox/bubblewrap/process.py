@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from ..base import ErrorCode, Limits, RunError
@@ -132,6 +133,7 @@ class SandboxProcess:
     """It belongs to the event loop that started it."""
 
     channel: Channel
+    pid: int
     _spawned: Spawned
     _watched: Watched
     _pidfd: int
@@ -148,16 +150,12 @@ class SandboxProcess:
     def alive(self) -> bool:
         return not self._exited.is_set() and self.reason is None
 
-    @property
-    def pid(self) -> int:
-        return self._spawned.popen.pid
-
     # --- its beginning ---
 
     async def start(self, bindings: Sequence[Binding], *, proxied: bool) -> None:
-        """Returns when the runner is ready for a job. Raises OSError; where bwrap fails, its reason is in the text."""
+        """Returns when the runner is ready for a job; from then on its time counts. Raises OSError; where bwrap fails, its reason is in the text."""
         loop = asyncio.get_running_loop()
-        spawned = watchdog().call(lambda: self._spawn(bindings, proxied))
+        spawned = watchdog().call(partial(self._spawn, bindings, proxied))
         try:
             await asyncio.shield(asyncio.wrap_future(spawned))
         except asyncio.CancelledError:
@@ -170,22 +168,22 @@ class SandboxProcess:
         except BaseException:
             self.release()
             raise
-        self._stand_back()  # what had begun meanwhile; no code of a tool yet
+        # What had begun meanwhile; no code of a tool yet.
+        self._watched.stands_back = stand_back(self.pid, self._watched.niceness)
         os.set_blocking(self._spawned.info, False)
         try:  # the namespace's first process, which takes all others with it
             self._watched.init = int(json.loads(os.read(self._spawned.info, 4096))["child-pid"])
         except (OSError, ValueError):
             self._watched.init = next(iter(descendants(self.pid)), 0)
+        self._watched.deadline = loop.time() + self.limits.wall_seconds
 
     def _spawn(self, bindings: Sequence[Binding], proxied: bool) -> None:
         """In the watchdog's thread."""
         self._spawned = spawn(self.prepared, self.limits, bindings, proxied=proxied)
-        self._watched = Watched(self.pid, self.limits, self.end, sandbox_niceness())
-        self._stand_back()
+        self.pid = self._spawned.popen.pid
+        niceness = sandbox_niceness()
+        self._watched = Watched(self.pid, self.limits, self.end, niceness, stand_back(self.pid, niceness))
         watchdog().watch(self._watched)
-
-    def _stand_back(self) -> None:
-        self._watched.stands_back = stand_back(self.pid, self._watched.niceness)
 
     def _listen(self) -> None:
         self._pidfd = os.pidfd_open(self.pid)
@@ -204,10 +202,6 @@ class SandboxProcess:
             message = printed.decode("utf-8", "replace").strip()
             raise OSError(message or f"bwrap ended with {self.exit_code()}")
         self.channel.on_output = None
-
-    def run_for(self, seconds: float) -> None:
-        """It is ended so many seconds from now."""
-        self._watched.deadline = asyncio.get_running_loop().time() + seconds
 
     async def answer(self) -> dict[str, Any] | None:
         """The next answer; None where there will be none, since the sandbox has ended. Raises BadFrame.

@@ -13,6 +13,7 @@ from typing import Any
 
 from apps.capabilities.egress import EgressProxy
 from apps.core.errors import InvalidInput
+from apps.core.text import storable
 
 from ..base import (
     CodeResult,
@@ -26,7 +27,7 @@ from ..base import (
     SandboxUnavailable,
     writable_path,
 )
-from ..output import Output, emit, storable
+from ..output import Output, emit
 from .prepared import Prepared
 from .process import BadFrame, SandboxProcess
 from .processes import descendants, inner_pid
@@ -81,7 +82,6 @@ class BubblewrapSandbox:
         try:
             if self._proxy is not None and process.listener is not None:
                 await self._proxy.serve(process.listener)
-            process.run_for(limits.wall_seconds)
             await process.channel.send({"op": "begin", "limits": set_inside | changed, "env": dict(env)})
         except BaseException:
             await asyncio.shield(asyncio.ensure_future(self.close()))
@@ -271,4 +271,4 @@ def _ended_without_answer(code: object) -> RunError:
 
 
 def answer_text(value: object) -> str:
-    return storable(value)[:VALUE_LIMIT] if isinstance(value, str) else ""
+    return str(storable(value))[:VALUE_LIMIT] if isinstance(value, str) else ""

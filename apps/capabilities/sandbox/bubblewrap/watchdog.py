@@ -69,22 +69,17 @@ class Watched:
         if len(pids) > limits.processes + OVERHEAD_PROCESSES:
             message = f"It started more than {limits.processes} processes."
             return RunError(ErrorCode.LIMIT_EXCEEDED, message)
-        used = self._memory(pids)
-        if used > limits.memory_bytes:
+        used = sum(map(processes.private_bytes, pids))
+        beside = self.mapping_bytes + (processes.socket_bytes(self.init) if self.init else 0)
+        if limits.memory_bytes < used + beside and used < SHARING_FACTOR * limits.memory_bytes:
+            used = sum(map(processes.proportional_bytes, pids))
+        if used + beside > limits.memory_bytes:
             message = f"It used more than {limits.memory_bytes // 1_000_000} MB of memory."
             return RunError(ErrorCode.OUT_OF_MEMORY, message)
         if self.init and processes.inodes(self.init) > limits.files:
             message = f"It made more than {limits.files:,} files."
             return RunError(ErrorCode.LIMIT_EXCEEDED, message)
         return None
-
-    def _memory(self, pids: list[int]) -> int:
-        limit = self.limits.memory_bytes
-        beside = self.mapping_bytes + (processes.socket_bytes(self.init) if self.init else 0)
-        used = sum(map(processes.private_bytes, pids))
-        if limit < used + beside and used < SHARING_FACTOR * limit:
-            used = sum(map(processes.proportional_bytes, pids))
-        return used + beside
 
 
 class Watchdog(threading.Thread):

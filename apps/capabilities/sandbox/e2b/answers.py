@@ -5,10 +5,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from apps.core.text import storable
+
 from ..base import ErrorCode, RunError
 from ..bubblewrap.inside import answers
 from ..bubblewrap.inside.answers import end_of
-from ..output import Output, storable
+from ..output import Output
 
 MESSAGE_CHARS = 4_000
 ANSWERED = ("raised", "out_of_memory", "bad_result", "timed_out")

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from apps.core.errors import InvalidInput
+from apps.core.text import storable
 
 from ..base import (
     HOME,
@@ -26,7 +27,7 @@ from ..base import (
     writable_path,
 )
 from ..bubblewrap.inside.answers import end_of
-from ..output import Output, emit, storable
+from ..output import Output, emit
 from .answers import MESSAGE_CHARS, MarkedOutput, answer_error, inside_script
 
 logger = logging.getLogger(__name__)

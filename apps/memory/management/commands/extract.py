@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from apps.accounts.models import User
-from apps.agent.model.endpoint import current_endpoint
+from apps.agent.model.client import current_endpoint
 from apps.memory.capture import leases, windows
 from apps.memory.capture.reader import Tally, users_read
 from apps.memory.capture.selectors import is_spent, passages
