@@ -9,7 +9,7 @@ from django.db import connection
 from apps.accounts.models import User
 from apps.chat.conversations.ingest import messages_ingest
 from apps.core import text
-from apps.memory.capture import segments
+from apps.memory.capture import windows
 from apps.memory.models import CaptureWindow
 from apps.memory.notes.creation import memory_bulk_create
 from apps.search.embedders.static import StaticEmbedder
@@ -36,7 +36,7 @@ def inside(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(analysis, "chunk_text", watched("chunks", text.chunk_text))
     monkeypatch.setattr(analysis, "document_terms", watched("terms", document_terms))
-    monkeypatch.setattr(segments, "chunk_text", watched("pieces", text.chunk_text))
+    monkeypatch.setattr(windows, "chunk_text", watched("pieces", text.chunk_text))
     embed = watched("vectors", StaticEmbedder.embed_documents)
     monkeypatch.setattr(StaticEmbedder, "embed_documents", embed)
     return found
