@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from apps.search.documents import Scope, Source
 from apps.search.features import SOURCE_CODES, Flag, uuid_hash
-from apps.search.index.neighbours import OFFSETS, TERM_KERNEL, TERM_SELF
-from apps.search.index.rows import UserRows
+from apps.search.index.rows import OFFSETS, TERM_KERNEL, TERM_SELF, UserRows
 from apps.search.ranking.query import Query, Term
 
 Floats = NDArray[np.float32]

@@ -3,6 +3,7 @@
 import re
 import threading
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 import snowballstemmer
@@ -49,12 +50,9 @@ for _code, _words in STOP_WORDS.items():
         _VOTES.setdefault(_each, []).append(_code)
 
 
-def detect_language(text: str) -> str:
-    """The language of a text by its script and its function words; English where too little tells."""
-    return _detect(text, split_words(text[:2000]))
-
-
-def _detect(text: str, words: list[str]) -> str:
+def detect_language(text: str, words: Sequence[str] | None = None) -> str:
+    """The language of a text by its script and its function words; English where too little tells. `words` are those of
+    its beginning, where they have been split already."""
     if not text.isascii():
         for code, pattern in _SCRIPTS:
             if pattern.search(text, 0, 400):
@@ -62,7 +60,7 @@ def _detect(text: str, words: list[str]) -> str:
         if 2 * len(_CYRILLIC.findall(text, 0, 400)) > sum(map(str.isalpha, text[:400])):
             return "uk" if _UKRAINIAN.search(text, 0, 400) else "ru"
     counts: dict[str, int] = {}
-    for word in words:
+    for word in split_words(text[:2000]) if words is None else words:
         for code in _VOTES.get(word, ()):
             counts[code] = counts.get(code, 0) + 1
     best = max(counts, key=counts.__getitem__, default=DEFAULT_LANGUAGE)
@@ -121,7 +119,7 @@ def document_terms(text: str, language: str = "") -> tuple[str, list[str]]:
     Stems stand in the order of their first appearance.
     """
     words = split_words(text)
-    language = language or _detect(text, words[:400])
+    language = language or detect_language(text, words[:400])
     stop = stop_words(language)
     return language, list(dict.fromkeys(stems([word for word in words if word not in stop], language)))
 
