@@ -20,12 +20,12 @@ from apps.agent.turn.events import LAST_EVENTS
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import OPEN_STATES, Conversation, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import events_of
-from apps.chat.stream.feed import Subscription
-from apps.chat.stream.snapshot import Start, one_view
+from apps.chat.stream.snapshot import Start
 from apps.chat.turns import services
 from apps.chat.turns.scheduler import schedule_soon, scheduler
 from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
 from apps.core.db.pool import in_db
+from apps.core.db.writing import one_view
 from apps.core.errors import Conflict, IzzyError, NotFound
 from apps.core.http.rest import UserView, operation
 from apps.core.http.shapes import ABSENT, Checked, Id, OpenInput, Refused, Shape, text
@@ -121,8 +121,15 @@ async def turn_frames(
                 if watcher is not None:
                     runner.hub.leave(watcher)
                 watcher = runner.hub.join(conversation_id, html=False)
-                if not await _begun(watcher, turn_id, after):
+                await runner.flush(conversation_id)
+                if (found := await in_db(_start, turn_id, after)) is None:
                     return
+                start, ended = found
+                runner.hub.begin(watcher, start)
+                if not any(frame["type"] in LAST_EVENTS for frame in start.frames):
+                    await runner.schedule(conversation_id)
+                    if ended:
+                        return
             try:
                 async with asyncio.timeout(KEEP_ALIVE_SECONDS):
                     frame = await watcher.next()
@@ -138,21 +145,6 @@ async def turn_frames(
     finally:
         if watcher is not None:
             runner.hub.leave(watcher)
-
-
-async def _begun(watcher: Subscription, turn_id: UUID, after: int) -> bool:
-    """Lets the watcher begin above `after`, and the turn run; whether there is something to come."""
-    runner = scheduler()
-    await runner.flush(watcher.conversation_id)
-    found = await in_db(_start, turn_id, after)
-    if found is None:
-        return False
-    start, ended = found
-    runner.hub.begin(watcher, start)
-    if any(frame["type"] in LAST_EVENTS for frame in start.frames):
-        return True
-    await runner.schedule(watcher.conversation_id)
-    return not ended
 
 
 @one_view()

@@ -11,8 +11,7 @@ class ChatConfig(AppConfig):
         from apps.agent.tools.base import register_tools
         from apps.builder.builds import ending
         from apps.chat import purging
-        from apps.chat.conversations.capturing import messages_capture_pending
-        from apps.chat.conversations.indexing import messages_index_pending
+        from apps.chat.conversations.handover import messages_capture_pending, messages_index_pending
         from apps.chat.conversations.markdown import warm_up
         from apps.chat.conversations.selectors import chat_stats, conversation_belongs
         from apps.chat.conversations.services import conversations_delete_pending, user_conversations_thin

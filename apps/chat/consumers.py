@@ -20,7 +20,7 @@ from apps.accounts.credentials import Credentials, credentials_ended, credential
 from apps.accounts.models import APIToken, User
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.stream.events import queued_event
-from apps.chat.stream.feed import Subscription
+from apps.chat.stream.hub import Subscription
 from apps.chat.stream.limits import SOCKETS_PER_USER, FrameLimit, SocketsAtOnce
 from apps.chat.stream.snapshot import Start, start_for, start_now
 from apps.chat.turns import services

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils.text import Truncator
 
 from apps.accounts.models import Preferences
@@ -23,7 +23,7 @@ from apps.capabilities.catalog.names import NAME, PREFIX
 from apps.capabilities.catalog.selectors import capabilities_active, capabilities_named, capabilities_used_in
 from apps.capabilities.models import Capability
 from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool
-from apps.chat.models import Conversation, Message, MessageKind, TurnStatus
+from apps.chat.models import Conversation, Message, TurnStatus
 
 _FOLDER = Path(__file__).parent / "prompts"
 _CLOSING_TAG = re.compile(r"</\s*(context|memories|capabilities)\s*>", re.IGNORECASE)
@@ -134,12 +134,6 @@ def history(conversation: Conversation) -> list[dict[str, Any]]:
         )
         messages[0]["content"] = [block, *messages[0]["content"]]
     return messages
-
-
-def recent_texts(conversation_id: UUID) -> list[str]:
-    """Returns the texts of the newest three messages that have any, oldest first."""
-    said = messages_in_force(conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
-    return list(said.order_by("-position").values_list("text", flat=True)[:3])[::-1]
 
 
 def conversation_tools(conversation: Conversation, toolsets: Collection[str]) -> list[Tool]:

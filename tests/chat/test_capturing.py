@@ -13,8 +13,8 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.models import ToolCall
-from apps.chat.conversations import capturing
-from apps.chat.conversations.capturing import messages_capture_pending, turn_capture
+from apps.chat.conversations import handover
+from apps.chat.conversations.handover import messages_capture_pending, turn_capture
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.selectors import shown_untrusted
 from apps.chat.conversations.services import conversation_create, conversation_delete
@@ -161,11 +161,11 @@ def test_what_cannot_be_handed_over_does_not_keep_back_the_others(
             raise ValueError("cannot be read")
         windows_add(**values)
 
-    monkeypatch.setattr(capturing, "windows_add", fail_once)
+    monkeypatch.setattr(handover, "windows_add", fail_once)
     messages_capture_pending()
     assert [text for _, _, text in said_in(bob)] == ["My bike is called Swift"]
     assert "was not handed to memory" in caplog.text
-    monkeypatch.setattr(capturing, "windows_add", windows_add)
+    monkeypatch.setattr(handover, "windows_add", windows_add)
     messages_capture_pending()
     assert [text for _, _, text in said_in(alice)] == ["My broken boat is called Albatross"]
 

@@ -17,8 +17,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.accounts.services import user_delete, user_set_active, users_delete_pending
 from apps.agent.models import ModelCall, ToolCall
-from apps.chat.conversations.capturing import messages_capture_pending
-from apps.chat.conversations.indexing import messages_index_pending
+from apps.chat.conversations.handover import messages_capture_pending, messages_index_pending
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.services import (
     conversation_create,

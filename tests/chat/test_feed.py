@@ -2,9 +2,9 @@
 
 import pytest
 
-from apps.chat.stream import feed as feeds
+from apps.chat.stream import hub
 from apps.chat.stream.events import LoggedEvent
-from apps.chat.stream.feed import Feed, Subscription
+from apps.chat.stream.hub import Feed, Subscription
 from apps.core.ids import uuid7
 
 PLACE, TURN = uuid7(), uuid7()
@@ -39,10 +39,10 @@ async def test_what_comes_after_a_gap_waits_for_what_is_missing() -> None:
     assert not feed.publish(events(4), previous=3)
     assert feed.publish(events(6, 7), previous=5), "from here on something is missing"
     assert not feed.publish(events(8), previous=7), "that is known"
-    assert feed.is_behind
+    assert feed.ahead
     assert await seen(watcher, 1) == [4]
     feed.publish(events(4, 5))  # from the rows
-    assert not feed.is_behind
+    assert not feed.ahead
     assert await seen(watcher, 4) == [5, 6, 7, 8]
 
 
@@ -77,7 +77,7 @@ async def test_a_second_watcher_who_knows_more_takes_nothing_from_the_first() ->
 
 
 async def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "AHEAD", 3)
+    monkeypatch.setattr(hub, "AHEAD", 3)
     feed, watcher = watched(after=1)
     for number in range(3, 8):
         feed.publish(events(number), previous=number - 1)

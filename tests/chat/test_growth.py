@@ -17,16 +17,20 @@ from apps.agent.selectors import conversation_untrusted, toolcalls_undecided, tu
 from apps.agent.services import toolcall_finish, toolcalls_open, toolcalls_start
 from apps.agent.tools.results import ToolOutcome
 from apps.agent.turn.events import Response
-from apps.chat.conversations.capturing import messages_capture_pending, turn_capture
-from apps.chat.conversations.indexing import messages_index_pending, turn_index
+from apps.chat.conversations.handover import (
+    messages_capture_pending,
+    messages_index_pending,
+    turn_capture,
+    turn_index,
+)
 from apps.chat.conversations.selectors import shown_untrusted, user_messages
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
 from apps.chat.stream.events import events_prune
 from apps.chat.stream.snapshot import start_for
 from apps.chat.summary.selectors import Need, compact_job, current_budget
+from apps.chat.turns.actor import turn_prepare
 from apps.chat.turns.queue import conversation_take, turns_interrupt, work_next
-from apps.chat.turns.running import turn_prepare
 from apps.chat.turns.scheduler import conversations_left
 from apps.chat.turns.services import message_send
 from apps.chat.turns.store import TurnOutcome, message_append, turn_finish

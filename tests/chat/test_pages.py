@@ -13,7 +13,7 @@ from apps.builder.builds.messages import message_add
 from apps.builder.models import Build, Kind, MessageType
 from apps.capabilities.catalog.versions import capability_begin
 from apps.chat.conversations import selectors as finding
-from apps.chat.conversations.indexing import messages_index
+from apps.chat.conversations.handover import messages_index
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.services import conversation_create, conversation_delete, conversation_rename
 from apps.chat.models import Conversation, Message

@@ -7,7 +7,7 @@ from django.db import connection
 from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation
-from apps.chat.stream.snapshot import one_view
+from apps.core.db.writing import one_view
 from tests.waiting import PATIENCE
 
 

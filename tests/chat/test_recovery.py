@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.chat.conversations import indexing as afterwards
-from apps.chat.conversations.indexing import document_of, messages_index_pending
+from apps.chat.conversations import handover as afterwards
+from apps.chat.conversations.handover import document_of, messages_index_pending
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.stream.events import LoggedEvent, events_of, rows_of

@@ -5,8 +5,8 @@ import pytest
 from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_rename
 from apps.chat.models import Conversation
+from apps.chat.summary.services import MAX_CHARS, clean_title, heuristic_title
 from apps.chat.turns.scheduler import scheduler
-from apps.chat.turns.titles import MAX_CHARS, clean_title, heuristic_title
 from apps.core.db.pool import in_db
 from tests.chat.client import connected
 from tests.peers.anthropic_server import AnthropicServer, failure, reply

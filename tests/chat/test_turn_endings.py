@@ -312,7 +312,7 @@ async def test_a_bug_fails_the_turn_and_not_the_conversation(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("apps.chat.turns.running.turn_prepare", lambda turn_id: 1 / 0)
+        broken.setattr("apps.chat.turns.actor.turn_prepare", lambda turn_id: 1 / 0)
         async with connected(alice) as page:
             place, queued, end = await talk(page, alice)
     assert (end["type"], end["code"]) == ("error", "internal_error")

@@ -9,9 +9,9 @@ import pytest
 from apps.accounts.models import User
 from apps.chat.conversations import markdown
 from apps.chat.models import Conversation, TurnEvent
-from apps.chat.stream import feed
+from apps.chat.stream import hub
 from apps.chat.stream.events import LoggedEvent, events_prune
-from apps.chat.stream.feed import Subscription
+from apps.chat.stream.hub import Subscription
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
@@ -266,7 +266,7 @@ async def test_what_a_slow_reader_has_not_read_is_put_together() -> None:
 async def test_a_program_that_lags_gets_the_rest_and_one_end(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "QUEUE_FRAMES", 2)
+    monkeypatch.setattr(hub, "QUEUE_FRAMES", 2)
     model.add(reply("Let me think.", tool("think", {"thought": "hm"})), reply("One two three four five"))
     program = await program_of(alice)
     response = await program.post("chat/", {"message": "Count", "stream": True})

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
 from apps.core.jobs import fair
-from apps.core.jobs.leases import lease_end
+from apps.core.jobs.leases import LEASE_END
 from apps.core.jobs.worker import Background
 from apps.memory.capture import leases, reader
 from apps.memory.capture.reader import read_due, windows_read
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def test_a_users_windows_are_read_by_one_process_at_a_time(alice: User, peer: AnthropicServer) -> None:
     await in_db(add, alice, [said("I live in Linz.")])
-    await in_db(CaptureLease.objects.create, user=alice, runner="another", lease_until=lease_end())
+    await in_db(CaptureLease.objects.create, user=alice, runner="another", lease_until=LEASE_END)
     assert (await read(alice)).windows == 0
     assert await in_db(leases.users_due, timezone.now()) == []
     past = timezone.now() - timedelta(seconds=1)

@@ -9,7 +9,7 @@ from apps.agent.tools import base
 
 def test_no_tool_decides_on_what_waits() -> None:
     """Nothing that a tool's module imports, however far away, is the module that decides."""
-    known = {tool.handler.__module__ for tool in base.all_tools()} | {"apps.chat.turns.running"}
+    known = {tool.handler.__module__ for tool in base.all_tools()} | {"apps.chat.turns.actor"}
     reached = reachable(known)
     assert {"apps.memory.tools.saving", "apps.memory.notes.creation"} <= reached
     assert "apps.memory.notes.review" not in reached

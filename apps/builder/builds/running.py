@@ -19,7 +19,7 @@ from apps.builder.models import Build, BuilderMessage, DialogueMessage, Directio
 from apps.capabilities.catalog.selectors import secrets_missing
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
-from apps.core.jobs.leases import lease_end
+from apps.core.jobs.leases import LEASE_END
 from apps.core.text import clean_text, is_yes
 
 MAX_ANSWER_CHARS = 4_000
@@ -159,7 +159,7 @@ def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID],
     """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and what users have
     answered the others since."""
     mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
-    mine.update(lease_until=lease_end())
+    mine.update(lease_until=LEASE_END)
     go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
     unread = _answers_to(go_on)
     found = list(unread.order_by("number"))

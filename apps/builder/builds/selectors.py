@@ -144,17 +144,6 @@ def text_of(blocks: Iterable[dict[str, Any]]) -> str:
     return "\n\n".join(block["text"] for block in blocks if block.get("type") == "text").strip()
 
 
-def conversations_with_news() -> list[UUID]:
-    """Conversations whose log lacks messages of builds that they follow."""
-    rows = Follower.objects.unscoped().filter(has_news=True).order_by()
-    return list(rows.values_list("conversation_id", flat=True).distinct())
-
-
-def has_news(conversation_id: UUID) -> bool:
-    """Whether the log of that conversation lacks messages of builds that it follows."""
-    return Follower.objects.unscoped().filter(has_news=True, conversation_id=conversation_id).exists()
-
-
 def conversations_of(build: Build) -> list[UUID]:
     """The conversations in which the build was asked for, the first one first."""
     rows = Follower.objects.owned_by(build.user_id).filter(build_id=build.pk).order_by("pk")

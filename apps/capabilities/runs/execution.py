@@ -32,7 +32,7 @@ from apps.capabilities.sandbox.running import run_capability
 from apps.capabilities.sandbox.selection import current_backend
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput
-from apps.core.jobs.leases import PROCESS, lease_end
+from apps.core.jobs.leases import LEASE_END, PROCESS
 from apps.core.text import storable
 
 MAX_RESULT_CHARS = 200_000
@@ -72,7 +72,7 @@ def execution_begin(
         turn_id=origin.turn_id,
         tool_call_id=origin.tool_call_id,
         runner=PROCESS,
-        lease_until=lease_end(),
+        lease_until=LEASE_END,
     )
 
 

@@ -11,8 +11,7 @@ from django.utils import timezone
 from pydantic import Field, model_validator
 
 from apps.agent.model.messages import canonical_json
-from apps.chat.conversations.capturing import conversation_capture
-from apps.chat.conversations.indexing import document_of
+from apps.chat.conversations.handover import conversation_capture, document_of
 from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.models import Conversation, Message, Role
 from apps.core.db.writing import once, precompute

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -243,6 +243,7 @@ def _cleaner() -> "nh3.Cleaner":
     )
 
 
+@dataclass(slots=True)
 class LiveRenderer:
     """Renders a text that is still coming, only from the last block on.
 
@@ -251,37 +252,31 @@ class LiveRenderer:
     change in it all the same (a link's definition at the end) is found by `finish`.
     """
 
-    def __init__(self, leads: Leads = directly) -> None:
-        self.leads = leads
-        self._text = ""
-        self._tail_start = 0
-        self._index = 0
-        self._shown: dict[int, str] = {}
-
-    @property
-    def text(self) -> str:
-        return self._text
+    text: str = ""  # all of it so far
+    _tail_start: int = 0
+    _index: int = 0
+    _shown: dict[int, str] = field(default_factory=dict)
 
     def feed(self, text: str) -> None:
-        self._text += text.replace("\r", "")
+        self.text += text.replace("\r", "")
 
-    def render(self) -> list[tuple[int, str]]:
-        tail = self._text[self._tail_start :]
-        found = blocks(tail, self.leads)
+    def render(self, leads: Leads = directly) -> list[tuple[int, str]]:
+        tail = self.text[self._tail_start :]
+        found = blocks(tail, leads)
         changed = self._changes(self._index, found)
         if len(found) > 1:
             self._tail_start += sum(len(line) + 1 for line in tail.split("\n")[: found[-1].line])
             self._index += len(found) - 1
         return changed
 
-    def finish(self) -> list[tuple[int, str]]:
+    def finish(self, leads: Leads = directly) -> list[tuple[int, str]]:
         """The blocks in which the whole text, rendered at once, differs from what was given so far."""
-        text = self._text
+        text = self.text
         limited = len(text) > MAX_HIGHLIGHT_CHARS or not (links_found(text) and tables_found(text))
         may_differ = (
             "]:" in text or limited or not markup_found(text)
         )  # definitions of links, and what is limited
-        return self._changes(0, blocks(text, self.leads)) if may_differ else []
+        return self._changes(0, blocks(text, leads)) if may_differ else []
 
     def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
         now = {first + offset: block.html for offset, block in enumerate(found)}

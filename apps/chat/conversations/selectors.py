@@ -26,9 +26,11 @@ RECENT_MESSAGES = 200
 """So much is also looked through sign by sign."""
 
 
-def conversation_get(user_id: UUID, conversation_id: object) -> Conversation:
-    """The user's conversation. NotFound for a foreign, unknown or malformed id."""
-    found = Conversation.objects.for_user(user_id).filter(id=parse_id(conversation_id)).first()
+def conversation_get(user_id: UUID, conversation_id: object, *, lock: bool = False) -> Conversation:
+    """The user's conversation, inside a transaction with a lock on its row. NotFound for a foreign, unknown or malformed id."""
+    rows = Conversation.objects.for_user(user_id)
+    rows = rows.select_for_update() if lock else rows
+    found = rows.filter(id=parse_id(conversation_id)).first()
     if found is None:
         raise NotFound("There is no conversation with this id.")
     return found

@@ -1,6 +1,8 @@
-"""The event log: what happened in a turn, numbered per conversation, as rows and as the frames that clients get."""
+"""The event log: what happened in a turn, numbered per conversation, as rows, as the frames that clients get, and its text as HTML
+blocks for those that show it."""
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,14 +14,31 @@ from django.db.models import Max
 from django.utils import timezone
 
 from apps.agent.model.messages import canonical_json
-from apps.agent.turn.events import Event, TextDelta, TurnQueued
+from apps.agent.turn.events import (
+    LAST_EVENTS,
+    ApprovalRequested,
+    Event,
+    Html,
+    Question,
+    TextDelta,
+    ToolStart,
+    TurnQueued,
+    TurnStarted,
+)
+from apps.chat.conversations.links import Leads, directly
+from apps.chat.conversations.markdown import LiveRenderer
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent
 
 TEXT = TextDelta.type
+HTML = Html.type
 MAX_TEXTS_PER_ROW = 500
 KEEP_EVENTS = timedelta(days=2)
 """How long after its end a turn's events can be replayed; then its messages and tool calls are what is left."""
 PRUNE_BATCH = 200
+BLOCKS_PER_SEGMENT = 1000
+PAUSE = 0.05
+"""Seconds between two renderings of a block; ten times what one takes where that is more."""
+ENDS_SEGMENT = {ToolStart.type, Question.type, ApprovalRequested.type, *LAST_EVENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +127,6 @@ def text_after(turn_id: UUID, seq: int) -> str:
     return "".join(event.payload["text"] for event in events_of(rows, seq))
 
 
-def events_store(conversation_id: UUID, events: Sequence[LoggedEvent]) -> None:
-    """Adds events to the log; the caller holds the conversation's lease and moves `stored_seq`."""
-    TurnEvent.objects.bulk_create(rows_of(conversation_id, events))
-
-
 def events_prune() -> None:
     """Removes the events of turns that ended long ago.
 
@@ -130,3 +144,91 @@ def events_prune() -> None:
                     rows = Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last)
                     rows.update(pruned_seq=last)
                 events.delete()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveText:
+    """The answer under way: the run of text (`segment`, from 0, counts those before it) not in a message yet."""
+
+    turn_id: UUID
+    segment: int
+    text: str
+
+
+class LiveHtml:
+    """Follows one conversation's events and renders the newest run of text. It knows what the answer under way began with from
+    a turn's start or from `prime`. `leads` says where links lead.
+    """
+
+    def __init__(self, leads: Leads = directly) -> None:
+        self.leads = leads  # from here on, and in the run of text under way
+        self.pause = PAUSE
+        self._turn_id: UUID | None = None
+        self._segment = 0
+        self._seq = 0
+        self._renderer = LiveRenderer()
+
+    def prime(self, live: LiveText | None, seq: int) -> None:
+        """Takes up an answer in the middle: what of it a snapshot at `seq` shows counts as shown."""
+        self._seq = seq
+        self._renderer = LiveRenderer()
+        if live is not None:
+            self._turn_id, self._segment = live.turn_id, live.segment
+            if live.text:
+                self._renderer.feed(live.text)
+                self._renderer.render(self.leads)
+
+    def take(self, event: LoggedEvent, *, shown: bool = True) -> list[LoggedEvent]:
+        """The `html` events to send before this event; for text they are due later, from `render`.
+
+        Where nobody is `shown` them, nothing is rendered.
+        """
+        if event.type == TurnStarted.type:
+            self.prime(LiveText(event.turn_id, 0, ""), event.seq)
+        if event.type == TEXT:
+            self._turn_id, self._seq = event.turn_id, event.seq
+            self._renderer.feed(event.payload["text"])
+        elif event.type in ENDS_SEGMENT and not event.payload.get("server") and self._renderer.text:
+            last: list[LoggedEvent] = []
+            if shown:
+                last = self._events([*self._renderer.render(self.leads), *self._renderer.finish(self.leads)])
+            self._renderer = LiveRenderer()
+            self._segment += 1
+            return last
+        return []
+
+    def render(self) -> list[LoggedEvent]:
+        """The blocks that changed since the last time."""
+        started = time.perf_counter()
+        changed = self._events(self._renderer.render(self.leads))
+        self.pause = max(PAUSE, 10 * (time.perf_counter() - started))
+        return changed
+
+    def _events(self, changed: Sequence[tuple[int, str]]) -> list[LoggedEvent]:
+        turn_id = self._turn_id
+        if turn_id is None:
+            return []
+        return [
+            LoggedEvent(
+                self._seq, turn_id, HTML, Html(self._segment * BLOCKS_PER_SEGMENT + index, html).fields()
+            )
+            for index, html in dict(changed).items()
+        ]
+
+
+def with_html(events: Sequence[LoggedEvent], after: int, leads: Leads = directly) -> list[LoggedEvent]:
+    """A turn's events above `after`, with the HTML of the runs of text that go beyond it.
+
+    `events` are all of one turn, so that its blocks get the numbers they had live.
+    """
+    live = LiveHtml(leads)
+    if events:
+        live.prime(LiveText(events[0].turn_id, 0, ""), 0)
+    out: list[LoggedEvent] = []
+    fresh = False
+    for event in events:
+        out += live.take(event, shown=fresh)
+        fresh = (fresh and event.type == TEXT) or (event.type == TEXT and event.seq > after)
+        if event.seq > after:
+            out.append(event)
+    return out + (live.render() if fresh else [])

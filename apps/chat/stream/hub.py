@@ -6,24 +6,217 @@ where there is Redis, and the rows of the log, looked at a few times a second an
 
 import asyncio
 import logging
+from bisect import insort
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError
 
+from apps.chat.conversations.links import links_now, through
 from apps.chat.models import Conversation
-from apps.chat.stream.events import LoggedEvent, events_after
-from apps.chat.stream.feed import Feed, Subscription
+from apps.chat.stream.events import HTML, TEXT, LiveHtml, LiveText, LoggedEvent, events_after
 from apps.chat.stream.snapshot import Start
 from apps.core.db.pool import in_db
+from apps.core.errors import NotFound
 from apps.core.jobs.bus import bus
 
 logger = logging.getLogger(__name__)
+TOPIC = "chat.{}"
+NAMES_LINKS = frozenset({"turn_started", "tool_result"})
+AHEAD = 1000
+"""Batches that are kept while events before them are missing; beyond that the rows will have them."""
+QUEUE_FRAMES = 5000
+"""A watcher that lags further behind loses its place and gets a snapshot instead."""
+COALESCE_FRAMES = 20
+"""So far behind a watcher lags, from where on what it has not read yet is put together."""
 POLL_SECONDS = 0.3
 POLL_ROWS = 1000
+
+
+@dataclass(slots=True)
+class _Waiting:
+    frame: dict[str, Any]
+    texts: list[str]  # Of a frame of text: its own, and that of those which joined it.
+
+    def joins(self, later: "_Waiting") -> bool:
+        """Whether the later frame has become part of this one, which then has its number."""
+        if not self.texts or not later.texts or self.frame["turn"] != later.frame["turn"]:
+            return False
+        self.frame = later.frame
+        self.texts += later.texts
+        return True
+
+
+@dataclass(eq=False, slots=True)
+class Subscription:
+    """One watcher's queue of frames. It buffers until `begin` says what the watcher knows already."""
+
+    conversation_id: UUID
+    html: bool = field(kw_only=True)  # a page, which shows the text as HTML
+    lagged: bool = False
+    _after: int | None = None
+    _early: list[LoggedEvent] = field(default_factory=list)
+    _queue: deque[_Waiting] = field(default_factory=deque)
+    _came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def put(self, event: LoggedEvent) -> None:
+        if event.type == HTML and not self.html:
+            return
+        if self._after is None:
+            self._early.append(event)
+        elif event.type == HTML or event.seq > self._after:
+            self.put_frame(event.frame(self.conversation_id))
+
+    def put_frame(self, frame: dict[str, Any]) -> None:
+        """Queues a frame. For a watcher that lags, texts become one, and a block takes the place of its older self."""
+        waiting = _Waiting(frame, [frame["text"]] if frame["type"] == TEXT else [])
+        if len(self._queue) >= COALESCE_FRAMES:
+            if frame["type"] == HTML:
+                self._drop_older(frame)
+            elif self._queue[-1].joins(waiting):
+                return
+        if len(self._queue) >= QUEUE_FRAMES:
+            self.lagged = True
+        else:
+            self._queue.append(waiting)
+        self._came.set()
+
+    def _drop_older(self, frame: dict[str, Any]) -> None:
+        for place in range(len(self._queue) - 1, len(self._queue) - COALESCE_FRAMES, -1):
+            older = self._queue[place].frame
+            if older["type"] == HTML and (older["turn"], older["block"]) == (frame["turn"], frame["block"]):
+                del self._queue[place]
+                if 0 < place < len(self._queue) and self._queue[place - 1].joins(self._queue[place]):
+                    del self._queue[place]
+                return
+
+    def begin(self, frames: Sequence[dict[str, Any]], after: int) -> None:
+        """Sends `frames`, then everything above `after`, what has come meanwhile included."""
+        for frame in frames:
+            self.put_frame(frame)
+        self._after = after
+        early, self._early = self._early, []
+        for event in early:
+            if event.seq > after:
+                self.put(event)
+
+    async def next(self) -> dict[str, Any]:
+        """The next frame; waits for it."""
+        while not self._queue:
+            self._came.clear()
+            await self._came.wait()
+        waiting = self._queue.popleft()
+        return waiting.frame | {"text": "".join(waiting.texts)} if waiting.texts else waiting.frame
+
+
+class Feed:
+    """The events of one conversation, passed on in their order to its watchers in this process."""
+
+    def __init__(self, conversation_id: UUID, unlisten: Callable[[], None]) -> None:
+        self.conversation_id = conversation_id
+        self.last_seq: int | None = None  # of the newest event passed on; None before `prime`
+        self._unlisten = unlisten
+        self.ahead: list[tuple[int, Sequence[LoggedEvent]]] = []  # kept while some before them are missing
+        self.watchers: set[Subscription] = set()
+        self._gone = False
+        self._through = partial(through, conversation_id)
+        self._html = LiveHtml(self._through)
+        self._links: asyncio.Task[None] | None = None
+        self._links_wanted, self._links_known = 1, 0
+        self._rendering: asyncio.TimerHandle | None = None
+        self._rendered_at = 0.0
+
+    def publish(self, events: Sequence[LoggedEvent], previous: int = 0) -> bool:
+        """Passes on those events that are new here; where the event `previous` before them has not come yet, it keeps them until
+        then. Returns whether something is missing from now on."""
+        was_behind = bool(self.ahead)
+        insort(self.ahead, (previous, events), key=itemgetter(0))
+        self._catch_up()
+        if len(self.ahead) > AHEAD:
+            self.ahead.clear()
+        return bool(self.ahead) and not was_behind
+
+    def prime(self, live: LiveText | None, seq: int) -> None:
+        """Says what was there before this feed began; later calls change nothing."""
+        self._look_for_links()
+        if self.last_seq is None:
+            self.last_seq = seq
+            self._html.prime(live, seq)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        while self.last_seq is not None and self.ahead and self.ahead[0][0] <= self.last_seq:
+            for event in self.ahead.pop(0)[1]:
+                if event.seq > self.last_seq:
+                    self.last_seq = event.seq
+                    self._pass_on(event)
+
+    def _pass_on(self, event: LoggedEvent) -> None:
+        self._send([*self._html.take(event, shown=self.is_page_watching), event])
+        if event.type in NAMES_LINKS:
+            self._links_wanted += 1
+            self._html.leads = self._through
+            self._look_for_links()
+        if event.type == TEXT and self._rendering is None and self.is_page_watching:
+            # At once after a pause in the stream, else when the pause since the last rendering is over.
+            loop = asyncio.get_running_loop()
+            due = self._rendered_at + self._html.pause
+            self._rendering = loop.call_at(max(due, loop.time()), self._render)
+
+    def gone(self) -> None:
+        """Sends the watchers an error, once: that the conversation was deleted."""
+        if not self._gone:
+            self._gone = True
+            error = NotFound("This conversation was deleted.")
+            for watcher in self.watchers:
+                watcher.put_frame(
+                    {"type": "error", "conversation": str(self.conversation_id), **error.to_json()}
+                )
+
+    def close(self) -> None:
+        self._unlisten()
+        if self._rendering is not None:
+            self._rendering.cancel()
+        if self._links is not None:
+            self._links.cancel()
+
+    @property
+    def is_page_watching(self) -> bool:
+        return any(watcher.html for watcher in self.watchers)
+
+    def _look_for_links(self) -> None:
+        """Looks up which links may open directly, as what was read or said may change that; until then every link leads
+        through our page."""
+        behind = self._links_known != self._links_wanted and self.is_page_watching
+        if behind and (self._links is None or self._links.done()):
+            self._links = asyncio.ensure_future(self._know_links())
+
+    async def _know_links(self) -> None:
+        while self._links_known != (wanted := self._links_wanted):
+            try:
+                leads = await in_db(links_now, self.conversation_id)
+            except DatabaseError as error:
+                logger.warning("could not look up where links lead: %s", error)
+                return
+            self._links_known = wanted
+            if leads is not None and wanted == self._links_wanted:
+                self._html.leads = leads
+
+    def _send(self, events: Sequence[LoggedEvent]) -> None:
+        for event in events:
+            for watcher in self.watchers:
+                watcher.put(event)
+
+    def _render(self) -> None:
+        self._rendering = None
+        self._rendered_at = asyncio.get_running_loop().time()
+        self._send(self._html.render())
 
 
 class Hub:
@@ -39,15 +232,16 @@ class Hub:
     def publish(self, conversation_id: UUID, previous: int, events: Sequence[LoggedEvent]) -> None:
         """Events of a turn that runs here, and the number of the one before them."""
         rows = [[event.seq, str(event.turn_id), event.type, event.payload] for event in events]
-        bus().send(_topic(conversation_id), [previous, rows])
-        self._take(conversation_id, previous, events)
+        bus().send(TOPIC.format(conversation_id), [previous, rows])
+        if (feed := self.feeds.get(conversation_id)) is not None and feed.publish(events, previous):
+            self._missing.set()
 
     def join(self, conversation_id: UUID, *, html: bool) -> Subscription:
         """A subscription that buffers what happens from now on; call `begin` on it, and `leave` in the end."""
         feed = self.feeds.get(conversation_id)
         if feed is None:
             hear = partial(self._hear, conversation_id)
-            feed = Feed(conversation_id, bus().listen(_topic(conversation_id), hear))
+            feed = Feed(conversation_id, bus().listen(TOPIC.format(conversation_id), hear))
             self.feeds[conversation_id] = feed
         watcher = Subscription(conversation_id, html=html)
         feed.watchers.add(watcher)
@@ -58,7 +252,7 @@ class Hub:
     def has_page(self, conversation_id: UUID) -> bool:
         """Whether a page shows the conversation, as far as this process knows."""
         feed = self.feeds.get(conversation_id)
-        return feed is not None and any(watcher.html for watcher in feed.watchers)
+        return feed is not None and feed.is_page_watching
 
     def leave(self, watcher: Subscription) -> None:
         feed = self.feeds.get(watcher.conversation_id)
@@ -87,9 +281,6 @@ class Hub:
         """Events of a turn that runs in another process."""
         previous, rows = item
         events = [LoggedEvent(seq, UUID(turn), kind, payload) for seq, turn, kind, payload in rows]
-        self._take(conversation_id, previous, events)
-
-    def _take(self, conversation_id: UUID, previous: int, events: Sequence[LoggedEvent]) -> None:
         if (feed := self.feeds.get(conversation_id)) is not None and feed.publish(events, previous):
             self._missing.set()
 
@@ -102,7 +293,7 @@ class Hub:
             known = {
                 key: feed.last_seq
                 for key, feed in self.feeds.items()
-                if feed.last_seq is not None and (feed.is_behind or key not in self.local)
+                if feed.last_seq is not None and (feed.ahead or key not in self.local)
             }
             try:
                 news = await in_db(_news, known) if known else {}
@@ -116,10 +307,6 @@ class Hub:
                     feed.gone()
                 else:
                     feed.publish(events)
-
-
-def _topic(conversation_id: UUID) -> str:
-    return f"chat.{conversation_id}"
 
 
 def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent] | None]:

@@ -1,13 +1,9 @@
 """The state of a conversation in one frame, and what a client has missed since a sequence number."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
-
-from django.db import connection, transaction
 
 from apps.agent.turn.events import ModelRetry
 from apps.builder.builds.selectors import builds_in
@@ -23,35 +19,20 @@ from apps.chat.conversations.messages import (
 )
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
-from apps.chat.stream.events import LoggedEvent, events_after, events_of, text_after
-from apps.chat.stream.feed import BLOCKS_PER_SEGMENT, LiveText, with_html
+from apps.chat.stream.events import (
+    BLOCKS_PER_SEGMENT,
+    LiveText,
+    LoggedEvent,
+    events_after,
+    events_of,
+    text_after,
+    with_html,
+)
 from apps.chat.summary.selectors import SUMMARY_FIELDS, summary_json
+from apps.core.db.writing import one_view
 
 SNAPSHOT_MESSAGES = 200
 REPLAY_ROWS = 2000
-
-
-@contextmanager
-def one_view() -> Iterator[None]:
-    """All queries inside see the same state, and nobody is kept from writing meanwhile.
-
-    On SQLite `transaction.atomic` takes the write lock when it begins (that is the setting); this begins a transaction
-    that only reads. Write nothing inside. May be nested.
-    """
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
-        with transaction.atomic():
-            yield
-        return
-    connection.ensure_connection()
-    if connection.connection.in_transaction:
-        yield
-        return
-    with connection.cursor() as cursor:
-        cursor.execute("BEGIN DEFERRED")
-        try:
-            yield
-        finally:
-            cursor.execute("ROLLBACK")
 
 
 @dataclass(frozen=True, slots=True)

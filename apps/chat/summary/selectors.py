@@ -260,18 +260,17 @@ def compact_job(
     anew = rewrite and conversation.summary_by == EXTRACT
     threshold = {Need.BUDGET: budget.history, Need.LIMIT: budget.limit, Need.REFUSED: 0}[need]
     turns = sent_turns(conversation)
-    too_long = sum(turn.tokens for turn in turns) > threshold
-    kept, room = 0, 0 if need == Need.REFUSED else budget.kept
-    for turn in reversed(turns):
-        room -= turn.tokens
-        if kept and room < 0 and turn.state not in OPEN_STATES:
-            break
-        kept += 1
-    if too_long and kept < len(turns):
-        until = turns[-kept - 1].until
-    elif anew:
-        until = conversation.summary_until
-    else:
+    until = conversation.summary_until if anew else None
+    if sum(turn.tokens for turn in turns) > threshold:
+        kept, room = 0, 0 if need == Need.REFUSED else budget.kept
+        for turn in reversed(turns):
+            room -= turn.tokens
+            if kept and room < 0 and turn.state not in OPEN_STATES:
+                break
+            kept += 1
+        if kept < len(turns):
+            until = turns[-kept - 1].until
+    if until is None:
         return None
     return compact_job_until(conversation, until, budget, anew=anew)
 

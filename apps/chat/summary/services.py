@@ -1,4 +1,4 @@
-"""Every write of a conversation's summary."""
+"""Every write of a conversation's summary and title: by the fast model, where there is one, in the background."""
 
 import asyncio
 import logging
@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from apps.agent.model.client import ModelError, ModelRequest, complete, current_endpoint, model_for
 from apps.agent.model.sdk import default_client
-from apps.chat.models import Conversation
+from apps.agent.turn.events import TitleMade
+from apps.chat.models import Conversation, MessageKind, Turn, TurnStatus
 from apps.chat.prompt import prompt_text
 from apps.chat.summary.selectors import (
     EXTRACT,
@@ -32,6 +33,16 @@ WORDS_PER_TOKEN = 0.6
 _SENTENCE = re.compile(r"[.!?…。！？]['\"”’)]*(?=\s|$)|\n")
 _under_way: set[UUID] = set()
 """The conversations that this process sums up in the background now; one summary at a time is enough."""
+TITLE_CHARS = 60
+_MARKUP = re.compile(r"[*_`#>\[\]]+|https?://\S+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s")
+_POLITE = re.compile(r"^(hi|hey|hello|please|izzy|ok|okay|so|well|um|hallo|bitte)\b[\s,.!:]+", re.IGNORECASE)
+TITLE_TOKENS = 40
+TITLE_EXCERPT = 1500
+TITLE_PROMPT = (
+    "Give the conversation below a title of two to six words in the language of its user. "
+    "Answer with the title alone: no quotes, no full stop."
+)
 
 
 async def conversation_compact_after(conversation_id: UUID) -> None:
@@ -155,3 +166,68 @@ def summary_cut(*, conversation: Conversation, position: int) -> None:
     """Takes the summary away where a message that it stands for is replaced. Call it inside a transaction."""
     if position <= conversation.summary_until:
         summary_forget(user_id=conversation.user_id, conversation_id=conversation.id)
+
+
+def heuristic_title(text: str) -> str:
+    """The first sentence with a word in it, without markup and greeting, cut at a word to 60 characters."""
+    plain = " ".join(_MARKUP.sub(" ", text).split())
+    sentences = [part for part in _SENTENCE_END.split(plain) if re.search(r"\w", part)]
+    title = sentences[0] if sentences else plain
+    shorter = _POLITE.sub("", title)
+    title = (shorter if len(shorter.split()) > 1 else title).rstrip(" .,;:!…")
+    if len(title) > TITLE_CHARS:
+        title = title[:TITLE_CHARS].rsplit(" ", 1)[0].rstrip(" .,;:") + "…"
+    return title[:1].upper() + title[1:] or "New conversation"
+
+
+def clean_title(text: str) -> str:
+    """A model's proposal as a title: one line, no quotes, at most 60 characters; "" when it is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    title = " ".join(_MARKUP.sub(" ", lines[0]).split()).removeprefix("Title:").strip(" \"'“”«».")
+    return title if 0 < len(title) <= TITLE_CHARS else ""
+
+
+async def conversation_title_make(turn_id: UUID) -> TitleMade | None:
+    """Has the fast model name the conversation after its first turn. None where there is no model, or no need."""
+    request = await in_db(_title_request, turn_id)
+    if request is None:
+        return None
+    try:
+        response = await complete(default_client(), request)
+    except ModelError as error:
+        logger.info("no title for turn %s: %s", turn_id, error.message)
+        return None
+    return await in_db(_title_store, turn_id, clean_title(response.text))
+
+
+def _title_request(turn_id: UUID) -> ModelRequest | None:
+    turn = Turn.objects.unscoped().select_related("conversation").filter(id=turn_id).first()
+    if turn is None or turn.state != TurnStatus.DONE or turn.conversation.title_by_user:
+        return None
+    conversation = turn.conversation
+    if conversation.turns.filter(position__lt=turn.position).exists() or current_endpoint().is_offline:
+        return None
+    said = turn.messages.filter(kind=MessageKind.TEXT).exclude(text="").order_by("position")
+    lines = [f"{role}: {text[:TITLE_EXCERPT]}" for role, text in said.values_list("role", "text")[:2]]
+    if len(lines) < 2:
+        return None
+    return ModelRequest(
+        user_id=turn.user_id,
+        purpose="title",
+        model=model_for("fast"),
+        system=TITLE_PROMPT,
+        messages=[{"role": "user", "content": "\n\n".join(lines)}],
+        max_tokens=TITLE_TOKENS,
+        conversation_id=conversation.id,
+        turn_id=turn.id,
+    )
+
+
+@transaction.atomic
+def _title_store(turn_id: UUID, title: str) -> TitleMade | None:
+    unnamed = Conversation.objects.unscoped().filter(turns__id=turn_id, title_by_user=False)
+    if not title or not unnamed.update(title=title):
+        return None
+    return TitleMade(title)

@@ -1,130 +1,269 @@
-"""The one that runs a conversation: it takes its turns one after the other and logs what happens in them, numbered, sent on at
-once and stored in batches."""
+"""The one that runs a conversation: it takes its turns one after the other, each from its rows, made ready in one database hop
+(memories, tools and history), through the agent's loop to its outcome."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from apps.agent.turn.loop import TurnTaken
-from apps.chat.conversations.capturing import turn_capture
-from apps.chat.conversations.indexing import turn_index
-from apps.chat.models import Conversation, MessageKind, Role
-from apps.chat.stream.events import LoggedEvent
-from apps.chat.summary.services import conversation_compact_after
-from apps.chat.turns.queue import INTERRUPTION, RESERVE, Numbers, Work, conversation_release, work_next
-from apps.chat.turns.running import INTERNAL_ERROR, RunningTurn
-from apps.chat.turns.store import (
-    LogWrite,
-    TurnOutcome,
-    log_write,
-    logs_write,
-    message_save,
-    stopped,
-    turn_finish,
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.accounts.models import Preferences
+from apps.accounts.selectors import preferences_for
+from apps.agent.model.client import OFFLINE, Usage, current_endpoint, model_for
+from apps.agent.model.messages import canonical_json
+from apps.agent.model.sdk import default_client
+from apps.agent.selectors import turn_tool_calls, turn_usage
+from apps.agent.tools.base import find_tool
+from apps.agent.turn.events import (
+    ApprovalRequested,
+    Event,
+    MemoryContext,
+    Question,
+    Response,
+    TextDelta,
+    TurnFailed,
+    TurnResumed,
+    TurnStarted,
 )
-from apps.chat.turns.titles import conversation_title_make
+from apps.agent.turn.executor import ToolExecutor, executor_for
+from apps.agent.turn.loop import LoopState, TurnTaken, run_turn
+from apps.chat.conversations.handover import turn_capture, turn_index
+from apps.chat.conversations.selectors import taint_of
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
+from apps.chat.prompt import (
+    capability_hints,
+    context_block,
+    conversation_tools,
+    history,
+    messages_in_force,
+    system_blocks,
+)
+from apps.chat.stream.events import LoggedEvent
+from apps.chat.summary.selectors import Need, current_budget, sent_turns, turns_shown
+from apps.chat.summary.services import (
+    conversation_compact,
+    conversation_compact_after,
+    conversation_title_make,
+)
+from apps.chat.turns.queue import INTERRUPTION, Work, conversation_release, opening_message, work_next
+from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
 from apps.core.db.pool import in_db, settled
-from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
+from apps.core.ids import parse_id
+from apps.core.jobs.leases import LeaseLost
+from apps.memory.notes.changes import cycle_advance
+from apps.memory.recall.injection import Surfaced, still_shown, surface
 
 logger = logging.getLogger(__name__)
-Publish = Callable[[UUID, int, Sequence[LoggedEvent]], None]
-"""Called with the conversation, the number of the event before these, and these."""
+TOO_LONG = "context_too_long"
+RECENT_TEXTS = 3  # newest messages that say what notes are looked for
+INTERNAL_ERROR = TurnFailed("internal_error", "Something went wrong inside Izzy. The server's log says what.")
 
 
-class EventLog:
-    """The events that a conversation's runner emits. `publish` gets every event at once, before it is stored; what must not be lost
-    (the end of a turn) goes through `commit`, which stores it first. Whoever writes holds `lock`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A turn ready to run, and the message that it answers. With `too_long` its conversation has to be summed up before it is
+    sent; then `turn_reload` gives its state."""
 
-    def __init__(self, conversation_id: UUID, numbers: Numbers, publish: Publish) -> None:
-        self.conversation_id = conversation_id
-        self.lock = asyncio.Lock()
-        self.given_back = False
-        self._pending: list[LoggedEvent] = []
-        self._written_at = asyncio.get_running_loop().time()
-        self._published, self._next, self._reserved = numbers
-        self._publish = publish
+    turn: Turn
+    message: Message
+    state: LoopState
+    too_long: bool
+
+
+def turn_prepare(turn_id: UUID) -> Prepared:
+    """Reads all that the turn needs; a fresh one also advances the decay cycle and gets its context block.
+
+    The block goes in front of the user's words and is stored with them, so that later requests repeat it.
+    """
+    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    preferences = preferences_for(turn.user_id)
+    message = opening_message(turn)
+    if turn.attempt == 1:
+        surfaced = Surfaced(text="", tokens=0, items=())
+        if not turn.by_izzy:
+            cycle_advance(user_id=turn.user_id)
+        if turn.conversation.use_memory and not turn.by_izzy:
+            surfaced = _surface(turn)
+        with transaction.atomic():
+            block = context_block(
+                now=timezone.now(),
+                time_zone=preferences.time_zone,
+                memories=surfaced.text,
+                capabilities=capability_hints(turn.conversation, preferences, message.text),
+            )
+            message.blocks = canonical_json([block, *json.loads(message.blocks)])
+            message.save(update_fields=["blocks"])
+            turn.memories = [item.to_json() for item in surfaced.items]
+            turn.memory_tokens = surfaced.tokens
+            turn.save(update_fields=["memories", "memory_tokens"])
+    return Prepared(
+        turn=turn,
+        message=message,
+        state=_loop_state(turn, preferences),
+        too_long=sum(each.tokens for each in sent_turns(turn.conversation)) > current_budget().limit,
+    )
+
+
+def turn_reload(turn_id: UUID) -> LoopState:
+    """The turn as its rows say, after its conversation was summed up."""
+    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    return _loop_state(turn, preferences_for(turn.user_id))
+
+
+def _surface(turn: Turn) -> Surfaced:
+    """The notes worth bringing up that the model does not have before it already, as they read now."""
+    said = messages_in_force(turn.conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
+    newest = said.order_by("-position").values_list("text", flat=True)[:RECENT_TEXTS]
+    items = [item for shown in turns_shown(turn.conversation) for item in shown.memories]
+    known = still_shown(turn.user_id, items) | {parse_id(item["id"]) for item in items if "source" in item}
+    return surface(
+        turn.user_id,
+        list(newest)[::-1],
+        exclude_ids=known,
+        conversation_id=turn.conversation_id,
+        now=timezone.now(),
+    )
+
+
+def _loop_state(turn: Turn, preferences: Preferences) -> LoopState:
+    conversation = turn.conversation
+    before = conversation.tools
+    tools = conversation_tools(conversation, preferences.toolsets)
+    if conversation.tools != before:
+        conversation.save(update_fields=["tools"])
+    model = turn.model
+    if not turn.said and model in {"", OFFLINE}:  # what was begun offline may go on with a model
+        model = preferences.model or model_for("chat")
+        turn.model = current_endpoint().answering(model)
+        turn.save(update_fields=["model"])
+    newest = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("round").last()
+    return LoopState(
+        user_id=turn.user_id,
+        conversation_id=conversation.id,
+        turn_id=turn.id,
+        system=system_blocks(preferences, use_memory=conversation.use_memory),
+        tools=tools,
+        messages=history(conversation),
+        model=model,
+        rounds_done=newest.round if newest else 0,
+        stop_reason=newest.stop_reason if newest else "",
+        usage=turn_usage(user_id=turn.user_id, turn_id=turn.id),
+        tool_calls=turn_tool_calls(user_id=turn.user_id, turn_id=turn.id),
+    )
+
+
+@dataclass(kw_only=True)
+class RunningTurn:
+    """A turn in the loop, whose `TurnStore` it is: each message is committed together with the events before it."""
+
+    turn_id: UUID
+    resumed: bool
+    log: EventLog
+    turn: Turn = field(init=False)  # its row, once it is prepared
+    loop: LoopState | None = None
+    waiting_for: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def last_seq(self) -> int:
-        """The number of the newest event."""
-        return self._next - 1
+    def partial(self) -> list[dict[str, Any]]:
+        """The blocks of the answer under way that no message holds."""
+        blocks = self.loop.partial_blocks if self.loop else []
+        return [block for block in blocks if block.get("text", "").strip()]
 
-    def is_due(self, now: float) -> bool:
-        """Whether something waits to be stored, or the lease to be extended, and nobody is at it."""
-        waits = self._pending or now - self._written_at > EXTEND_SECONDS
-        return bool(waits) and not self.given_back and not self.lock.locked()
+    def emit(self, event: Event) -> None:
+        """Logs an event and sends it on at once."""
+        self.log.emit(LoggedEvent.of(self.turn_id, event))
 
-    def emit(self, line: LoggedEvent) -> None:
-        """Numbers an event, sends it on, and has it stored with the next batch."""
-        event = replace(line, seq=self._next)
-        self._next += 1
-        self._pending.append(event)
-        self._send_on([event])
+    async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
+        await self._save(role=Role.ASSISTANT, blocks=blocks, stop_reason=stop_reason, round=round)
 
-    async def commit(self, change: Callable[[], list[LoggedEvent]]) -> None:
-        """Makes a change of rows together with everything emitted so far, then sends on the events of the change."""
+    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
+        await self._save(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round)
 
-        async def locked() -> None:
-            async with self.lock:
-                await self.write(change)
+    async def _save(self, **values: Any) -> None:
+        await self.log.commit(partial(message_append, self.turn, seq=self.log.last_seq, **values))
 
-        await settled(locked())
-
-    async def flush(self) -> None:
-        """Stores what was emitted so far, so that rows show all of it."""
-        async with self.lock:
-            if self._pending and not self.given_back:
-                with suppress(LeaseLost):
-                    await self.write()
-
-    async def write(self, change: Callable[[], list[LoggedEvent]] | None = None) -> None:
-        """Stores what waits, and makes a change with it. Hold the lock. Raises LeaseLost."""
-        write = self.batch()
-        more = await in_db(log_write, write, change)
-        self.stored(write)
-        self._next += len(more)
-        if more:
-            self._send_on(more)
-
-    def _send_on(self, events: Sequence[LoggedEvent]) -> None:
-        self._publish(self.conversation_id, self._published, events)
-        self._published = events[-1].seq
-
-    def batch(self) -> LogWrite:
-        """The events to store now. Hold the lock; call `stored` once they are."""
-        if self._reserved - self._next < RESERVE // 2:
-            self._reserved = self._next + RESERVE
-        return LogWrite(
-            conversation_id=self.conversation_id,
-            events=tuple(self._pending),
-            next_seq=self._next,
-            reserved=self._reserved,
+    async def run(self) -> TurnOutcome:
+        """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
+        if not self.resumed:
+            self.emit(TurnStarted())
+        prepared = await in_db(turn_prepare, self.turn_id)
+        self.loop = prepared.state
+        turn = self.turn = prepared.turn
+        if turn.said:
+            return await self._say(turn.said)
+        if turn.memories and not self.resumed:
+            self.emit(MemoryContext(turn.memories, turn.memory_tokens))
+        if prepared.too_long:
+            self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
+        executor = await in_db(
+            executor_for,
+            user_id=turn.user_id,
+            conversation_id=turn.conversation_id,
+            turn_id=turn.id,
+            message_id=prepared.message.id,
+            use_memory=turn.conversation.use_memory,
+            taint=taint_of(turn.user_id, turn.conversation_id),
+            tools={tool.name: tool for tool in prepared.state.tools if find_tool(tool.name) != tool},
         )
+        last: Event = INTERNAL_ERROR
+        async for event in self._events(executor):
+            if isinstance(event, Response | TurnFailed):
+                last = event
+                continue
+            if isinstance(event, Question | ApprovalRequested):
+                self.waiting_for.append({"type": event.type, **event.fields()})
+            self.emit(event)
+        return self._outcome(last)
 
-    def stored(self, write: LogWrite) -> None:
-        del self._pending[: len(write.events)]
-        self._written_at = asyncio.get_running_loop().time()
+    async def _say(self, text: str) -> TurnOutcome:
+        """An answer that no model has to give."""
+        self.emit(TextDelta(text))
+        await self.save_assistant([{"type": "text", "text": text}], "end_turn", 1)
+        return self._outcome(Response(text=text, usage=asdict(Usage())))
 
+    async def _events(self, executor: ToolExecutor) -> AsyncGenerator[Event, None]:
+        """Yields the loop's events; once, a conversation too long for the model is summed up and asked again."""
+        shortened = False
+        while self.loop is not None:
+            events = run_turn(self.loop, client=default_client(), executor=executor, store=self)
+            async with aclosing(events):
+                async for event in events:
+                    if isinstance(event, TurnFailed) and event.code == TOO_LONG and not shortened:
+                        shorter = await self._shorter(self.loop, Need.REFUSED)
+                        if shorter is not None:
+                            self.loop, shortened = shorter, True
+                            break
+                    if not (shortened and isinstance(event, TurnResumed)):
+                        yield event
+                else:
+                    return
 
-async def logs_store(logs: Sequence[EventLog]) -> set[UUID]:
-    """Stores what waits in these logs in one transaction, extending their leases; the conversations that are not ours any
-    more. None of the logs is locked by anybody else."""
-    for log in logs:
-        await log.lock.acquire()
-    try:
-        writes = [log.batch() for log in logs]
-        lost = await in_db(logs_write, writes)
-        for log, write in zip(logs, writes, strict=True):
-            log.stored(write)
-        return set(lost)
-    finally:
-        for log in logs:
-            log.lock.release()
+    async def _shorter(self, loop: LoopState, need: Need) -> LoopState | None:
+        """The turn's state once its conversation has been summed up; None where that made it no shorter."""
+        if not await conversation_compact(loop.conversation_id, need):
+            return None
+        shorter = await in_db(turn_reload, self.turn_id)
+        shorter.build_id = loop.build_id
+        return shorter
+
+    def _outcome(self, event: Event) -> TurnOutcome:
+        if not isinstance(event, Response):
+            return stopped(self.turn_id, "failed", self.partial, event)
+        return TurnOutcome(
+            turn_id=self.turn_id,
+            state=TurnStatus.WAITING if event.waits else TurnStatus.DONE,
+            event=event,
+            waiting_for=self.waiting_for if event.waits else [],
+            usage=event.usage,
+        )
 
 
 class Actor:
@@ -133,33 +272,28 @@ class Actor:
     def __init__(self, log: EventLog) -> None:
         self.conversation_id = log.conversation_id
         self.log = log
-        self._news = asyncio.Event()
+        self.news = asyncio.Event()  # set where the conversation's rows have changed: it looks again
         self._closing = False
         self._extra: set[asyncio.Task[None]] = set()
-
-    def notify(self) -> None:
-        """Something has changed in the conversation's rows: look again."""
-        self._news.set()
-
-    @property
-    def has_news(self) -> bool:
-        """Whether `notify` was called since the rows were last looked at."""
-        return self._news.is_set()
 
     def close(self) -> None:
         """The server is about to stop: end the running turn as interrupted and give the conversation back."""
         self._closing = True
-        self._news.set()
+        self.news.set()
 
     async def run(self) -> None:
         """Until nothing is left to do, or the conversation is not ours any more."""
         try:
             while not self._closing:
-                self._news.clear()
+                self.news.clear()
                 work = await self._work(None)
                 if work.turn_id is not None:
                     await self._run_turn(work.turn_id, resumed=work.resumed)
-                elif not self._news.is_set() and await self._rest():
+                elif self.news.is_set():
+                    continue
+                elif self._extra:
+                    await self._news_or(*self._extra)
+                elif await self._release():
                     return
             await self._release(at_once=True)
         except (LeaseLost, TurnTaken):
@@ -168,22 +302,19 @@ class Actor:
             for task in self._extra:
                 task.cancel()
 
-    async def _rest(self) -> bool:
-        """Waits for what still goes on beside turns, then gives the conversation back; False when there is news."""
-        if self._extra:
-            news = asyncio.ensure_future(self._news.wait())
-            await asyncio.wait([news, *self._extra], return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            return False
-        return await self._release()
+    async def _news_or(self, *tasks: "asyncio.Task[Any]") -> None:
+        """Waits until there is news or one of the tasks is over."""
+        news = asyncio.ensure_future(self.news.wait())
+        await asyncio.wait([news, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        news.cancel()
 
     async def _release(self, *, at_once: bool = False) -> bool:
         async with self.log.lock:
             await self.log.write()
-            release = partial(conversation_release, at_once=at_once)
-            given_back = await in_db(release, self.conversation_id, self.log.last_seq)
-            self.log.given_back = given_back
-            return given_back
+            self.log.given_back = await in_db(
+                conversation_release, self.conversation_id, self.log.last_seq, at_once=at_once
+            )
+            return self.log.given_back
 
     async def _work(self, running: UUID | None) -> Work:
         async with self.log.lock:
@@ -195,15 +326,9 @@ class Actor:
         return work
 
     async def _run_turn(self, turn_id: UUID, *, resumed: bool) -> None:
-        turn = RunningTurn(
-            turn_id=turn_id,
-            resumed=resumed,
-            emit=lambda event: self.log.emit(LoggedEvent.of(turn_id, event)),
-            store=MessageStore(self.log, turn_id),
-        )
+        turn = RunningTurn(turn_id=turn_id, resumed=resumed, log=self.log)
         task = asyncio.ensure_future(turn.run())
         try:
-            await self._watch(task, turn_id)
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
@@ -214,23 +339,21 @@ class Actor:
                 await in_db(follow_up, turn_id)
             except Exception:
                 logger.exception("turn %s: %s failed", turn_id, follow_up.__name__)
-        self._start(self._make_title(turn_id))
-        self._start(conversation_compact_after(self.conversation_id))
-
-    async def _watch(self, task: "asyncio.Task[TurnOutcome]", turn_id: UUID) -> None:
-        """Until the turn has ended or was cancelled: takes up what is asked for meanwhile."""
-        while not task.done():
-            news = asyncio.ensure_future(self._news.wait())
-            await asyncio.wait([task, news], return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            if task.done():
-                return
-            self._news.clear()
-            if self._closing or (await self._work(turn_id)).stop:
-                task.cancel()
-                await asyncio.wait([task])
+        for work in (self._make_title(turn_id), conversation_compact_after(self.conversation_id)):
+            beside = asyncio.ensure_future(work)
+            self._extra.add(beside)
+            beside.add_done_callback(self._extra.discard)
 
     async def _outcome(self, task: "asyncio.Task[TurnOutcome]", turn: RunningTurn) -> TurnOutcome:
+        """How the turn ended; takes up what is asked for until then."""
+        while not task.done():
+            await self._news_or(task)
+            if task.done():
+                break
+            self.news.clear()
+            if self._closing or (await self._work(turn.turn_id)).stop:
+                task.cancel()
+                await asyncio.wait([task])
         try:
             return await task
         except asyncio.CancelledError:
@@ -245,35 +368,12 @@ class Actor:
             logger.exception("turn %s failed", turn.turn_id)
             return stopped(turn.turn_id, "failed", turn.partial, INTERNAL_ERROR)
 
-    def _start(self, work: "Any") -> None:
-        task = asyncio.ensure_future(work)
-        self._extra.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._extra.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("conversation %s: what follows a turn failed", self.conversation_id, exc_info=error)
-
     async def _make_title(self, turn_id: UUID) -> None:
-        line = await conversation_title_make(turn_id)
-        if line is not None:
+        try:
+            made = await conversation_title_make(turn_id)
+        except Exception:  # the title made of its first words stays
+            logger.exception("conversation %s got no title", self.conversation_id)
+            return
+        if made is not None:
             async with self.log.lock:
-                self.log.emit(line)
-
-
-class MessageStore:
-    """`TurnStore` of the loop: each message is committed together with the events before it."""
-
-    def __init__(self, log: EventLog, turn_id: UUID) -> None:
-        self._log = log
-        self._turn_id = turn_id
-
-    async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
-        await self._save(role=Role.ASSISTANT, blocks=blocks, stop_reason=stop_reason, round=round)
-
-    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
-        await self._save(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round)
-
-    async def _save(self, **values: Any) -> None:
-        await self._log.commit(partial(message_save, self._turn_id, seq=self._log.last_seq, **values))
+                self.log.emit(LoggedEvent.of(turn_id, made))

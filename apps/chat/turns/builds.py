@@ -7,8 +7,8 @@ from apps.agent.model.messages import canonical_json
 from apps.agent.turn.events import Build as BuildEvent
 from apps.builder.builds.ending import stage_of
 from apps.builder.builds.messages import messages_to_log
-from apps.builder.builds.selectors import builds_in, conversations_of, conversations_with_news
-from apps.builder.models import Build, Kind, State
+from apps.builder.builds.selectors import builds_in, conversations_of
+from apps.builder.models import Build, Follower, Kind, State
 from apps.builder.shapes import BuilderMessageOutput
 from apps.capabilities.catalog.selectors import secrets_missing
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
@@ -59,7 +59,8 @@ def build_events(conversation_id: UUID) -> list[LoggedEvent]:
 
 def conversations_with_build_news() -> list[UUID]:
     """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
-    wanted = conversations_with_news()
+    followers = Follower.objects.unscoped().filter(has_news=True).order_by()
+    wanted = list(followers.values_list("conversation_id", flat=True).distinct())
     if not wanted:
         return []
     rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -13,12 +12,21 @@ from django.utils import timezone
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
 from apps.agent.turn.events import TurnFailed, TurnQueued, TurnStopped
-from apps.builder.builds.selectors import has_news
+from apps.builder.models import Follower
 from apps.chat.conversations.messages import message_json
-from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.chat.stream.events import LoggedEvent, events_store, text_after
+from apps.chat.models import (
+    OPEN_STATES,
+    Conversation,
+    Message,
+    MessageKind,
+    Role,
+    Turn,
+    TurnEvent,
+    TurnStatus,
+)
+from apps.chat.stream.events import LoggedEvent, rows_of, text_after
 from apps.chat.turns.builds import build_events
-from apps.chat.turns.store import message_ids, position_next, turn_close
+from apps.chat.turns.store import RESERVE, Numbers, message_ids, position_next, turn_close
 from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
@@ -26,16 +34,6 @@ INTERRUPTION = TurnFailed(
     "interrupted",
     "Izzy was interrupted while answering. What was written so far is kept; send it again to go on.",
 )
-RESERVE = 1000
-"""Sequence numbers are reserved in blocks, so that those handed out but not stored at a crash never come again."""
-
-
-class Numbers(NamedTuple):
-    """Sequence numbers of a conversation's events."""
-
-    stored: int  # of the newest event in the table
-    first: int  # that may be handed out
-    last: int
 
 
 @dataclass(kw_only=True)
@@ -64,36 +62,34 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     interrupted. Most looks find nothing, and those do not wait for their turn to write.
     """
     at_work = Q(id=running, announced=True, stop_requested=False)
+    turns_with_news = _turns_with_news(conversation_id)
+    builds = Follower.objects.unscoped().filter(has_news=True, conversation_id=conversation_id)
     if Conversation.lease_held(conversation_id) and not (
-        _turns_with_news(conversation_id).exclude(at_work).exists() or has_news(conversation_id)
+        turns_with_news.exclude(at_work).exists() or builds.exists()
     ):
         return Work()
     with transaction.atomic():
-        return _work_take(conversation_id, running)
-
-
-def _work_take(conversation_id: UUID, running: UUID | None) -> Work:
-    Conversation.lease_extend(conversation_id)
-    turns = list(_turns_with_news(conversation_id))
-    work = Work(
-        events=[
-            queued_line(turn)
-            if turn.state == TurnStatus.QUEUED
-            else LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
-            for turn in turns
-            if not turn.announced
-        ]
-    )
-    work.events += build_events(conversation_id)
-    Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
-    if running is not None:
-        work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
+        Conversation.lease_extend(conversation_id)
+        turns = list(turns_with_news)
+        work = Work(
+            events=[
+                queued_line(turn)
+                if turn.state == TurnStatus.QUEUED
+                else LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
+                for turn in turns
+                if not turn.announced
+            ]
+        )
+        work.events += build_events(conversation_id)
+        Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
+        if running is not None:
+            work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
+            return work
+        by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
+        for turn in by_state[TurnStatus.RUNNING]:
+            work.events += turn_interrupt(turn)
+        _claim(work, by_state[TurnStatus.WAITING], by_state[TurnStatus.QUEUED])
         return work
-    by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
-    for turn in by_state[TurnStatus.RUNNING]:
-        work.events += turn_interrupt(turn)
-    _claim(work, by_state[TurnStatus.WAITING], by_state[TurnStatus.QUEUED])
-    return work
 
 
 @transaction.atomic
@@ -239,7 +235,7 @@ def _interrupt(conversation_id: UUID) -> None:
             LoggedEvent(seq + index, line.turn_id, line.type, line.payload)
             for index, line in enumerate(turn_interrupt(turn))
         ]
-        events_store(conversation_id, events)
+        TurnEvent.objects.bulk_create(rows_of(conversation_id, events))
         seq += len(events)
         logger.warning("turn %s was interrupted; what it had produced is kept", turn.id)
     Conversation.lease_release(conversation_id, stored_seq=seq - 1, last_seq=seq - 1)

@@ -19,12 +19,13 @@ from django.utils import timezone
 
 from apps.agent.models import ToolCall
 from apps.builder.builds.messages import BUILDS
-from apps.chat.conversations.capturing import conversation_left
+from apps.chat.conversations.handover import conversation_left
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnStatus
 from apps.chat.stream.hub import Hub
-from apps.chat.turns.actor import Actor, EventLog, logs_store
+from apps.chat.turns.actor import Actor
 from apps.chat.turns.builds import conversations_with_build_news
 from apps.chat.turns.queue import conversation_take
+from apps.chat.turns.store import EventLog, logs_store
 from apps.core.db.pool import in_db
 from apps.core.jobs.bus import bus
 
@@ -64,7 +65,7 @@ class Scheduler:
 
     def notify(self, conversation_id: UUID) -> None:
         if (actor := self.actors.get(conversation_id)) is not None:
-            actor.notify()
+            actor.news.set()
 
     async def schedule(self, conversation_id: UUID) -> None:
         """Has the conversation looked at now: here, unless another process runs it (that one is notified)."""
@@ -75,8 +76,7 @@ class Scheduler:
             self.notify(conversation_id)
             return
         if conversation_id not in self._starting:
-            task = self._starting[conversation_id] = _detached(self._take_up(conversation_id))
-            task.add_done_callback(lambda _: self._starting.pop(conversation_id, None))
+            self._starting[conversation_id] = _detached(self._take_up(conversation_id))
         await asyncio.wait([self._starting[conversation_id]])
         self.notify(conversation_id)
 
@@ -117,13 +117,16 @@ class Scheduler:
             self._background(self.schedule(UUID(item[1])))
 
     async def _take_up(self, conversation_id: UUID) -> None:
-        numbers = await in_db(conversation_take, conversation_id)
-        if numbers is None:
-            bus().send(CONVERSATIONS, str(conversation_id))
-            return
-        actor = self.actors[conversation_id] = Actor(EventLog(conversation_id, numbers, self.hub.publish))
-        self.hub.local.add(conversation_id)
-        self._background(self._run(actor))
+        try:
+            numbers = await in_db(conversation_take, conversation_id)
+            if numbers is None:
+                bus().send(CONVERSATIONS, str(conversation_id))
+                return
+            actor = self.actors[conversation_id] = Actor(EventLog(conversation_id, numbers, self.hub.publish))
+            self.hub.local.add(conversation_id)
+            self._background(self._run(actor))
+        finally:
+            del self._starting[conversation_id]
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         task = _detached(work)
@@ -143,7 +146,7 @@ class Scheduler:
             if actor.conversation_id in self._left:
                 self._left.discard(actor.conversation_id)
                 self._page_away(actor.conversation_id)
-            if actor.log.given_back and actor.has_news:
+            if actor.log.given_back and actor.news.is_set():
                 self._background(self.schedule(actor.conversation_id))
 
     async def _keep_up(self) -> None:
@@ -152,7 +155,9 @@ class Scheduler:
             await asyncio.sleep(FLUSH_SECONDS)
             now = asyncio.get_running_loop().time()
             try:
-                await self._flush(now)
+                # The events of all conversations go in one transaction.
+                for conversation_id in await logs_store([actor.log for actor in self.actors.values()]):
+                    self.notify(conversation_id)
                 if now - looked > LOOK_SECONDS:
                     looked = now
                     if self.actors:
@@ -166,12 +171,6 @@ class Scheduler:
                         await self.schedule(conversation_id)
             except DatabaseError:
                 logger.exception("the upkeep of conversations failed; it goes on")
-
-    async def _flush(self, now: float) -> None:
-        """Stores the events of all conversations in one transaction and extends leases that need it."""
-        if due := [actor.log for actor in self.actors.values() if actor.log.is_due(now)]:
-            for conversation_id in await logs_store(due):
-                self.notify(conversation_id)
 
 
 _schedulers: "WeakKeyDictionary[asyncio.AbstractEventLoop, Scheduler]" = WeakKeyDictionary()

@@ -20,9 +20,8 @@ from apps.agent.services import grant_add, toolcall_answer, toolcall_decide
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.chat.summary.services import summary_cut
+from apps.chat.summary.services import heuristic_title, summary_cut
 from apps.chat.turns.store import position_next, turn_close
-from apps.chat.turns.titles import heuristic_title
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text, is_yes
@@ -70,17 +69,16 @@ def message_send(
                 raise InvalidInput("Name the conversation of the message to replace.", field="conversation")
             place = conversation_create(user_id=user_id, use_memory=use_memory)
         else:
-            place = _locked(user_id, conversation)
+            place = conversation_get(user_id, conversation, lock=True)
         _check_queue(place)
         if not place.turns.exists():
             windows_hasten(user_id=user_id, other_than=place.id)
-        turn = _turn_create(place, name)
+        replaced = None
         if replaces is not None:
             replaced = _own_messages(place).filter(id=parse_id(replaces)).first()
             if replaced is None:
                 raise NotFound("There is no message of yours with this id in this conversation.")
-            _supersede_from(place, replaced, turn)
-        return _add_message(place, turn, words)
+        return _turn_create(place, name, words, replaced)
 
     return _once(user_id, name, store)
 
@@ -90,14 +88,12 @@ def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = ""
     name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
 
     def store() -> Sent:
-        conversation = _locked(user_id, conversation_id)
+        conversation = conversation_get(user_id, conversation_id, lock=True)
         _check_queue(conversation)
         newest = _own_messages(conversation).last()
         if newest is None:
             raise Conflict("There is no message to send again.", code="nothing_to_retry")
-        turn = _turn_create(conversation, name)
-        _supersede_from(conversation, newest, turn)
-        return _add_message(conversation, turn, newest.text)
+        return _turn_create(conversation, name, newest.text, newest)
 
     return _once(user_id, name, store)
 
@@ -108,7 +104,7 @@ def turn_stop(*, user_id: UUID, conversation_id: object) -> int:
 
     Returns how many were asked. What is queued behind a running turn is answered after it stopped.
     """
-    conversation = _locked(user_id, conversation_id)
+    conversation = conversation_get(user_id, conversation_id, lock=True)
     begun = conversation.turns.filter(state__in=[TurnStatus.RUNNING, TurnStatus.WAITING])
     asked = begun.update(stop_requested=True)
     return asked or conversation.turns.filter(state=TurnStatus.QUEUED).update(stop_requested=True)
@@ -150,11 +146,6 @@ def _conversation_of(conversation_id: UUID | None) -> UUID:
     if conversation_id is None:
         raise NotFound("This tool call belongs to no conversation.")
     return conversation_id
-
-
-def _locked(user_id: UUID, conversation_id: object) -> Conversation:
-    conversation = conversation_get(user_id, conversation_id)
-    return Conversation.objects.for_user(user_id).select_for_update().get(id=conversation.id)
 
 
 def _once(user_id: UUID, client_id: str, store: Callable[[], Sent]) -> Sent:
@@ -214,16 +205,16 @@ def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> N
     windows_withdraw(user_id=conversation.user_id, conversation_id=conversation.id, message_ids=ids)
 
 
-def _turn_create(conversation: Conversation, client_id: str) -> Turn:
-    return Turn.objects.create(
+def _turn_create(conversation: Conversation, client_id: str, text: str, replaced: Message | None) -> Sent:
+    """A queued turn with the user's message, in place of `replaced` and all after it."""
+    turn = Turn.objects.create(
         user_id=conversation.user_id,
         conversation=conversation,
         position=position_next(conversation.id),
         client_id=client_id,
     )
-
-
-def _add_message(conversation: Conversation, turn: Turn, text: str) -> Sent:
+    if replaced is not None:
+        _supersede_from(conversation, replaced, turn)
     conversation.updated_at = timezone.now()
     if not conversation.title:
         conversation.title = heuristic_title(text)

@@ -1,9 +1,12 @@
-"""Writes of a runner while a turn runs and when it ends, and how a turn that ended early is made whole."""
+"""Writes of a runner while a turn runs and when it ends: the events, numbered, sent on at once and stored in batches; the messages;
+and how a turn that ended early is made whole."""
 
+import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -14,9 +17,10 @@ from apps.agent.model.messages import canonical_json, readable_text
 from apps.agent.models import ToolCall
 from apps.agent.services import Reason, toolcalls_close_open
 from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.chat.stream.events import LoggedEvent, events_store
-from apps.core.jobs.leases import PROCESS
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
+from apps.chat.stream.events import LoggedEvent, rows_of
+from apps.core.db.pool import in_db, settled
+from apps.core.jobs.leases import EXTEND_SECONDS, PROCESS, LeaseLost
 
 CLOSING_WORDS: dict[Reason, str] = {
     "stopped": "(Stopped by the user.)",
@@ -25,6 +29,20 @@ CLOSING_WORDS: dict[Reason, str] = {
     "superseded": "(The user went on instead of answering.)",
 }
 """Stands in the model's history for a turn that ended unanswered: roles keep alternating."""
+RESERVE = 1000
+"""Sequence numbers are reserved in blocks, so that those handed out but not stored at a crash never come again."""
+Publish = Callable[[UUID, int, Sequence[LoggedEvent]], None]
+"""Called with the conversation, the number of the event before these, and these."""
+Change = Callable[[], Sequence[LoggedEvent] | None]
+"""A change of rows, which returns the events to log with it."""
+
+
+class Numbers(NamedTuple):
+    """Sequence numbers of a conversation's events."""
+
+    stored: int  # of the newest event in the table
+    first: int  # that may be handed out
+    last: int
 
 
 def position_next(conversation_id: UUID) -> int:
@@ -139,15 +157,14 @@ class TurnOutcome:
 
 
 @transaction.atomic
-def log_write(write: LogWrite, change: Callable[[], list[LoggedEvent]] | None = None) -> list[LoggedEvent]:
+def log_write(write: LogWrite, change: Change | None = None) -> list[LoggedEvent]:
     """Stores events, makes `change` and stores the events that it returns, all or nothing. Returns those last ones.
 
     Raises LeaseLost when the conversation is not ours any more.
     """
     Conversation.lease_extend(write.conversation_id)
-    more = [
-        replace(line, seq=write.next_seq + index) for index, line in enumerate(change() if change else [])
-    ]
+    lines = (change() if change else None) or []
+    more = [replace(line, seq=write.next_seq + index) for index, line in enumerate(lines)]
     _store(write, [*write.events, *more])
     return more
 
@@ -171,13 +188,7 @@ def _store(write: LogWrite, events: Sequence[LoggedEvent]) -> None:
     if events:
         values["stored_seq"] = events[-1].seq
     Conversation.lease_extend(write.conversation_id, **values)
-    events_store(write.conversation_id, events)
-
-
-def message_save(turn_id: UUID, **values: Any) -> list[LoggedEvent]:
-    """Adds a message to the turn, as `message_append` takes it."""
-    message_append(Turn.objects.unscoped().get(id=turn_id), **values)
-    return []
+    TurnEvent.objects.bulk_create(rows_of(write.conversation_id, events))
 
 
 def turn_finish(outcome: TurnOutcome, seq: int) -> list[LoggedEvent]:
@@ -212,3 +223,96 @@ def message_ids(turn: Turn) -> list[str]:
     """The ids of the turn's assistant messages that people read, in order."""
     rows = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("position")
     return [str(value) for value in rows.values_list("id", flat=True)]
+
+
+class EventLog:
+    """The events that a conversation's runner emits. `publish` gets every event at once, before it is stored; what must not be lost
+    (the end of a turn) goes through `commit`, which stores it first. Whoever writes holds `lock`."""
+
+    def __init__(self, conversation_id: UUID, numbers: Numbers, publish: Publish) -> None:
+        self.conversation_id = conversation_id
+        self.lock = asyncio.Lock()
+        self.given_back = False
+        self.pending: list[LoggedEvent] = []  # not stored yet
+        self.written_at = asyncio.get_running_loop().time()
+        self.last_seq = numbers.first - 1  # the number of the newest event
+        self._published, self._reserved = numbers.stored, numbers.last
+        self._publish = publish
+
+    def emit(self, line: LoggedEvent) -> None:
+        """Numbers an event, sends it on, and has it stored with the next batch."""
+        self.last_seq += 1
+        event = replace(line, seq=self.last_seq)
+        self.pending.append(event)
+        self._send_on([event])
+
+    async def commit(self, change: Change) -> None:
+        """Makes a change of rows together with everything emitted so far, then sends on the events of the change."""
+
+        async def locked() -> None:
+            async with self.lock:
+                await self.write(change)
+
+        await settled(locked())
+
+    async def flush(self) -> None:
+        """Stores what was emitted so far, so that rows show all of it."""
+        async with self.lock:
+            if self.pending and not self.given_back:
+                with suppress(LeaseLost):
+                    await self.write()
+
+    async def write(self, change: Change | None = None) -> None:
+        """Stores what waits, and makes a change with it. Hold the lock. Raises LeaseLost."""
+        write = self.batch()
+        more = await in_db(log_write, write, change)
+        self.stored(write)
+        self.last_seq += len(more)
+        if more:
+            self._send_on(more)
+
+    def _send_on(self, events: Sequence[LoggedEvent]) -> None:
+        self._publish(self.conversation_id, self._published, events)
+        self._published = events[-1].seq
+
+    def batch(self) -> LogWrite:
+        """The events to store now. Hold the lock; call `stored` once they are."""
+        next_seq = self.last_seq + 1
+        if self._reserved - next_seq < RESERVE // 2:
+            self._reserved = next_seq + RESERVE
+        return LogWrite(
+            conversation_id=self.conversation_id,
+            events=tuple(self.pending),
+            next_seq=next_seq,
+            reserved=self._reserved,
+        )
+
+    def stored(self, write: LogWrite) -> None:
+        del self.pending[: len(write.events)]
+        self.written_at = asyncio.get_running_loop().time()
+
+
+async def logs_store(logs: Iterable[EventLog]) -> set[UUID]:
+    """Stores what waits in those of the logs that nobody is at, in one transaction, extending the leases for which it is time;
+    returns the conversations that are not ours any more."""
+    now = asyncio.get_running_loop().time()
+    due = [
+        log
+        for log in logs
+        if (log.pending or now - log.written_at > EXTEND_SECONDS)
+        and not log.given_back
+        and not log.lock.locked()
+    ]
+    if not due:
+        return set()
+    for log in due:
+        await log.lock.acquire()
+    try:
+        writes = [log.batch() for log in due]
+        lost = await in_db(logs_write, writes)
+        for log, write in zip(due, writes, strict=True):
+            log.stored(write)
+        return set(lost)
+    finally:
+        for log in due:
+            log.lock.release()

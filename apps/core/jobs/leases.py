@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=15)
 EXTEND_SECONDS = 4.0
+LEASE_END = Now() + LEASE  # of a lease that begins now, on the database's clock
+RELEASED = {"runner": "", "lease_until": None}
 
 PROCESS = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(4)}"
 """The name of this process in leases, in logs and toward other processes; new at every start."""
@@ -56,13 +58,13 @@ class Leased(models.Model):
     def lease_take(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> bool:
         """Whether the row is this process's now, of all that may try; sets `values` with it."""
         rows = cls._base_manager.filter(cls.lease_free() | Q(runner=runner), pk=key)
-        return bool(rows.update(runner=runner, lease_until=lease_end(), **values))
+        return bool(rows.update(runner=runner, lease_until=LEASE_END, **values))
 
     @classmethod
     def lease_extend(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> None:
         """Sets `values` with it. Raises LeaseLost."""
         rows = cls._base_manager.filter(pk=key, runner=runner)
-        if not rows.update(lease_until=lease_end(), **values):
+        if not rows.update(lease_until=LEASE_END, **values):
             raise LeaseLost(f"{cls.__name__} {key}")
 
     @classmethod
@@ -98,11 +100,3 @@ class Leased(models.Model):
                 return
             except DatabaseError as error:  # a busy database: there is time for another try
                 logger.warning("a lease could not be extended: %s", error)
-
-
-RELEASED = {"runner": "", "lease_until": None}
-
-
-def lease_end() -> models.Expression:
-    """The end of a lease that begins now, on the database's clock."""
-    return Now() + LEASE

@@ -1,7 +1,7 @@
-"""Hands what was said to memory, to be read for what is worth remembering: each message once.
+"""Hands what was said to search, to be found, and to memory, to be read for what is worth remembering: each message once.
 
-Only `Message.text` goes: what people read. Tool output, system text and the notes that Izzy put beside a message are
-in other columns. A message whose `captured` is true has been handed over, or is not to be.
+To memory only `Message.text` goes: what people read. Tool output, system text and the notes that Izzy put beside a message are
+in other columns. A message whose `indexed` or `captured` is true has been handed over, or is not to be.
 """
 
 import logging
@@ -18,6 +18,7 @@ from apps.accounts.selectors import preferences_for
 from apps.agent.selectors import conversation_untrusted
 from apps.chat.conversations.selectors import shown_untrusted
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
+from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.quotes import quotes_others
 from apps.memory.capture.windows import (
@@ -28,13 +29,86 @@ from apps.memory.capture.windows import (
     windows_hasten,
 )
 from apps.memory.models import Trust
+from apps.search.documents import Document, Source
+from apps.search.services import documents_index, documents_prepare
 
 logger = logging.getLogger(__name__)
+INDEX_BATCH = 500
+UNINDEXED_AGE = timedelta(minutes=1)
 UNCAPTURED_AGE = timedelta(minutes=1)
 SWEEP_BATCH = 1000
 BEFORE = 4
 """Messages before the new ones, from whose end a window's overlap is taken."""
 SHOWN_AT_MOST = 200
+
+
+def document_of(message: Message) -> Document:
+    """The message as search knows it."""
+    return Document(
+        source=Source.CONVERSATION,
+        source_id=message.id,
+        text=message.text,
+        happened_at=message.created_at,
+        conversation_id=message.conversation_id,
+        session=message.conversation.session,
+        position=message.position,
+        speaker=message.speaker,
+        external_id=message.external_id,
+    )
+
+
+def turn_index(turn_id: UUID) -> None:
+    """Makes what was said in the turn searchable, unless its conversation is one without memory."""
+    rows = Message.objects.unscoped().filter(turn_id=turn_id, indexed=False)
+    messages_index(list(rows.select_related("conversation")))
+
+
+def messages_index(messages: list[Message]) -> None:
+    """Writes the passages of these messages (of any users) and marks them as done.
+
+    A long text is cut and read before the transaction, which would hold up everybody else's meanwhile.
+    """
+    by_user: dict[UUID, list[Document]] = {}
+    for message in messages:
+        documents = by_user.setdefault(message.user_id, [])
+        if message.conversation.use_memory and message.superseded_by_id is None and message.text:
+            documents.append(document_of(message))
+    with precompute():
+        for user_id, documents in by_user.items():
+            documents_prepare(user_id=user_id, texts=[document.text for document in documents])
+        with transaction.atomic():  # leaves out what was replaced or deleted meanwhile
+            rows = Message.objects.unscoped().filter(id__in=[message.id for message in messages])
+            there = set(rows.filter(superseded_by=None).values_list("id", flat=True))
+            for user_id, documents in by_user.items():
+                kept = [document for document in documents if document.source_id in there]
+                documents_index(user_id=user_id, documents=kept)
+            rows.update(indexed=True)
+
+
+def messages_index_pending() -> None:
+    """Sweep: indexes what a crash left out, of turns that have ended. A message that fails does not keep back others."""
+    rows = (
+        Message.objects.unscoped()
+        .filter(indexed=False, kind=MessageKind.TEXT, created_at__lt=timezone.now() - UNINDEXED_AGE)
+        .exclude(turn__state__in=OPEN_STATES)
+        .select_related("conversation")
+        .order_by("id")
+    )
+    batch = list(rows[:INDEX_BATCH])
+    while batch:
+        if not _indexed(batch):
+            for message in batch:
+                _indexed([message])
+        batch = list(rows.filter(id__gt=batch[-1].id)[:INDEX_BATCH])
+
+
+def _indexed(messages: list[Message]) -> bool:
+    try:
+        messages_index(messages)
+    except Exception:  # whatever is wrong with one message, the others are to be found
+        logger.exception("%d messages from %s on were not indexed", len(messages), messages[0].id)
+        return False
+    return True
 
 
 @transaction.atomic
@@ -105,7 +179,7 @@ def conversation_capture(
         .exclude(text="")
         .order_by("-position")[:BEFORE]
     )[::-1]
-    said = _said([*before, *rows], tainted=known or read, shown=_shown(conversation))
+    said = _said(conversation, [*before, *rows], tainted=known or read)
     windows_add(
         user_id=user_id,
         conversation_id=conversation.id,
@@ -116,11 +190,16 @@ def conversation_capture(
     )
 
 
-def _said(
-    rows: Iterable[Message], *, tainted: bool, shown: Sequence[tuple[UUID | None, str]]
-) -> list[Utterance]:
-    """The messages as memory takes them. The assistant may repeat whatever the conversation held before: once that was
-    others' words, its own are trusted no more than those."""
+def _said(conversation: Conversation, rows: Iterable[Message], *, tainted: bool) -> list[Utterance]:
+    """The messages as memory takes them, with the notes that Izzy put beside the turns of the conversation, as they read then.
+
+    The assistant may repeat whatever the conversation held before: once that was others' words, its own are trusted no
+    more than those.
+    """
+    turns = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
+    newest = turns.exclude(memories=[]).order_by("-position").values_list("memories", flat=True)
+    items = islice(chain.from_iterable(newest.iterator(chunk_size=50)), SHOWN_AT_MOST)
+    shown = [(parse_id(item["id"]), str(item["text"])) for item in items]
     said = []
     for row in rows:
         own = row.role == Role.USER
@@ -139,16 +218,3 @@ def _said(
         )
         tainted = tainted or (own and quotes_others(row.text))
     return said
-
-
-def _shown(conversation: Conversation) -> list[tuple[UUID | None, str]]:
-    """The notes that Izzy put beside the turns of this conversation, as they read then."""
-    turns = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
-    newest = (
-        turns.exclude(memories=[])
-        .order_by("-position")
-        .values_list("memories", flat=True)
-        .iterator(chunk_size=50)
-    )
-    items = islice(chain.from_iterable(newest), SHOWN_AT_MOST)
-    return [(parse_id(item["id"]), str(item["text"])) for item in items]
