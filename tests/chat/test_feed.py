@@ -81,6 +81,6 @@ async def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     feed, watcher = watched(after=1)
     for number in range(3, 8):
         feed.publish(events(number), previous=number - 1)
-    assert len(feed._ahead) <= 3
+    assert len(feed.ahead) <= 3
     feed.publish(events(*range(2, 9)))
     assert await seen(watcher, 7) == list(range(2, 9))

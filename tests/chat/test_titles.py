@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_rename
 from apps.chat.models import Conversation
-from apps.chat.summary.services import MAX_CHARS, clean_title, heuristic_title
+from apps.chat.summary.services import TITLE_CHARS, clean_title, heuristic_title
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from tests.chat.client import connected
@@ -31,9 +31,9 @@ def test_the_first_words_make_a_title(text: str, title: str) -> None:
 
 def test_a_long_sentence_is_cut_at_a_word() -> None:
     title = heuristic_title("word " * 50)
-    assert len(title) <= MAX_CHARS + 1
+    assert len(title) <= TITLE_CHARS + 1
     assert title.endswith("word…")
-    assert len(heuristic_title("x" * 500)) <= MAX_CHARS + 1
+    assert len(heuristic_title("x" * 500)) <= TITLE_CHARS + 1
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from apps.agent.models import ToolCall
 from apps.agent.selectors import untrusted_turns
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.conversations.messages import readable_messages
-from apps.chat.models import OPEN_STATES, Conversation, Message, Role, Turn
+from apps.chat.models import OPEN_STATES, Conversation, Message, Role
 from apps.chat.prompt import messages_in_force, messages_sent
 from apps.core.text import estimate_tokens, split_sentences
 
@@ -333,11 +333,3 @@ def summary_json(conversation: Conversation) -> dict[str, Any] | None:
         "messages": readable.filter(position__lte=conversation.summary_until).count(),
         "before": str(first) if first else None,
     }
-
-
-def turns_shown(conversation: Conversation) -> list[Turn]:
-    """The turns whose surfaced notes the model still has before it: in force, and not summed up. Those
-    without any are left out; of the others only `memories` is read."""
-    rows = messages_sent(conversation).exclude(turn=None).values("turn_id")
-    turns = Turn.objects.owned_by(conversation.user_id).filter(id__in=rows).exclude(memories=[])
-    return list(turns.only("memories"))

@@ -44,10 +44,11 @@ from apps.chat.prompt import (
     conversation_tools,
     history,
     messages_in_force,
+    messages_sent,
     system_blocks,
 )
 from apps.chat.stream.events import LoggedEvent
-from apps.chat.summary.selectors import Need, current_budget, sent_turns, turns_shown
+from apps.chat.summary.selectors import Need, current_budget, sent_turns
 from apps.chat.summary.services import (
     conversation_compact,
     conversation_compact_after,
@@ -122,7 +123,10 @@ def _surface(turn: Turn) -> Surfaced:
     """The notes worth bringing up that the model does not have before it already, as they read now."""
     said = messages_in_force(turn.conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
     newest = said.order_by("-position").values_list("text", flat=True)[:RECENT_TEXTS]
-    items = [item for shown in turns_shown(turn.conversation) for item in shown.memories]
+    # What was brought up earlier, in messages that are still in force and not summed up.
+    sent = messages_sent(turn.conversation).exclude(turn=None).values("turn_id")
+    shown = Turn.objects.owned_by(turn.user_id).filter(id__in=sent).exclude(memories=[])
+    items = [item for memories in shown.values_list("memories", flat=True) for item in memories]
     known = still_shown(turn.user_id, items) | {parse_id(item["id"]) for item in items if "source" in item}
     return surface(
         turn.user_id,
