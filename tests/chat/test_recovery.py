@@ -12,9 +12,10 @@ from apps.chat.conversations.handover import document_of, messages_index_pending
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.chat.stream.events import LoggedEvent, events_of, rows_of
-from apps.chat.turns.queue import RESERVE, conversation_take, turns_interrupt
+from apps.chat.turns.queue import conversation_take, turns_interrupt
 from apps.chat.turns.scheduler import conversations_left, schedule_soon, scheduler
 from apps.chat.turns.services import message_send
+from apps.chat.turns.store import RESERVE
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
 from apps.core.jobs.worker import sweeps

@@ -4,7 +4,7 @@ blocks for those that show it."""
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Self
 from uuid import UUID
@@ -155,18 +155,17 @@ class LiveText:
     text: str
 
 
+@dataclass(slots=True)
 class LiveHtml:
     """Follows one conversation's events and renders the newest run of text. It knows what the answer under way began with from
-    a turn's start or from `prime`. `leads` says where links lead.
-    """
+    a turn's start or from `prime`."""
 
-    def __init__(self, leads: Leads = directly) -> None:
-        self.leads = leads  # from here on, and in the run of text under way
-        self.pause = PAUSE
-        self._turn_id: UUID | None = None
-        self._segment = 0
-        self._seq = 0
-        self._renderer = LiveRenderer()
+    leads: Leads = directly  # where links lead from here on, and in the run of text under way
+    pause: float = PAUSE
+    _turn_id: UUID | None = None
+    _segment: int = 0
+    _seq: int = 0
+    _renderer: LiveRenderer = field(default_factory=LiveRenderer)
 
     def prime(self, live: LiveText | None, seq: int) -> None:
         """Takes up an answer in the middle: what of it a snapshot at `seq` shows counts as shown."""

@@ -186,13 +186,12 @@ class RunningTurn:
         self.log.emit(LoggedEvent.of(self.turn_id, event))
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
-        await self._save(role=Role.ASSISTANT, blocks=blocks, stop_reason=stop_reason, round=round)
+        answer = partial(message_append, self.turn, role=Role.ASSISTANT, blocks=blocks, round=round)
+        await self.log.commit(partial(answer, stop_reason=stop_reason, seq=self.log.last_seq))
 
     async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
-        await self._save(role=Role.USER, kind=MessageKind.TOOL_RESULTS, blocks=blocks, round=round)
-
-    async def _save(self, **values: Any) -> None:
-        await self.log.commit(partial(message_append, self.turn, seq=self.log.last_seq, **values))
+        results = partial(message_append, self.turn, role=Role.USER, blocks=blocks, round=round)
+        await self.log.commit(partial(results, kind=MessageKind.TOOL_RESULTS, seq=self.log.last_seq))
 
     async def run(self) -> TurnOutcome:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""

@@ -20,7 +20,7 @@ from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import LoggedEvent, rows_of
 from apps.core.db.pool import in_db, settled
-from apps.core.jobs.leases import EXTEND_SECONDS, PROCESS, LeaseLost
+from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
 CLOSING_WORDS: dict[Reason, str] = {
     "stopped": "(Stopped by the user.)",
@@ -162,33 +162,29 @@ def log_write(write: LogWrite, change: Change | None = None) -> list[LoggedEvent
 
     Raises LeaseLost when the conversation is not ours any more.
     """
-    Conversation.lease_extend(write.conversation_id)
+    if change:
+        Conversation.lease_extend(write.conversation_id)
     lines = (change() if change else None) or []
     more = [replace(line, seq=write.next_seq + index) for index, line in enumerate(lines)]
-    _store(write, [*write.events, *more])
+    events = [*write.events, *more]
+    values = {"last_seq": write.reserved}
+    if events:
+        values["stored_seq"] = events[-1].seq
+    Conversation.lease_extend(write.conversation_id, **values)
+    TurnEvent.objects.bulk_create(rows_of(write.conversation_id, events))
     return more
 
 
 @transaction.atomic
 def logs_write(writes: Sequence[LogWrite]) -> list[UUID]:
     """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
-    held = set(
-        Conversation.objects.unscoped()
-        .filter(id__in=[write.conversation_id for write in writes], runner=PROCESS)
-        .values_list("id", flat=True)
-    )
+    lost = []
     for write in writes:
-        if write.conversation_id in held:
-            _store(write, write.events)
-    return [write.conversation_id for write in writes if write.conversation_id not in held]
-
-
-def _store(write: LogWrite, events: Sequence[LoggedEvent]) -> None:
-    values = {"last_seq": write.reserved}
-    if events:
-        values["stored_seq"] = events[-1].seq
-    Conversation.lease_extend(write.conversation_id, **values)
-    TurnEvent.objects.bulk_create(rows_of(write.conversation_id, events))
+        try:
+            log_write(write)
+        except LeaseLost:
+            lost.append(write.conversation_id)
+    return lost
 
 
 def turn_finish(outcome: TurnOutcome, seq: int) -> list[LoggedEvent]:
