@@ -20,7 +20,7 @@ class Talk:
 
     @property
     def is_worth_reading(self) -> bool:
-        """What the gate should say."""
+        """Returns what the gate should say."""
         return bool(self.facts) if self.worth is None else self.worth
 
 

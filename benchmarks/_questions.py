@@ -97,7 +97,7 @@ class Tally:
 
 @dataclass
 class Run:
-    """What all conversations together gave."""
+    """Adds up what all conversations gave."""
 
     methods: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     categories: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))

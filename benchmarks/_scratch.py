@@ -84,7 +84,7 @@ class Corpus:
         return [" ".join(self.words[word] for word in row) for row in drawn]
 
     def batches(self, number: int) -> Iterator[list[str]]:
-        """So many notes, at most BATCH at a time."""
+        """Makes that many notes, at most BATCH at a time."""
         for start in range(0, number, BATCH):
             yield self.notes(min(BATCH, number - start))
 

@@ -1,4 +1,4 @@
-"""What an assistant might know of one (invented) person after two years: notes of our own making.
+"""Notes that an assistant might have of one (invented) person after two years: notes of our own making.
 
 Each line: key | days since it was written | importance | note.
 """

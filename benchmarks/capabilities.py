@@ -56,7 +56,7 @@ def run(options: dict[str, Any]) -> Report:
 
 
 def make_capabilities(user: User, count: int) -> None:
-    """So many of the catalog, those that are asked for first."""
+    """Returns that many of the catalog, those that are asked for first."""
     asked = [(target.name, target.description, target.tags) for target in targets()]
     for name, description, tags in [*asked, *others()][:count]:
         draft = Draft(description=description, input_schema=SCHEMA, main=MAIN, tags=tags)

@@ -1,4 +1,4 @@
-"""What texts made to take long cost the regular expressions and parsers that meet text from outside.
+"""Costs of texts made to take long, in the regular expressions and parsers that meet text from outside.
 
 Each reads adversarial texts of n, 2n and 4n characters, 4n being the longest that reaches it; the baseline is ordinary prose of
 4n characters. Processor time, the least of three calls.

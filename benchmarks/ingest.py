@@ -19,7 +19,7 @@ from benchmarks.report import Report, timed
 MESSAGES = 20_000
 BATCHES = (1, 20, 1000)
 SINGLES = 50
-"""So many calls of each size but the largest, which takes in what is left of the messages."""
+"""Calls of each size but the largest, which takes in what is left of the messages."""
 GROWTH = 1.3
 
 

@@ -27,7 +27,7 @@ class Timing(NamedTuple):
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float]:
-    """What a call returns, and its milliseconds."""
+    """Returns what the call returns, and its milliseconds."""
     began = time.perf_counter()
     result = call()
     return result, (time.perf_counter() - began) * 1000

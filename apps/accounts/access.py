@@ -1,4 +1,4 @@
-"""Who may see a page: all ask for sign-in unless their view says `login_not_required`, some for the superuser."""
+"""Access to pages: all ask for sign-in unless their view says `login_not_required`, some for the superuser."""
 
 from collections.abc import Callable
 from functools import wraps

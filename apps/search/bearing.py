@@ -74,7 +74,7 @@ MAX_CHARS = 2000
 EMPTY_LENGTH, FULL_LENGTH = 6.0, 18.0
 """The lengths of word vectors that say nothing and that say all they can."""
 UNKNOWN = 0.6
-"""What a word is taken to say where the bundled vectors are missing."""
+"""Weight of a word where the bundled vectors are missing."""
 TIME_SHARE = 0.2
 """A word for a time ("on Friday", "this morning") says so much of what it would otherwise: all kinds of things happen
 then."""

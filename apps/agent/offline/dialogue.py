@@ -1,4 +1,4 @@
-"""What the offline model reads and says: the user's newest words, the results of its own tool calls, and blocks of an answer."""
+"""The offline model's reading and speaking: the user's newest words, the results of its own tool calls, and blocks of an answer."""
 
 import re
 from dataclasses import dataclass, field

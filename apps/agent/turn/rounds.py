@@ -145,7 +145,7 @@ class Round:
         return not self.waiting
 
     async def _dialog(self, call: Call, tool: Tool) -> UserDialog | None:
-        """What the user is asked before the call may end; None where it runs unasked."""
+        """Returns what the user is asked before the call may end, or None where it runs unasked."""
         row, given = call.row, call.block["input"]
         if tool.waits_for_answer:
             tainted = await in_db(lambda: self.executor.taint.is_tainted)

@@ -72,7 +72,7 @@ def held_up(build: Build) -> str:
 
 
 class Requested(NamedTuple):
-    """What came of a request: there is no build where the capability is there already."""
+    """Holds the result of a request: there is no build where the capability is there already."""
 
     capability: Capability
     build: Build | None = None

@@ -175,7 +175,7 @@ def builds_news(*, runner: str, build_ids: Collection[UUID]) -> bool:
 
 
 def _answers_to(build_ids: Collection[UUID]) -> QuerySet[BuilderMessage]:
-    """What nobody of these builders has read."""
+    """Returns what nobody of these builders has read."""
     rows = BuilderMessage.objects.unscoped().filter(build_id__in=build_ids)
     return rows.filter(direction=Direction.TO_BUILDER, read=False)
 

@@ -1,4 +1,4 @@
-"""What the tools of one build share: its sandbox, its mailbox to the user, and what is allowed."""
+"""The tools of one build share a context: its sandbox, its mailbox to the user, and what is allowed."""
 
 import asyncio
 import logging

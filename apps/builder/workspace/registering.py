@@ -101,7 +101,7 @@ async def register_capability(context: BuildContext, arguments: Register) -> str
 
 
 async def _draft(context: BuildContext, arguments: Register, build: Build) -> Draft:
-    """What is handed in, cleaned. Raises ToolFailure where it asks for hosts in vain, or the assistant could not know what to
+    """Returns what is handed in, cleaned. Raises ToolFailure where it asks for hosts in vain, or the assistant could not know what to
     give."""
     files, permissions = arguments.files or {}, arguments.permissions or {}
     main = files.get(MAIN) or await _written(context, MAIN)

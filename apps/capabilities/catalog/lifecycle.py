@@ -1,4 +1,4 @@
-"""What becomes of a capability: the user's yes, tests of its examples, switching on and off, going back, deleting."""
+"""The life of a capability: the user's yes, tests of its examples, switching on and off, going back, deleting."""
 
 from collections.abc import Callable
 from uuid import UUID

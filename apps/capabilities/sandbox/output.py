@@ -73,7 +73,7 @@ class Output:
         self._on_flood(RunError(ErrorCode.TOO_MUCH_OUTPUT, message))
 
     def report(self) -> dict[str, Any]:
-        """What every result says: both streams' text and how long the call took."""
+        """Returns what every result says: both streams' text and how long the call took."""
         texts = {name: captured.text() for name, captured in self._streams.items()}
         return {**texts, "duration_ms": round((time.monotonic() - self._began) * 1000)}
 

@@ -1,4 +1,4 @@
-"""What the items of a window are compared with: near notes, notes that ended, and what Izzy itself showed."""
+"""Candidates that the items of a window are compared with: near notes, notes that ended, and what Izzy itself showed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ def notes_for(window: LeasedWindow) -> list[Memory]:
 
 @dataclass(slots=True)
 class Known:
-    """What the items of one window are compared with beside the notes near to each."""
+    """Holds what the items of one window are compared with beside the notes near to each."""
 
     user_id: UUID
     past: list[

@@ -335,5 +335,5 @@ def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
 
 
 def _text(path: str, content: str) -> str:
-    """What is found of a file: the words of its path, and its content."""
+    """Returns what is found of a file: the words of its path, and its content."""
     return f"{path}\n\n{content}"

@@ -1,4 +1,4 @@
-"""Who changes a note or file and why, and the state that a change replaces."""
+"""Changes of notes and files: who makes them and why, and the state that a change replaces."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ BY_HAND = frozenset({Origin.USER, Origin.API})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Who makes a note or changes one, and why."""
+    """Names who makes a note or changes one, and why."""
 
     actor: Origin = Origin.USER
     reason: str = ""  # at most MAX_REASON_CHARS; shown in the history

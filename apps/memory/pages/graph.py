@@ -74,7 +74,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What the picture shows: the notes around one, or the best linked, and the links between them."""
+    """Holds what the picture shows: the notes around one, or the best linked, and the links between them."""
 
     notes: Sequence[Memory]  # in their order of weight, the chosen one first
     links: Sequence[Link]

@@ -1,4 +1,4 @@
-// What the builder asks: a question with a field for the answer, or a wish for hosts or secrets with yes and no.
+// What the builder asks: a question with a field for the answer, or a request for hosts or secrets with yes and no.
 import { h, icon } from "../core/dom.js";
 
 const KINDS = { network: networkAsk, secrets: secretsAsk };

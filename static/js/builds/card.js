@@ -5,7 +5,7 @@ import { h, icon } from "../core/dom.js";
 import { uuid } from "../core/ids.js";
 import { toast, toastError } from "../core/toasts.js";
 import { askOf, permissionList } from "./ask.js";
-import { isLate, isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, titleOf, wishNote } from "./words.js";
+import { isLate, isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, titleOf, permissionNote } from "./words.js";
 
 const FALLBACK_SECONDS = 5;
 
@@ -41,7 +41,7 @@ export class BuildCard {
     this.steps = h("ol", { class: "build-steps" });
     this.history = h("details", { class: "build-history" }, h("summary", {}, "Steps"), this.steps);
     this.asks = h("div", { class: "build-asks" });
-    this.wish = h("div", { class: "build-wish", hidden: true });
+    this.permissions = h("div", { class: "build-permissions", hidden: true });
     this.foot = h("div", { class: "build-foot" });
     this.live = h("p", { class: "visually-hidden", role: "status" });
     this.link = details ? h("a", { class: "small", href: `/builds/${id}/` }, "Details") : null;
@@ -51,7 +51,7 @@ export class BuildCard {
       h("div", { class: "build-head" }, this.icon, this.title, this.status),
       this.now,
       this.asks,
-      this.wish,
+      this.permissions,
       this.history,
       this.foot,
       this.live,
@@ -137,7 +137,7 @@ export class BuildCard {
     this.steps.replaceChildren(...lines.map((line) => h("li", { dataset: { kind: line.kind } }, line.text)));
     this.history.hidden = lines.length < 2;
     this.#drawAsks(isOpen(state) ? openQuestions(messages) : [], messages);
-    this.#drawWish(state, messages.at(-1));
+    this.#drawPermissions(state, messages.at(-1));
     this.#drawFoot(state);
     this.#speak(isOpen(state) ? openQuestions(messages) : []);
   }
@@ -170,10 +170,10 @@ export class BuildCard {
   }
 
   /** What a version that is built asks for before it may run. */
-  #drawWish(state, last) {
-    const wish = ["approval", "secrets"].includes(state) ? last.payload : null;
-    this.wish.hidden = !wish;
-    if (wish) this.wish.replaceChildren(h("p", { class: "small" }, state === "approval" ? "It asks to" : "It is allowed to"), permissionList(wish, this.#build?.missing_secrets ?? []), h("p", { class: "muted small" }, wishNote(wish)));
+  #drawPermissions(state, last) {
+    const permissions = ["approval", "secrets"].includes(state) ? last.payload : null;
+    this.permissions.hidden = !permissions;
+    if (permissions) this.permissions.replaceChildren(h("p", { class: "small" }, state === "approval" ? "It asks to" : "It is allowed to"), permissionList(permissions, this.#build?.missing_secrets ?? []), h("p", { class: "muted small" }, permissionNote(permissions)));
   }
 
   #drawFoot(state) {

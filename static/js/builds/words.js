@@ -64,7 +64,7 @@ function answerText(payload) {
 }
 
 /** When it is tested, and what is in use until then. */
-export function wishNote({ version, secrets, stage }) {
+export function permissionNote({ version, secrets, stage }) {
   const stored = secrets.length === 1 ? "its secret is stored" : "its secrets are stored";
   const allowed = secrets.length > 0 ? `you have allowed this and ${stored}` : "you have allowed this";
   const next = `Izzy tests it as soon as ${stage === "secrets" ? stored : allowed}`;

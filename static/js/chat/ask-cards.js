@@ -2,7 +2,7 @@
 import { h, icon } from "../core/dom.js";
 import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
-import { wishOf } from "./tool-words.js";
+import { permissionOf } from "./tool-words.js";
 
 /** actions: {decide(id, "allow"|"conversation"|"always"|"deny") → bool} → {element, reset} */
 export function askCard(call, actions) {
@@ -25,7 +25,7 @@ function approvalCard(call, actions) {
     note.textContent = words;
     note.hidden = !busy;
   };
-  const title = h("h3", {}, icon("shield"), call.permission ? `“${humanName(call.permission.capability)}” asks for your permission` : `Izzy would like to ${wishOf(call.name)}`);
+  const title = h("h3", {}, icon("shield"), call.permission ? `“${humanName(call.permission.capability)}” asks for your permission` : `Izzy would like to ${permissionOf(call.name)}`);
   const input = Object.keys(call.input ?? {}).length > 0 ? inputRows(call.input) : [];
   const element = h(
     "section",

@@ -120,11 +120,11 @@ export class ToolView {
 function readable(call) {
   if (isDeep(call)) return deepParts(call);
   if (isFile(call)) return fileParts(call);
-  return webParts(call) ?? foundParts(call) ?? noteParts(call) ?? wishParts(call);
+  return webParts(call) ?? foundParts(call) ?? noteParts(call) ?? requestParts(call);
 }
 
 /** What was to be built; how that goes is on the card of the build. */
-function wishParts(call) {
+function requestParts(call) {
   if (call.name !== "request_capability" || call.isError || typeof call.input.description !== "string") return null;
   return [h("p", {}, call.input.description)];
 }

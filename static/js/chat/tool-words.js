@@ -34,7 +34,7 @@ function plainName(name) {
 }
 
 /** What the reader is asked to allow, as the end of "Izzy would like to …". */
-export function wishOf(name) {
+export function permissionOf(name) {
   const { title } = toolOf(name);
   return title.charAt(0).toLowerCase() + title.slice(1);
 }

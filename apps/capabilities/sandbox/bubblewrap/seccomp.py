@@ -95,7 +95,7 @@ fcntl 72 25
 prlimit64 302 261
 mmap 9 222
 """
-"""What the filter names, with its number on x86-64 and on aarch64 (from the kernel's asm/unistd_64.h and
+"""System calls that the filter names, with their numbers on x86-64 and on aarch64 (from the kernel's asm/unistd_64.h and
 asm-generic/unistd.h), - where a machine has none. All of it is denied but where `_conditions` says more."""
 
 NEW_CALLS_FROM = 424

@@ -166,7 +166,7 @@ class E2BSandbox:
         return RunResult(result=result, error=error, **output.report())
 
     async def close(self) -> None:
-        """What cannot be ended now is ended by E2B when its time is over."""
+        """Ends it; where that fails now, E2B does when its time is over."""
         self._gone = self._gone or RunError(ErrorCode.CANCELLED, "The sandbox was closed.")
         async with self._closing:
             if self._remote is None:
