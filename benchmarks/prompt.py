@@ -212,16 +212,14 @@ def _report(requests: list[Sent], per_turn: list[int]) -> Report:
     ends = [sizes[count - 1] for count in per_turn]
     added = [later - earlier for earlier, later in pairwise(ends)]
     report = Report("prompt", settings={"turns": len(per_turn), "requests": len(requests)})
-    table = report.section(
-        "Requests, in estimated tokens", ["turn", "requests", "tokens", "repeated", "share %", "added"]
-    )
+    columns = ["turn", "requests", "tokens", "repeated", "share %", "added"]
+    table = report.section("Requests, in estimated tokens", columns)
     for turn, count in enumerate(per_turn):
         before = per_turn[turn - 1] if turn else 0
         size = sum(sizes[before:count])
         again = sum(repeated[max(0, before - 1) : count - 1])
-        table.add(
-            turn + 1, count - before, size, again, 100 * again / size, added[turn - 1] if turn else sizes[0]
-        )
+        grown = added[turn - 1] if turn else sizes[0]
+        table.add(turn + 1, count - before, size, again, 100 * again / size, grown)
     # If what differs per turn stood in the system prompt, a new turn would repeat the tools alone.
     naive = sum(
         estimate_tokens(requests[index].tools) if index in per_turn else again

@@ -141,11 +141,8 @@ class Job:
                 raise BuildFailed("max_rounds", f"It was not finished within {MAX_ROUNDS} rounds. {SMALLER}")
             else:
                 reminders = reminders + 1 if state.rounds_done == seen + 1 else 1
-                cut, before, answer = (
-                    state.stop_reason == "max_tokens",
-                    answer,
-                    text_of(state.messages[-1]["content"]),
-                )
+                cut = state.stop_reason == "max_tokens"
+                before, answer = answer, text_of(state.messages[-1]["content"])
                 if reminders > MAX_REMINDERS or (reminders > 1 and answer == before):
                     raise BuildFailed("gave_up", TOO_LONG if cut else answer or SILENT)
                 reminder = [{"type": "text", "text": CUT if cut else REMINDER}]

@@ -67,6 +67,7 @@ SIZE_CHECK_SECONDS = 0.5
 LOCK_POLL_SECONDS = 0.05
 MOST_FILES = 100_000
 SAID_CHARS = 2000
+NOT_INSTALLED = "The requirements could not be installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ async def _alone(layer: Path) -> AsyncIterator[None]:
 
 def _put_in_place(made: Path, layer: Path) -> None:
     if made.is_symlink():
-        raise InstallFailed("The requirements could not be installed: they are a link to elsewhere.")
+        raise InstallFailed(f"{NOT_INSTALLED}: they are a link to elsewhere.")
     made.mkdir(exist_ok=True)  # nothing to install: all markers said no
     (made / ".lock").unlink(missing_ok=True)  # uv's own
     os.utime(made)
@@ -216,9 +217,11 @@ async def _run_uv(prepared: Prepared, stage: Path, requirements: Sequence[str]) 
         files=MOST_FILES,
         transfer_bytes=2 * size,
     )
-    private = [PrivateHost(host.rpartition(":")[0], int(host.rpartition(":")[2])) for host in index.hosts]
+    hosts = [host.rpartition(":") for host in index.hosts]
+    private = [PrivateHost(name, int(port)) for name, _, port in hosts]
     proxy = EgressProxy(index.hosts, transfer_bytes=limits.transfer_bytes, private=private)
-    folders = [Binding(folder, str(folder)) for folder in index.folders if prepared.identity.may_read(folder)]
+    readable = filter(prepared.identity.may_read, index.folders)
+    folders = [Binding(folder, str(folder)) for folder in readable]
     (stage / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (stage / "requirements.txt").chmod(0o644)
     sandbox = BubblewrapSandbox(prepared, limits, None, proxy)
@@ -226,19 +229,19 @@ async def _run_uv(prepared: Prepared, stage: Path, requirements: Sequence[str]) 
     try:
         await sandbox.start(bindings, index.variables | UV_ENVIRONMENT, address_space=2**40, open_files=4096)
     except SandboxUnavailable as error:
-        raise InstallFailed(f"The requirements could not be installed: {error.message}") from error
+        raise InstallFailed(f"{NOT_INSTALLED}: {error.message}") from error
     sizes = asyncio.create_task(_end_if_large(sandbox.process, stage))
     try:
         done = await sandbox.run_program([*UV_INSTALL, "--python", str(prepared.interpreter.path)])
     except SandboxGone as error:
-        raise InstallFailed(f"The requirements could not be installed: {error.message}") from error
+        raise InstallFailed(f"{NOT_INSTALLED}: {error.message}") from error
     finally:
         sizes.cancel()
         await asyncio.shield(asyncio.ensure_future(sandbox.close()))
     if done.error is not None:
-        raise InstallFailed(f"The requirements could not be installed: {done.error.message}")
+        raise InstallFailed(f"{NOT_INSTALLED}: {done.error.message}")
     if done.exit_code:
-        raise InstallFailed(f"The requirements could not be installed:\n{_shown(done.stdout + done.stderr)}")
+        raise InstallFailed(f"{NOT_INSTALLED}:\n{_shown(done.stdout + done.stderr)}")
 
 
 async def _end_if_large(process: SandboxProcess, stage: Path) -> None:
