@@ -16,7 +16,7 @@ class AgentConfig(AppConfig):
         from apps.core.purging.places import PurgePart, purge_parts
         from apps.core.registries import batch_deleters, choices, connection_tests, warmups
 
-        register_tools("apps.agent.tools")
+        register_tools("apps.agent.tools.builtin")
         register_tools("apps.agent.web.tools")
         register_check("model", status.check_model)
         register_check("web search", check_search)

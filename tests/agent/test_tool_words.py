@@ -42,7 +42,7 @@ def test_every_tool_says_how_people_are_told_of_it(tool: Tool) -> None:
 
 def test_every_tool_that_is_written_is_found() -> None:
     root = settings.BASE_DIR
-    files = [*root.glob("apps/**/tools.py"), *root.glob("apps/**/tools/*.py")]
+    files = [*root.glob("apps/**/tools.py"), *root.glob("apps/**/tools/**/*.py")]
     assert len(files) > 10
     # A build's own tools stand in `workspace` and are offered to the builder alone.
     for module in {".".join(file.relative_to(root).with_suffix("").parts) for file in files}:
