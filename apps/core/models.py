@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
-from django.db import models
+from django.db import connections, models
 
 M = TypeVar("M", bound=models.Model)
 
@@ -49,7 +49,8 @@ class OwnedManager(models.Manager[M]):
         """
         owner = cast("UUID", getattr(user, "pk", user))
         # The owner's column as a value that no index finds: SQLite takes a unary plus for that.
-        column = models.Func("user_id", template="+%(expressions)s", output_field=models.UUIDField())
+        sign = "+" if connections[self.db].vendor == "sqlite" else ""
+        column = models.Func("user_id", template=f"{sign}%(expressions)s", output_field=models.UUIDField())
         return cast("models.QuerySet[M]", self.unscoped().alias(_owner=column).filter(_owner=owner))
 
     def unscoped(self) -> models.QuerySet[M]:
