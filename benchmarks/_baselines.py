@@ -55,7 +55,9 @@ def _postings(
             rows, counts = lists.setdefault(word, ([], []))
             rows.append(row)
             counts.append(count)
-    arrays = {word: (np.array(rows), np.array(counts, dtype=float)) for word, (rows, counts) in lists.items()}
+    arrays = {
+        word: (np.array(rows), np.array(counts, dtype=float)) for word, (rows, counts) in lists.items()
+    }
     return arrays, np.array([float(len(_words(text))) for text in texts])
 
 
@@ -76,7 +78,12 @@ class BareSQLite:
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "cache_size=-32000", "mmap_size=268435456"):
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=NORMAL",
+            "cache_size=-32000",
+            "mmap_size=268435456",
+        ):
             self.connection.execute(f"PRAGMA {pragma}")
 
     def __enter__(self) -> Self:
@@ -88,7 +95,9 @@ class BareSQLite:
     def full_text(self, owner: int, questions: Sequence[str]) -> Timing:
         """The ten best of one owner for the words of a question, their owner inside each term."""
         sql = "SELECT rowid FROM search_terms WHERE search_terms MATCH ? ORDER BY rank LIMIT 10"
-        matches = [" OR ".join(f'"{owner}x{term}"' for term in document_terms(text)[1]) for text in questions]
+        matches = [
+            " OR ".join(f'"{owner}x{term}"' for term in document_terms(text)[1]) for text in questions
+        ]
         return measure(lambda n: self.connection.execute(sql, (matches[n % len(matches)],)).fetchall())
 
     def load(self, user: str) -> Timing:
@@ -118,7 +127,9 @@ class BareSQLite:
 
     def _insert(self, rows: list[tuple[int, str]]) -> None:
         self.connection.execute("BEGIN IMMEDIATE")
-        self.connection.executemany("INSERT INTO bare VALUES (?, ?, ?)", [(*row, bytes(512)) for row in rows])
+        self.connection.executemany(
+            "INSERT INTO bare VALUES (?, ?, ?)", [(*row, bytes(512)) for row in rows]
+        )
         self.connection.executemany("INSERT INTO bare_text(rowid, text) VALUES (?, ?)", rows)
         self.connection.execute("COMMIT")
 

@@ -202,7 +202,9 @@ class Target:
 def targets() -> list[Target]:
     """The tools of which one is right for each request."""
     rows = [line.split(" | ") for line in TARGETS.strip().splitlines()]
-    return [Target(name, description, tags.split(", "), *asked) for name, description, tags, *asked in rows]
+    return [
+        Target(name, description, tags.split(", "), *asked) for name, description, tags, *asked in rows
+    ]
 
 
 def others() -> list[tuple[str, str, list[str]]]:

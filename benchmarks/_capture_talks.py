@@ -101,7 +101,10 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
         ("The user is allergic to shellfish.", "User has a shellfish allergy."),
         ("Anna is the user's sister.", "The user's sister is called Anna."),
         ("The user prefers tea over coffee.", "User likes tea better than coffee."),
-        ("The user works as a nurse at the Kepler hospital.", "User is a nurse; works at Kepler hospital."),
+        (
+            "The user works as a nurse at the Kepler hospital.",
+            "User is a nurse; works at Kepler hospital.",
+        ),
         (
             "The dentist appointment is on 12 March at 9:00.",
             "User has a dentist appointment on March 12 at 9:00.",

@@ -170,7 +170,13 @@ async def model_server(
 
 
 async def _events(model: str, blocks: list[Block]) -> AsyncIterator[dict[str, Any]]:
-    message = {"id": "msg_benchmark", "type": "message", "role": "assistant", "model": model, "content": []}
+    message = {
+        "id": "msg_benchmark",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+    }
     usage = {"input_tokens": 1, "output_tokens": 1}
     yield {
         "type": "message_start",
@@ -219,7 +225,9 @@ class WebSocket:
         self._writer = writer
 
     @classmethod
-    async def connect(cls, host: str, port: int, path: str, headers: dict[str, str] | None = None) -> Self:
+    async def connect(
+        cls, host: str, port: int, path: str, headers: dict[str, str] | None = None
+    ) -> Self:
         """Opens a connection; ConnectionError where the server refuses the handshake."""
         reader, writer = await asyncio.open_connection(host, port)
         lines = [

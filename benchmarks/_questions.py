@@ -90,7 +90,8 @@ class Tally:
     def row(self) -> list[float | None]:
         shares = [100 * statistics.fmean(self.recall[depth]) for depth in DEPTHS]
         packed = [
-            100 * statistics.fmean(one) if one else None for one in (self.evidence, self.whole, self.answered)
+            100 * statistics.fmean(one) if one else None
+            for one in (self.evidence, self.whole, self.answered)
         ]
         return [*shares, statistics.fmean(self.reciprocal), *packed]
 
@@ -171,7 +172,10 @@ def ingest(client: Client, conversation: Conversation, outcome: Run) -> None:
 
 def ask(user_id: UUID, client: Client, question: str, outcome: Run) -> tuple[list[str], Block]:
     """External ids that search found, best first, and the context block."""
-    wanted, budget = {"query": question, "top_k": DEPTHS[-1]}, {"query": question, "budget_tokens": BUDGET}
+    wanted, budget = (
+        {"query": question, "top_k": DEPTHS[-1]},
+        {"query": question, "budget_tokens": BUDGET},
+    )
     answer = outcome.timed("/search/, 50 results", lambda: _post(client, "search", wanted, 200))
     packed = outcome.timed("/context/, 500 tokens", lambda: _post(client, "context", budget, 200))
     outcome.timed("search in process, 10 results", lambda: search(user_id, question, top_k=10))

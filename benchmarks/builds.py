@@ -73,7 +73,9 @@ async def _run(builds: int, messages: int, pause: float, sandboxes: str) -> Repo
             ("ratio", None, loaded.p50 / quiet.p50, ratio),
         ],
     )
-    report.section("The builds", ["asked for", "done", "seconds"], [(builds, states.count("done"), seconds)])
+    report.section(
+        "The builds", ["asked for", "done", "seconds"], [(builds, states.count("done"), seconds)]
+    )
     report.aims["all builds end well"] = states == ["done"] * builds
     report.aims[f"chat: p95 to the first text ≤ {AIM:g} × idle"] = ratio <= AIM
     return report
@@ -86,7 +88,9 @@ async def _meanwhile(
     began = time.monotonic()
     request = {"description": "Rolls a die.", "input_schema": {"type": "object", "properties": {}}}
     for number in range(builds):
-        (await client.post("/api/v1/builds/", json=request | {"name": f"die_{number}"})).raise_for_status()
+        (
+            await client.post("/api/v1/builds/", json=request | {"name": f"die_{number}"})
+        ).raise_for_status()
     times: list[float] = []
     while time.monotonic() < began + MAX_SECONDS:
         times += await _first_tokens(client, 1, pause)
@@ -102,7 +106,9 @@ async def _first_tokens(client: httpx.AsyncClient, count: int, pause: float) -> 
     times = []
     for _ in range(count):
         began, first = time.perf_counter(), 0.0
-        async with client.stream("POST", "/api/v1/chat/", json={"message": "Hi", "stream": True}) as answer:
+        async with client.stream(
+            "POST", "/api/v1/chat/", json={"message": "Hi", "stream": True}
+        ) as answer:
             async for line in answer.aiter_lines():
                 if line == "event: text_delta" and not first:
                     first = (time.perf_counter() - began) * 1000

@@ -109,11 +109,11 @@ def _conversations(conversations: list[Conversation]) -> list[Asked]:
         name = conversation.name
         for question in conversation.questions:
             text, wanted = question.text, question.evidence
-            asked.append(_ask(users[name], "own", text, wanted, source=name, target=name, answerable=True))
+            asked.append(
+                _ask(users[name], "own", text, wanted, source=name, target=name, answerable=True)
+            )
             for other in users.keys() - {name}:
-                renamed = (
-                    text  # about the people there: the hardest one that has no answer among what they said
-                )
+                renamed = text  # about the people there: the hardest one that has no answer among what they said
                 for speaker, another in zip(speakers[name], speakers[other], strict=False):
                     renamed = re.sub(rf"\b{re.escape(speaker)}\b", another, renamed)
                 asked.append(_ask(users[other], "other", text, source=name, target=other))
@@ -145,7 +145,9 @@ def _notes() -> list[Asked]:
     return [one for one in asked if one is not None]
 
 
-def _ask(user_id: UUID, kind: str, text: str, right: Collection[str] = (), **fields: Any) -> Asked | None:
+def _ask(
+    user_id: UUID, kind: str, text: str, right: Collection[str] = (), **fields: Any
+) -> Asked | None:
     """The hits of a question; `right` names the right ones by their id or external id. None where nothing is found."""
     with scored(user_id, text) as (head, rows, query, scores):
         if query.is_empty:
@@ -179,13 +181,16 @@ def _fitted(asked: Iterable[Asked]) -> Calibration:
     return Calibration(*logistic(np.concatenate(rows), np.concatenate(right), np.concatenate(weights)))
 
 
-def _figures(report: Report, title: str, asked: Sequence[Asked], by: Callable[[Asked], Calibration]) -> None:
+def _figures(
+    report: Report, title: str, asked: Sequence[Asked], by: Callable[[Asked], Calibration]
+) -> None:
     """The tables of one way to score; the aims are about the score in use."""
     scores = {
         kind: [(one, one.strength.score(by(one))) for one in asked if one.kind == kind] for kind in MASS
     }
     table = report.section(
-        f"Score {title}: the best hit", ["conversation", "questions", "area under curve", "worth showing %"]
+        f"Score {title}: the best hit",
+        ["conversation", "questions", "area under curve", "worth showing %"],
     )
     best = {kind: np.array([values[0] for _, values in found]) for kind, found in scores.items()}
     for kind in ("own", "other", "renamed", "nonsense"):
@@ -198,11 +203,13 @@ def _figures(report: Report, title: str, asked: Sequence[Asked], by: Callable[[A
     bands.add("first ten, own conversation", *(_right(scores["own"], at, DEPTH) for at in BANDS))
     bands.add("best, own conversation", *(_right(scores["own"], at, 1) for at in BANDS))
     bands.add(
-        "first ten, own and another", *(_right([*scores["own"], *scores["other"]], at, DEPTH) for at in BANDS)
+        "first ten, own and another",
+        *(_right([*scores["own"], *scores["other"]], at, DEPTH) for at in BANDS),
     )
     bands.add("first ten, notes", *(_right(held, at, DEPTH) for at in BANDS))
     notes = report.section(
-        f"Score {title}: notes, messages held back from fitting", ["messages", "number", "worth showing %"]
+        f"Score {title}: notes, messages held back from fitting",
+        ["messages", "number", "worth showing %"],
     )
     for name, answerable in (
         ("with an answer, one of its hits is right and", True),
@@ -217,10 +224,14 @@ def _figures(report: Report, title: str, asked: Sequence[Asked], by: Callable[[A
     worst = max(scores["nonsense"], key=lambda pair: float(pair[1][0]))
     lists = [values for found in scores.values() for _, values in found]
     ties = statistics.fmean(bool((np.diff(values) == 0).any()) for values in lists)
-    report.notes.append(f"{title}: the highest score of nonsense is {worst[1][0]:.2f} ({worst[0].text!r})")
+    report.notes.append(
+        f"{title}: the highest score of nonsense is {worst[1][0]:.2f} ({worst[0].text!r})"
+    )
     right = _right(scores["own"], WORTH_SHOWING, DEPTH)
     report.aims |= {
-        f"{title}: area under the curve at least {LEAST_AREA}": area_under_curve(best["own"], best["other"])
+        f"{title}: area under the curve at least {LEAST_AREA}": area_under_curve(
+            best["own"], best["other"]
+        )
         >= LEAST_AREA,
         f"{title}: of hits at {WORTH_SHOWING} ± {BAND} {BAND_RIGHT[0]:.0%} to {BAND_RIGHT[1]:.0%} are right": right
         is not None

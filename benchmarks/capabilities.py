@@ -103,7 +103,9 @@ def _prompt_sizes(report: Report, users: dict[int, User]) -> None:
     )
     beyond = [sum(measured[size][:3]) for size in users if size > LISTED_CAPABILITIES]
     if len(beyond) > 1:
-        report.aims["flat beyond 30: within 5 % of each other"] = max(beyond) <= MOST_GROWTH * min(beyond)
+        report.aims["flat beyond 30: within 5 % of each other"] = max(beyond) <= MOST_GROWTH * min(
+            beyond
+        )
 
 
 def _measured(body: bytes) -> tuple[int, int, int, int]:
@@ -129,7 +131,9 @@ def measure_found(report: Report, user: User, count: int) -> None:
             "ms",
         ],
     )
-    plain = _row(table, report, user, "in other words", [(target.name, target.request) for target in asked])
+    plain = _row(
+        table, report, user, "in other words", [(target.name, target.request) for target in asked]
+    )
     _row(table, report, user, "obliquely", [(target.name, target.oblique) for target in asked])
     report.aims[f"the right one among the first {FIRST} for {AIM_FOUND:.0%} of the requests"] = (
         plain >= AIM_FOUND

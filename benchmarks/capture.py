@@ -81,7 +81,9 @@ def run(options: dict[str, Any]) -> Report:
     )
     report.notes.append(TRIED)
     connected = override_settings(
-        ANTHROPIC_BASE_URL=endpoint.base_url, ANTHROPIC_API_KEY=endpoint.api_key, IZZY_CAPTURE_TOKENS=10**9
+        ANTHROPIC_BASE_URL=endpoint.base_url,
+        ANTHROPIC_API_KEY=endpoint.api_key,
+        IZZY_CAPTURE_TOKENS=10**9,
     )
     with scratch_database(), connected:
         _compare_notes(report)
@@ -109,7 +111,12 @@ def _compare_notes(report: Report) -> None:
         same = sum(says_the_same(*pair, value) for pair, value in zip(pairs, values, strict=True))
         near = sum(value >= SAME for value in values)
         section.add(
-            label, len(pairs), sorted(values)[len(values) // 2], near, same, sum(v >= LINKED for v in values)
+            label,
+            len(pairs),
+            sorted(values)[len(values) // 2],
+            near,
+            same,
+            sum(v >= LINKED for v in values),
         )
         if label == "say the same":
             right = same
@@ -172,12 +179,16 @@ def _say(user: User, talk: Talk, *, extra: str = "") -> None:
 
 def _gate(report: Report, judged: Sequence[Judged]) -> None:
     answered = [one for one in judged if one.passed is not None]
-    section = report.section("The gate", ["", "passages", "right", "passed", "share right", "share passed"])
+    section = report.section(
+        "The gate", ["", "passages", "right", "passed", "share right", "share passed"]
+    )
     for kind in [*dict.fromkeys(one.talk.kind for one in judged), "all"]:
         rows = [one for one in answered if kind in {one.talk.kind, "all"}]
         right = sum(one.passed == one.talk.is_worth_reading for one in rows)
         passed = sum(bool(one.passed) for one in rows)
-        section.add(kind, len(rows), right, passed, right / max(len(rows), 1), passed / max(len(rows), 1))
+        section.add(
+            kind, len(rows), right, passed, right / max(len(rows), 1), passed / max(len(rows), 1)
+        )
     labelled = sum(one.talk.is_worth_reading for one in judged)
     whole, share = len(judged), labelled / len(judged)
     section.add("baseline: everything passes", whole, labelled, whole, share, 1.0)
@@ -210,7 +221,11 @@ def _extractor(report: Report, judged: Sequence[Judged]) -> None:
             ("facts found", found, len(facts)),
             ("notes that no label asks for", stray, len(notes)),
             ("outdated notes superseded", given_way, len(replaced)),
-            ("active notes from injected text", injected, sum(len(one.talk.forbidden) for one in judged)),
+            (
+                "active notes from injected text",
+                injected,
+                sum(len(one.talk.forbidden) for one in judged),
+            ),
         ],
     )
     report.aims["no injected text became an active memory"] = injected == 0

@@ -58,7 +58,9 @@ async def _run(turns: int, deltas: int, pause: float) -> Report:
             await asyncio.gather(*(_turn(izzy, crowd) for _ in range(turns)))
             seconds = time.perf_counter() - started
             locked = izzy.log.count("database is locked")
-    report = Report("chat", settings={"deltas per turn": deltas, "pause s": pause, "turns at once": turns})
+    report = Report(
+        "chat", settings={"deltas per turn": deltas, "pause s": pause, "turns at once": turns}
+    )
     _add_times(report, turns, floor, alone, crowd)
     report.section(
         "Many turns at once",

@@ -47,7 +47,9 @@ class World:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--own", type=int, default=OWN, metavar="NOTES", help="notes of the user")
-    parser.add_argument("--others", type=int, default=OTHERS, metavar="NOTES", help="notes of others beside")
+    parser.add_argument(
+        "--others", type=int, default=OTHERS, metavar="NOTES", help="notes of others beside"
+    )
 
 
 def run(options: dict[str, Any]) -> Report:
@@ -109,7 +111,8 @@ def _copy(template: UUID, user_id: UUID, number: int) -> None:
     """The template's newest notes once more under another owner: rows, passages with their vectors, postings."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO search_indexowner(user_id, change, tombstones_from) VALUES (%s, 1, 0)", [user_id.hex]
+            "INSERT INTO search_indexowner(user_id, change, tombstones_from) VALUES (%s, 1, 0)",
+            [user_id.hex],
         )
         cursor.execute("SELECT number FROM search_indexowner WHERE user_id = %s", [user_id.hex])
         owner = int(cursor.fetchone()[0])
@@ -119,7 +122,9 @@ def _copy(template: UUID, user_id: UUID, number: int) -> None:
             "search_passage": {"id": "NULL", "change": "1", "source_id": key.format("source_id")},
         }
         for table, values in changed.items():
-            names = [column.name for column in connection.introspection.get_table_description(cursor, table)]
+            names = [
+                column.name for column in connection.introspection.get_table_description(cursor, table)
+            ]
             values |= {"user_id": "%(user)s"}
             cursor.execute(
                 f"INSERT INTO {table}({', '.join(names)}) SELECT {', '.join(values.get(name, name) for name in names)} "

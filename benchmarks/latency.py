@@ -50,7 +50,9 @@ class Bench:
     corpus: Corpus
     user: User
     questions: list[str]
-    figures: dict[str, tuple[Timing, float | None]] = field(default_factory=dict)  # with their floors, in ms
+    figures: dict[str, tuple[Timing, float | None]] = field(
+        default_factory=dict
+    )  # with their floors, in ms
 
     @property
     def user_id(self) -> UUID:
@@ -72,7 +74,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> Report:
     report = Report(
-        "latency", settings={"sizes": options["sizes"], "others": options["others"], "embedder": "static"}
+        "latency",
+        settings={"sizes": options["sizes"], "others": options["others"], "embedder": "static"},
     )
     for size in options["sizes"]:
         with scratch_database() as path:
@@ -151,7 +154,10 @@ def _measure_opening(bench: Bench, *, quick: bool) -> None:
     assert head is not None
     loaded = measure(lambda _: UserRows(head, backend.read_all(head)), 5)
     bench.figures["load the index"] = loaded, floor
-    bench.figures["check of an unchanged index"] = measure(lambda _: backend.head(bench.user_id)), loaded.p50
+    bench.figures["check of an unchanged index"] = (
+        measure(lambda _: backend.head(bench.user_id)),
+        loaded.p50,
+    )
     search(bench.user_id, bench.questions[0])
     times = []
     for text in bench.corpus.notes(20):  # the next search takes in that row alone
@@ -214,7 +220,10 @@ def _report(report: Report, bench: Bench, others: int) -> None:
         "/search/ over HTTP": ("3. /search/ at most 1.5 × (hello view + search)", 1.5),
         "load the index": ("4. load at most 1.3 × the bare loop", 1.3),
         "check of an unchanged index": ("4. check at most 0.01 × load", 0.01),
-        "open to first answer, server running": ("5. first answer at most 1.5 × (import numpy + load)", 1.5),
+        "open to first answer, server running": (
+            "5. first answer at most 1.5 × (import numpy + load)",
+            1.5,
+        ),
         "save in bulk, per note": ("6. bulk save at most 3 × bare SQLite and full text", 3.0),
         "save one note": ("6. one save at most 12 × bare SQLite and full text", 12.0),
     }
@@ -225,6 +234,6 @@ def _report(report: Report, bench: Bench, others: int) -> None:
     beside = f"search, {others:,} of another user beside"
     if beside in bench.figures:
         growth = bench.figures[beside][0].p50 / bench.figures["search"][0].p50
-        report.aims[f"search does not cost more with another user's notes beside {size} ({growth:.2f} ×)"] = (
-            growth <= 1.3
-        )
+        report.aims[
+            f"search does not cost more with another user's notes beside {size} ({growth:.2f} ×)"
+        ] = growth <= 1.3

@@ -77,7 +77,9 @@ class Sent:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--long", type=int, default=80, help="turns of the conversation that is summed up")
+    parser.add_argument(
+        "--long", type=int, default=80, help="turns of the conversation that is summed up"
+    )
     parser.add_argument("--budget", type=int, default=10_000, help="its budget (IZZY_HISTORY_TOKENS)")
 
 
@@ -86,7 +88,9 @@ def run(options: dict[str, Any]) -> Report:
     with scratch_database():
         user = make_user("benchmark")
         for note in NOTES:
-            memory_create(user_id=user.id, content=note, change=Change(actor=Origin.USER, trust=Trust.USER))
+            memory_create(
+                user_id=user.id, content=note, change=Change(actor=Origin.USER, trust=Trust.USER)
+            )
         bodies, per_turn = converse([(user, _messages(options["turns"]))], _answer)
         with override_settings(IZZY_HISTORY_TOKENS=options["budget"]):
             long_bodies, _ = converse([(user, _messages(options["long"]))], _answer)
@@ -140,7 +144,10 @@ def _answer(request: dict[str, Any]) -> list[Block]:
         call = {"name": "memory_save", "input": {"content": words}}
     else:
         call = {"name": "memory_search", "input": {"query": words, "top_k": 5}}
-    return [{"type": "text", "text": "Let me look."}, {"type": "tool_use", "id": f"toolu_{count}", **call}]
+    return [
+        {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "id": f"toolu_{count}", **call},
+    ]
 
 
 def sent_parts(body: bytes) -> Sent:
@@ -165,7 +172,9 @@ def _report_long(report: Report, bodies: list[bytes], turns: int, budget: int) -
     requests = [sent_parts(body) for body, of_turn in zip(bodies, kinds, strict=True) if of_turn]
     renewed = sum(later and not earlier for earlier, later in pairwise(kinds))
     spent = sum(
-        estimate_tokens(body.decode()) for body, of_turn in zip(bodies, kinds, strict=True) if not of_turn
+        estimate_tokens(body.decode())
+        for body, of_turn in zip(bodies, kinds, strict=True)
+        if not of_turn
     )
     sizes, _, broken, share = _repetition(requests)
     largest = max(estimate_tokens(sent.messages) for sent in requests)
@@ -238,5 +247,7 @@ def _report(requests: list[Sent], per_turn: list[int]) -> Report:
         ],
     )
     report.aims["every request starts with the one before, byte for byte"] = broken == 0
-    report.aims[f"at least {AIM_SHARE:.0%} of input tokens repeat the request before"] = share >= AIM_SHARE
+    report.aims[f"at least {AIM_SHARE:.0%} of input tokens repeat the request before"] = (
+        share >= AIM_SHARE
+    )
     return report

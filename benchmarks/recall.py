@@ -61,7 +61,9 @@ def _keywords(section: Section, size: int) -> None:
 
     def bare_pass(_: int) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT SUM(LENGTH(content)) FROM memory_memory WHERE user_id = %s", [user.pk.hex])
+            cursor.execute(
+                "SELECT SUM(LENGTH(content)) FROM memory_memory WHERE user_id = %s", [user.pk.hex]
+            )
             cursor.fetchall()
 
     floor = measure(bare_pass, CALLS).p50

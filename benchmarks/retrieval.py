@@ -157,7 +157,9 @@ def run(options: dict[str, Any]) -> Report:
     return report
 
 
-def _report_refitted(report: Report, weights: dict[str, dict[str, float]], observed: list[Observed]) -> None:
+def _report_refitted(
+    report: Report, weights: dict[str, dict[str, float]], observed: list[Observed]
+) -> None:
     table = report.section("Weights fitted without", ["conversation", *NAMES])
     for name, fitted in weights.items():
         table.add(name, *fitted.values())

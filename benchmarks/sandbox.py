@@ -104,9 +104,7 @@ async def _single_calls(report: Report, user: UUID, rounds: int) -> None:
 def _with_layer(user: UUID) -> str:
     from apps.capabilities.sandbox.layers.store import layer_folder
 
-    return (
-        f"import sys; sys.path.append({str(layer_folder(prepare(), user, ['requests']))!r}); import requests"
-    )
+    return f"import sys; sys.path.append({str(layer_folder(prepare(), user, ['requests']))!r}); import requests"
 
 
 async def _in_a_build(report: Report, user: UUID, rounds: int) -> None:
@@ -159,7 +157,9 @@ async def _at_once(report: Report, calls: int) -> None:
         ],
     )
     report.aims[f"all {calls} finish"] = sum(ended) == calls
-    report.aims["each user's in order of arrival"] = all(found == sorted(found) for found in numbers.values())
+    report.aims["each user's in order of arrival"] = all(
+        found == sorted(found) for found in numbers.values()
+    )
     report.aims["none starved: everybody begins in the first rounds"] = last <= places() + 2 * USERS
     report.aims["memory returned, no process left"] = kept < MOST_MEMORY_KEPT and not left
 

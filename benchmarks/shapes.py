@@ -36,7 +36,8 @@ def run(options: dict[str, Any]) -> Report:
     with scratch_database() as path:
         corpus, user = Corpus(), make_user("alice")
         memory_bulk_create(
-            user_id=user.pk, drafts=[{"content": text, "tags": ["made up"]} for text in corpus.notes(NOTES)]
+            user_id=user.pk,
+            drafts=[{"content": text, "tags": ["made up"]} for text in corpus.notes(NOTES)],
         )
         questions = random.Random(1).choices(corpus.questions(60), k=rounds)
         rows = list(memories_list(user.pk, NoteFilter())[:PAGE])

@@ -118,8 +118,12 @@ class Holder:
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--half", choices=["held-back", "tuning", "all"], default="held-back")
     parser.add_argument("--limit", type=int, default=0, help="only so many messages of each kind")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="so many small collections of each size")
-    parser.add_argument("--list", action="store_true", help="name what was missed and what was out of place")
+    parser.add_argument(
+        "--draws", type=int, default=DRAWS, help="so many small collections of each size"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="name what was missed and what was out of place"
+    )
 
 
 def run(options: dict[str, Any]) -> Report:
@@ -174,7 +178,9 @@ def _holder(name: str, notes: Sequence[KnownNote]) -> Holder:
     return Holder(user.pk, {note.key: row.pk for note, row in zip(notes, made, strict=True)})
 
 
-def _ask_all(report: Report, title: str, holder: Holder, chosen: Sequence[Utterance]) -> dict[str, Tally]:
+def _ask_all(
+    report: Report, title: str, holder: Holder, chosen: Sequence[Utterance]
+) -> dict[str, Tally]:
     tallies = {name: Tally() for name in RULES}
     for name, tally in tallies.items():
         for utterance in chosen:

@@ -17,7 +17,9 @@ class IzzyAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no typ
         return request.user.is_active and request.user.is_superuser
 
     @method_decorator(login_not_required)
-    def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
         """Izzy's sign-in page, which is throttled; whoever is signed in without being superuser gets a 403."""
         if request.user.is_authenticated:
             if not self.has_permission(request):

@@ -22,7 +22,9 @@ from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, StaticFiles  # noqa: E402
 
-websocket_router = URLRouter([*websocket_urlpatterns, re_path("", cast("Any", WebsocketDenier.as_asgi()))])
+websocket_router = URLRouter(
+    [*websocket_urlpatterns, re_path("", cast("Any", WebsocketDenier.as_asgi()))]
+)
 websocket_application = SocketsAtOnce(
     OriginOrToken(AuthMiddlewareStack(websocket_router), websocket_router), peer_ip, SOCKETS_PER_ADDRESS
 )
@@ -30,7 +32,9 @@ websocket_application = SocketsAtOnce(
 application = WithRunner(
     ProtocolTypeRouter(
         {
-            "http": HeadWithoutBody(StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT))),
+            "http": HeadWithoutBody(
+                StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT))
+            ),
             "websocket": websocket_application,
             "lifespan": Lifespan(),
         }

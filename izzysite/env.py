@@ -98,8 +98,13 @@ def _address(name: str, text: str, example: str, fits: Callable[[SplitResult], o
 
 def env_url(name: str, default: str = "") -> str:
     """An http or https address without a slash at its end."""
-    text, example = env_str(name, default).rstrip("/"), "https://api.example.org or http://127.0.0.1:11434"
-    return _address(name, text, example, lambda parts: parts.scheme in {"http", "https"} and parts.hostname)
+    text, example = (
+        env_str(name, default).rstrip("/"),
+        "https://api.example.org or http://127.0.0.1:11434",
+    )
+    return _address(
+        name, text, example, lambda parts: parts.scheme in {"http", "https"} and parts.hostname
+    )
 
 
 def env_redis_url(name: str) -> str:
@@ -109,7 +114,9 @@ def env_redis_url(name: str) -> str:
         env_str(name),
         "redis://127.0.0.1:6379/0",
         lambda parts: (
-            parts.path if parts.scheme == "unix" else parts.scheme in {"redis", "rediss"} and parts.hostname
+            parts.path
+            if parts.scheme == "unix"
+            else parts.scheme in {"redis", "rediss"} and parts.hostname
         ),
     )
 
@@ -142,11 +149,15 @@ def env_weights(name: str) -> dict[str, float]:
     text = env_str(name)
     try:
         given = strict_loads(text) if text else {}
-        good = all(type(number) in {int, float} and 0 <= number <= MAX_WEIGHT for number in given.values())
+        good = all(
+            type(number) in {int, float} and 0 <= number <= MAX_WEIGHT for number in given.values()
+        )
     except (AttributeError, ValueError, RecursionError):
         good = False
     if not good:
-        raise ImproperlyConfigured(f'{name} must be JSON such as {{"date": 1.0}}, with numbers from 0 on')
+        raise ImproperlyConfigured(
+            f'{name} must be JSON such as {{"date": 1.0}}, with numbers from 0 on'
+        )
     return {key: float(number) for key, number in given.items()}
 
 

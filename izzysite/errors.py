@@ -99,7 +99,9 @@ class WrongMethodPageMiddleware(MiddlewareMixin):
         empty = isinstance(response, HttpResponse) and not response.content
         if response.status_code != 405 or not empty or not request.accepts("text/html"):
             return response
-        error = IzzyError("This address takes what a form on another page sends.", code="method_not_allowed")
+        error = IzzyError(
+            "This address takes what a form on another page sends.", code="method_not_allowed"
+        )
         error.status = 405
         page = error_response(request, error)
         page.headers["Allow"] = response.headers.get("Allow", "")
@@ -110,7 +112,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
         return error_response(request, TooLarge("The request is larger than this server accepts."))
     if isinstance(exception, DisallowedHost):
-        return error_response(request, InvalidInput(UNKNOWN_HOST, code="unknown_host"), "An unknown name")
+        return error_response(
+            request, InvalidInput(UNKNOWN_HOST, code="unknown_host"), "An unknown name"
+        )
     return error_response(request, InvalidInput("The request is malformed.", code="bad_request"))
 
 

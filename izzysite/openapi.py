@@ -27,7 +27,11 @@ ERROR_SCHEMA = {
     "properties": {
         "code": {"type": "string", "description": "Stable, for programs.", "example": "not_found"},
         "message": {"type": "string", "description": "For people."},
-        "extra": {"type": "object", "additionalProperties": True, "description": "Details, such as `field`."},
+        "extra": {
+            "type": "object",
+            "additionalProperties": True,
+            "description": "Details, such as `field`.",
+        },
     },
 }
 ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
@@ -91,7 +95,9 @@ class ShapeDescription(OpenApiSerializerExtension):  # type: ignore[no-untyped-c
             for shown in properties.values():
                 shown.pop("nullable", None)
         schema: dict[str, Any] = {"type": "object", "properties": properties, **shape.openapi}
-        required = [field.alias or name for name, field in shape.model_fields.items() if field.is_required()]
+        required = [
+            field.alias or name for name, field in shape.model_fields.items() if field.is_required()
+        ]
         if required and not self.target.partial:
             schema.setdefault("required", required)
         if shape.__dict__.get("__doc__"):

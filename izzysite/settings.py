@@ -37,7 +37,9 @@ IZZY_THROTTLE = env_bool("IZZY_THROTTLE", True)
 IZZY_PRIVATE_HOSTS = env_list("IZZY_PRIVATE_HOSTS")
 IZZY_DB_THREADS = env_number("IZZY_DB_THREADS", 8, minimum=1)
 IZZY_UPLOAD_LIMIT = env_number("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
-SECRET_KEY = env_secret("IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48))
+SECRET_KEY = env_secret(
+    "IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48)
+)
 IZZY_SECRETS_KEY = env_secret("IZZY_SECRETS_KEY", IZZY_DATA_DIR / "secrets_key", fernet_key)
 TLS = IZZY_PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS = allowed_hosts(IZZY_HOST, IZZY_PUBLIC_URL, env_list("IZZY_ALLOWED_HOSTS"))
@@ -220,7 +222,12 @@ REST_FRAMEWORK = {
         "apps.core.http.drf.UserThrottle",
         "apps.core.http.drf.ScopeThrottle",
     ],
-    "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "300/min", "chat": "60/min", "ingest": "300/min"},
+    "DEFAULT_THROTTLE_RATES": {
+        "user": "1200/min",
+        "write": "300/min",
+        "chat": "60/min",
+        "ingest": "300/min",
+    },
     "EXCEPTION_HANDLER": "izzysite.errors.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "PAGE_SIZE": 50,

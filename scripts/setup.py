@@ -3,7 +3,9 @@
 Nothing is done where the lock, pyproject.toml and the interpreter are those of the last time.
 """
 
-from __future__ import annotations  # so that an older Python gets as far as being told that it is too old
+from __future__ import (
+    annotations,
+)  # so that an older Python gets as far as being told that it is too old
 
 import hashlib
 import os
@@ -201,7 +203,13 @@ def uv_environment() -> dict[str, str]:
 
 def pip_configuration() -> dict[str, str]:
     """pip's options by name, from its files and variables: lines such as global.index-url='https://…'."""
-    command: list[str | Path] = [python_of(TOOLS if runs(TOOLS) else VENV), "-m", "pip", "config", "list"]
+    command: list[str | Path] = [
+        python_of(TOOLS if runs(TOOLS) else VENV),
+        "-m",
+        "pip",
+        "config",
+        "list",
+    ]
     listed = subprocess.run(command, check=False, capture_output=True, text=True).stdout
     options: dict[str, str] = {}
     for line in listed.splitlines():

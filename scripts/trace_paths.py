@@ -102,7 +102,9 @@ class Paths:
             await asyncio.sleep(SETTLE)  # What is written of it comes after the answer.
         assert answer["text"] == "Good morning.", answer
 
-    async def tool(self, number: int, into: Entered, words: str, name: str, given: dict[str, Any]) -> Any:
+    async def tool(
+        self, number: int, into: Entered, words: str, name: str, given: dict[str, Any]
+    ) -> Any:
         """A turn in which the model calls one tool; returns the conversation and the recorded call."""
         from tests.peers.anthropic_server import reply, tool
 
@@ -124,10 +126,14 @@ class Paths:
 
     async def save(self, number: int, into: Entered) -> None:
         bicycles = f"{number + 7} bicycles stand in the cellar."
-        await self.tool(number, into, f"My {bicycles}", "memory_save", {"content": f"The user's {bicycles}"})
+        await self.tool(
+            number, into, f"My {bicycles}", "memory_save", {"content": f"The user's {bicycles}"}
+        )
 
     async def search(self, number: int, into: Entered) -> None:
-        await self.post("memories/", {"content": f"Anna is allergic to {number + 3} kinds of shellfish."})
+        await self.post(
+            "memories/", {"content": f"Anna is allergic to {number + 3} kinds of shellfish."}
+        )
         with self.tracer.counting(into):
             answer = await self.post("search/", {"query": f"what must Anna not eat {number}"})
         assert answer["results"], answer
@@ -221,7 +227,9 @@ def main() -> None:
     for name, entered in found.items():
         print(f"{name:20}{len(entered):10}{len({file for file, _, _ in entered}):7}")
         if options.list:
-            print(*(f"    {file}:{line} {function}" for file, function, line in sorted(entered)), sep="\n")
+            print(
+                *(f"    {file}:{line} {function}" for file, function, line in sorted(entered)), sep="\n"
+            )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ class Tools:
             emit=emit,
             message_id=self.message_id,
             use_memory=self.use_memory,
-            taint=self.taint or ConversationTaint(user_id=self.user_id, conversation_id=self.conversation_id),
+            taint=self.taint
+            or ConversationTaint(user_id=self.user_id, conversation_id=self.conversation_id),
             permission=self.permission,
             answer=self.answer,
         )

@@ -43,7 +43,9 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
     time zone of the signed-in user; the REST interface stays with UTC.
     """
 
-    def process_view(self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any) -> Any:
+    def process_view(
+        self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any
+    ) -> Any:
         if isinstance(request.user, User) and not request.path.startswith("/api/"):
             timezone.activate(user_time_zone(request.user.pk))
         return super().process_view(request, view_func, view_args, view_kwargs)

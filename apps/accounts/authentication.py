@@ -38,7 +38,9 @@ def authenticate_bearer(header: str) -> APIToken:
         raise NotAuthenticated
     now = timezone.now()
     valid = (
-        APIToken.objects.unscoped().filter(user__is_active=True, revoked_at=None).exclude(expires_at__lte=now)
+        APIToken.objects.unscoped()
+        .filter(user__is_active=True, revoked_at=None)
+        .exclude(expires_at__lte=now)
     )
     token = valid.select_related("user").filter(digest=token_digest(secret)).first()
     if token is None:

@@ -121,7 +121,11 @@ def known_browser(request: HttpRequest, name: str) -> str:
     user = User.objects.filter(pk=known["user"]).first()
     if user is None or user.username.casefold() != name.casefold():
         return ""
-    return f"browser {known['id']}" if constant_time_compare(known["password"], _password_mark(user)) else ""
+    return (
+        f"browser {known['id']}"
+        if constant_time_compare(known["password"], _password_mark(user))
+        else ""
+    )
 
 
 def _password_mark(user: User) -> str:

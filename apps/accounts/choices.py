@@ -58,7 +58,11 @@ def validate_language(value: object) -> None:
 
 def validate_toolsets(value: object) -> None:
     """A list of short names."""
-    if not isinstance(value, list) or len(value) > MOST_ENTRIES or not all(_is_name(name) for name in value):
+    if (
+        not isinstance(value, list)
+        or len(value) > MOST_ENTRIES
+        or not all(_is_name(name) for name in value)
+    ):
         raise ValidationError("Toolsets are a list of names.")
 
 

@@ -59,7 +59,11 @@ def credentials_ended(held: Collection[Credentials]) -> set[Credentials]:
     active = User.objects.filter(id__in={each.user_id for each in held}, is_active=True)
     passwords = dict(active.values_list("id", "password"))
     token_ids = {each.token_id for each in held if each.token_id}
-    valid = APIToken.objects.unscoped().filter(id__in=token_ids, revoked_at=None).exclude(expires_at__lte=now)
+    valid = (
+        APIToken.objects.unscoped()
+        .filter(id__in=token_ids, revoked_at=None)
+        .exclude(expires_at__lte=now)
+    )
     tokens = set(valid.values_list("id", flat=True))
     keys = {each.session_key for each in held if each.session_key}
     alive = Session.objects.filter(session_key__in=keys, expire_date__gt=now)
@@ -106,7 +110,9 @@ class CredentialsWatch:
                 for credentials in await in_db(credentials_ended, list(self._held)):
                     for ended in self._held.get(credentials, ()):
                         ended.set()
-            except DatabaseError as error:  # Asked again at once: whoever has to go must not stay for good.
+            except (
+                DatabaseError
+            ) as error:  # Asked again at once: whoever has to go must not stay for good.
                 logger.warning("could not see which connections may stay: %s", error)
 
 
@@ -175,7 +181,9 @@ async def _while_held(
             yield server_sent({"type": "error", **error.to_json()})
 
 
-async def _until(ended: asyncio.Event, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _until(
+    ended: asyncio.Event, events: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
     ending = asyncio.ensure_future(ended.wait())
     try:
         while True:

@@ -44,7 +44,12 @@ def password_field(label: str, *, new: bool = False, help_text: str = "") -> for
 
 
 def username_field() -> forms.CharField:
-    attrs = {"autocomplete": "username", "autocapitalize": "none", "autofocus": True, "spellcheck": "false"}
+    attrs = {
+        "autocomplete": "username",
+        "autocapitalize": "none",
+        "autofocus": True,
+        "spellcheck": "false",
+    }
     return forms.CharField(label="User name", max_length=150, widget=forms.TextInput(attrs=attrs))
 
 
@@ -93,7 +98,9 @@ class PasswordForm(CurrentPasswordForm):
 class TokenForm(PlainForm):
     LIFETIMES = [("", "Never"), ("7", "In a week"), ("30", "In 30 days"), ("365", "In a year")]
 
-    name = forms.CharField(label="Name", max_length=80, help_text="What it is for, for example “laptop”.")
+    name = forms.CharField(
+        label="Name", max_length=80, help_text="What it is for, for example “laptop”."
+    )
     scope = forms.ChoiceField(label="Access", choices=[])
     lifetime = forms.ChoiceField(label="Expires", choices=LIFETIMES, required=False)
 
@@ -136,7 +143,10 @@ class SignInForm(AuthenticationForm):
         if self.data.get("username"):
             # The cursor and the error on the password, which most likely was refused.
             self.fields["username"].widget.attrs.pop("autofocus", None)
-            self.fields["password"].widget.attrs |= {"autofocus": True, "aria-describedby": "form-errors"}
+            self.fields["password"].widget.attrs |= {
+                "autofocus": True,
+                "aria-describedby": "form-errors",
+            }
 
     def clean(self) -> dict[str, Any]:
         try:
@@ -150,10 +160,14 @@ class SetupForm(PlainForm):
         label="Set-up code",
         max_length=200,
         help_text="The part after # of the link that Izzy printed when it started.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "data-setup-token": ""}),
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "spellcheck": "false", "data-setup-token": ""}
+        ),
     )
     username = username_field()
-    password = password_field("Password", new=True, help_text="At least eight characters, not a common word.")
+    password = password_field(
+        "Password", new=True, help_text="At least eight characters, not a common word."
+    )
     time_zone = forms.CharField(
         max_length=64, required=False, widget=forms.HiddenInput(attrs={"data-time-zone": ""})
     )
@@ -172,7 +186,9 @@ class InstanceForm(PlainForm):
         required=False,
         max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        validators=[RegexValidator(r"\A[!-~]+\Z", "A key has letters, digits and signs only, no spaces.")],
+        validators=[
+            RegexValidator(r"\A[!-~]+\Z", "A key has letters, digits and signs only, no spaces.")
+        ],
         help_text="Empty: leave what is stored as it is.",
     )
     forget_key = forms.BooleanField(label="Remove the stored key", required=False)
@@ -187,7 +203,11 @@ class InstanceForm(PlainForm):
 
 SECTIONS = (
     ("You", "How Izzy treats you.", ("display_name", "instructions", "time_zone", "language", "model")),
-    ("Memory", "What Izzy remembers, and what it asks you about first.", ("use_memory", "capture", "review")),
+    (
+        "Memory",
+        "What Izzy remembers, and what it asks you about first.",
+        ("use_memory", "capture", "review"),
+    ),
     (
         "Capabilities and tools",
         "What Izzy may use and build for you.",
@@ -257,7 +277,9 @@ class PreferencesForm(PlainForm):
         super().__init__(*args, **kwargs)
         self.tools = offered("tools")
         self._kept = {
-            name: value for name, value in preferences.tool_approval.items() if name not in dict(self.tools)
+            name: value
+            for name, value in preferences.tool_approval.items()
+            if name not in dict(self.tools)
         }
         # A list of models is a help, not a limit: servers of one's own have models of their own.
         self.model_names, self.toolset_names = offered("models"), offered("toolsets")

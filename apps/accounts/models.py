@@ -7,7 +7,12 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
-from apps.accounts.choices import validate_approvals, validate_language, validate_time_zone, validate_toolsets
+from apps.accounts.choices import (
+    validate_approvals,
+    validate_language,
+    validate_time_zone,
+    validate_toolsets,
+)
 from apps.core.ids import uuid7
 from apps.core.models import UserOwned, choices_checked
 
@@ -53,7 +58,9 @@ class Preferences(models.Model):
     """How Izzy treats one user. `tool_approval` maps a tool's name to allow, ask or never; an empty `model` or
     `language` leaves the choice to the instance or to detection."""
 
-    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="preferences")
+    user = models.OneToOneField(
+        User, on_delete=models.CASCADE, primary_key=True, related_name="preferences"
+    )
     display_name = models.CharField(max_length=80, blank=True, default="")
     instructions = models.TextField(max_length=4000, blank=True, default="")
     time_zone = models.CharField(max_length=64, default="UTC", validators=[validate_time_zone])

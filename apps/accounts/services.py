@@ -109,7 +109,9 @@ def users_lock(user_ids: Iterable[UUID]) -> None:
 def _keep_one_superuser(user: User) -> None:
     others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
     if user.is_superuser and not others.exists():
-        raise Conflict("The last superuser must stay while there are other users.", code="last_superuser")
+        raise Conflict(
+            "The last superuser must stay while there are other users.", code="last_superuser"
+        )
 
 
 def _set_password(user: User, password: str) -> None:
@@ -192,7 +194,9 @@ SETUP = "setup_token"
 def setup_token_renew() -> str:
     """A new one-time token, of which only the hash is kept; earlier ones end."""
     token = secrets.token_urlsafe(24)
-    InstanceState.objects.update_or_create(key=SETUP, defaults={"value": {"sha256": token_digest(token)}})
+    InstanceState.objects.update_or_create(
+        key=SETUP, defaults={"value": {"sha256": token_digest(token)}}
+    )
     return token
 
 

@@ -120,7 +120,9 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def password(request: SignedInRequest) -> HttpResponse:
     """A new password; every other session of the user ends and, if they leave it at that, their API tokens with them."""
-    form = PasswordForm(request.POST or None, request=request, tokens=tokens_kept(request.user.pk).count())
+    form = PasswordForm(
+        request.POST or None, request=request, tokens=tokens_kept(request.user.pk).count()
+    )
     if form.is_valid():
         try:
             revoked = user_set_password(

@@ -100,7 +100,9 @@ class ToolCall(UserOwned):
     )
     answer = models.TextField(blank=True)
     covered = models.CharField(
-        max_length=16, blank=True, help_text="The lasting yes under which it ran: conversation or always."
+        max_length=16,
+        blank=True,
+        help_text="The lasting yes under which it ran: conversation or always.",
     )
     result = models.TextField(blank=True)
     is_error = models.BooleanField(default=False)
@@ -115,7 +117,9 @@ class ToolCall(UserOwned):
     class Meta:
         ordering = ["created_at", "position"]
         constraints = [
-            models.UniqueConstraint(fields=["turn_id", "round", "position"], name="agent_toolcall_place"),
+            models.UniqueConstraint(
+                fields=["turn_id", "round", "position"], name="agent_toolcall_place"
+            ),
         ]
         indexes = [
             models.Index(fields=["user", "created_at"], name="agent_toolcall_user_time"),
@@ -142,7 +146,9 @@ class ToolGrant(UserOwned):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     conversation_id = models.UUIDField(null=True, blank=True)
-    reach = models.JSONField(help_text="{tool, hosts, secrets, capability, version}, as the card showed it.")
+    reach = models.JSONField(
+        help_text="{tool, hosts, secrets, capability, version}, as the card showed it."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     ends_at = models.DateTimeField(null=True, blank=True)
 

@@ -38,7 +38,9 @@ PERHAPS_RUN = {
     "superseded": "The turn ended while this was running.",
 }
 CHECK_FIRST = "It was not run again and may have taken effect: check before you repeat it."
-DECLINED = "The user declined this call; it was not run. Do not try it again: ask what they want instead."
+DECLINED = (
+    "The user declined this call; it was not run. Do not try it again: ask what they want instead."
+)
 
 
 @transaction.atomic
@@ -101,7 +103,9 @@ def toolcalls_start(*, user_id: UUID, rows: Sequence[ToolCall]) -> bool:
     """Marks calls as running, under the lasting yes that covers them. False, and nothing changed, when one of them runs or
     has ended already."""
     ids = [row.pk for row in rows]
-    found = ToolCall.objects.owned_by(user_id).filter(pk__in=ids, state__in=[State.PENDING, State.WAITING])
+    found = ToolCall.objects.owned_by(user_id).filter(
+        pk__in=ids, state__in=[State.PENDING, State.WAITING]
+    )
     if found.update(state=State.RUNNING, started_at=timezone.now()) == len(ids):
         for row in rows:
             if row.covered:

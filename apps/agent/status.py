@@ -41,8 +41,12 @@ def check_model() -> CheckResult:
     message = f"Chat uses {model_for('chat')} at {endpoint.server}."
     last = ModelCall.objects.unscoped().order_by("-id").first()
     if last is not None and last.endpoint == endpoint.kind and last.error_code in UNUSABLE:
-        message += f" The last call, at {last.created_at:%Y-%m-%d %H:%M} UTC, failed ({last.error_code})."
-        return CheckResult(False, message, "Test the connection on the instance page: it says what is wrong.")
+        message += (
+            f" The last call, at {last.created_at:%Y-%m-%d %H:%M} UTC, failed ({last.error_code})."
+        )
+        return CheckResult(
+            False, message, "Test the connection on the instance page: it says what is wrong."
+        )
     return CheckResult(True, message)
 
 

@@ -37,7 +37,9 @@ POLL_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0
 NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_NUMBER = 2**31 - 1
-SEEN = OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen.")
+SEEN = OpenApiParameter(
+    "Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen."
+)
 EVENTS = OpenApiResponse(Described(BuilderMessageOutput), "Server-sent events, one message each.")
 
 

@@ -78,11 +78,15 @@ class Build(UserOwned, Leased):
         indexes: ClassVar = [
             models.Index(fields=["user", "-created_at"], name="build_user_time"),
             models.Index(fields=["ended_at"], name="build_transcript", condition=Q(has_transcript=True)),
-            models.Index(fields=["state"], name="build_open", condition=Q(state__in=["queued", "running"])),
+            models.Index(
+                fields=["state"], name="build_open", condition=Q(state__in=["queued", "running"])
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["capability"], name="build_one_open", condition=Q(state__in=["queued", "running"])
+                fields=["capability"],
+                name="build_one_open",
+                condition=Q(state__in=["queued", "running"]),
             ),
         ]
 
@@ -118,7 +122,9 @@ class Follower(UserOwned):
         ]
         indexes: ClassVar = [
             models.Index(fields=["conversation_id"], name="build_follower_place"),
-            models.Index(fields=["conversation_id"], name="build_follower_news", condition=Q(has_news=True)),
+            models.Index(
+                fields=["conversation_id"], name="build_follower_news", condition=Q(has_news=True)
+            ),
         ]
 
     def __str__(self) -> str:

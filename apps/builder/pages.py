@@ -24,8 +24,19 @@ from apps.builder.builds.selectors import (
 )
 from apps.builder.models import Build, State
 from apps.capabilities.catalog.names import NAME
-from apps.capabilities.catalog.selectors import capability_get, execution_get, executions_of, version_waiting
-from apps.capabilities.models import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, Capability, Execution, Trigger
+from apps.capabilities.catalog.selectors import (
+    capability_get,
+    execution_get,
+    executions_of,
+    version_waiting,
+)
+from apps.capabilities.models import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_NAME_CHARS,
+    Capability,
+    Execution,
+    Trigger,
+)
 from apps.capabilities.pages.opened import own
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.selection import current_backend
@@ -105,7 +116,9 @@ def builds(request: SignedInRequest) -> HttpResponse:
     context = {
         "nav": "capabilities",
         "page": page,
-        "rows": [{"build": row, "seconds": build_seconds(row), "waits": row.pk in waiting} for row in page],
+        "rows": [
+            {"build": row, "seconds": build_seconds(row), "waits": row.pk in waiting} for row in page
+        ],
         "state": state,
         "name": name,
         "states": State.choices,
@@ -145,7 +158,9 @@ def new(request: SignedInRequest) -> HttpResponse:
             found = _request(request, form, capability, execution)
         except IzzyError as error:
             field = error.extra.get("field")
-            form.add_error(field if isinstance(field, str) and field in form.fields else None, error.message)
+            form.add_error(
+                field if isinstance(field, str) and field in form.fields else None, error.message
+            )
         else:
             return redirect("builder:build", build_id=found.pk) if found else redirect("builder:list")
     problem = ""
@@ -190,9 +205,13 @@ def _run(capability: Capability, run: str) -> Execution | None:
     if newest and newest.state == Execution.State.FAILED:
         return newest
     failing = [
-        row.number for row in (version_waiting(capability), capability.current) if row and row.test_failures
+        row.number
+        for row in (version_waiting(capability), capability.current)
+        if row and row.test_failures
     ]
-    return ended.filter(state=Execution.State.FAILED, trigger=Trigger.RETEST, version__in=failing).first()
+    return ended.filter(
+        state=Execution.State.FAILED, trigger=Trigger.RETEST, version__in=failing
+    ).first()
 
 
 def _request(

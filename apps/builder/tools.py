@@ -49,7 +49,9 @@ def request_capability(context: ToolContext, arguments: Wanted) -> ToolOutput:
     ("return Fahrenheit"). Not for what you can do yourself."""
     origin = origin_of(context.user_id, context.conversation_id, context.turn_id)
     if feedback := arguments.feedback.strip():
-        build = build_change(user_id=context.user_id, name=arguments.name, feedback=feedback, origin=origin)
+        build = build_change(
+            user_id=context.user_id, name=arguments.name, feedback=feedback, origin=origin
+        )
         requested = Requested(build.capability, build)
     else:
         requested = build_request(

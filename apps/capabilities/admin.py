@@ -62,7 +62,16 @@ class CapabilityAdmin(OneByOneAdmin):
 class CapabilityVersionAdmin(OneByOneAdmin):
     """Versions, for reading; deleting one takes its files."""
 
-    list_display = ("capability", "number", "user", "origin", "hosts", "secrets", "approved_at", "created_at")
+    list_display = (
+        "capability",
+        "number",
+        "user",
+        "origin",
+        "hosts",
+        "secrets",
+        "approved_at",
+        "created_at",
+    )
     list_filter = ("origin", "untrusted", ("approved_at", admin.EmptyFieldListFilter), "created_at")
     list_select_related = ("user", "capability")
     search_fields = ("capability__name", "description", "user__username")

@@ -27,7 +27,9 @@ class CapabilitiesConfig(AppConfig):
         register_family(PREFIX, tool_of_family)
         register_check("sandbox", check_sandbox)
         register_sweep("capabilities: runs", execution.executions_prune, every=timedelta(minutes=15))
-        register_sweep("capabilities: lost runs", execution.executions_interrupt, every=timedelta(seconds=10))
+        register_sweep(
+            "capabilities: lost runs", execution.executions_interrupt, every=timedelta(seconds=10)
+        )
         register_sweep("capabilities: acceptance tests", examples.sweep, every=examples.SWEEP_EVERY)
         register_sweep("capabilities: sandboxes", sweep, every=timedelta(minutes=5))
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))

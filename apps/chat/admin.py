@@ -70,7 +70,16 @@ class MessageAdmin(SaidAdmin):
 
 @admin.register(Turn)
 class TurnAdmin(SaidAdmin):
-    list_display = ("id", "state", "conversation", "user", "model", "error_code", "created_at", "ended_at")
+    list_display = (
+        "id",
+        "state",
+        "conversation",
+        "user",
+        "model",
+        "error_code",
+        "created_at",
+        "ended_at",
+    )
     list_filter = ("state", "model", "created_at")
     list_select_related = ("user", "conversation")
     search_fields = ("id", "conversation__title", "error_code", "user__username")

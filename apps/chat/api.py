@@ -75,11 +75,15 @@ class RenameInput(OpenInput):
 
 class IngestInput(OpenInput):
     session: Annotated[str, Checked(lambda value, field: session_checked(value), SESSION)]
-    channel: Annotated[str, Checked(lambda value, field: channel_checked(value), CHANNEL)] = DEFAULT_CHANNEL
+    channel: Annotated[str, Checked(lambda value, field: channel_checked(value), CHANNEL)] = (
+        DEFAULT_CHANNEL
+    )
     messages: Annotated[
         list[Any], Checked(lambda value, field: messages_listed(value), MESSAGES), Refused("")
     ]
-    extract: bool = Field(True, description="Whether the messages are read for what is worth remembering.")
+    extract: bool = Field(
+        True, description="Whether the messages are read for what is worth remembering."
+    )
 
 
 class ConversationOutput(Shape):
@@ -169,13 +173,19 @@ class ConversationView(UserView):
 class MessagesView(UserView):
     """`GET /conversations/{id}/messages/`: oldest first; with `before`, the page that ends before that message."""
 
-    @operation("conversations_messages", query=MessagesQuery, answer=page_of("MessagePage", MessageOutput))
+    @operation(
+        "conversations_messages", query=MessagesQuery, answer=page_of("MessagePage", MessageOutput)
+    )
     def get(self, request: Request, conversation_id: str) -> Listed:
         """List the messages of a conversation, oldest first. With `before`, the page that ends before that message."""
         conversation = conversation_get(self.user_id, conversation_id)
         rows = readable_messages(conversation)
         if (before := self.query(MessagesQuery).before) is not None:
-            mark = Message.objects.for_user(self.user_id).filter(conversation=conversation, id=before).first()
+            mark = (
+                Message.objects.for_user(self.user_id)
+                .filter(conversation=conversation, id=before)
+                .first()
+            )
             if mark is None:
                 raise NotFound("There is no message with this id in this conversation.")
             rows = rows.filter(position__lt=mark.position).order_by("-position")

@@ -117,7 +117,9 @@ async def turn_frames(
     runner, watcher = scheduler(), None
     try:
         while True:
-            if watcher is None or watcher.lagged:  # What a reader that lags has missed stands in the rows.
+            if (
+                watcher is None or watcher.lagged
+            ):  # What a reader that lags has missed stands in the rows.
                 if watcher is not None:
                     runner.hub.leave(watcher)
                 watcher = runner.hub.join(conversation_id, html=False)
@@ -160,7 +162,9 @@ def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
     return Start(frames, seq, None), turn.state not in OPEN_STATES
 
 
-async def turn_stream(conversation_id: UUID, turn_id: UUID, after: int = 0) -> AsyncGenerator[bytes, None]:
+async def turn_stream(
+    conversation_id: UUID, turn_id: UUID, after: int = 0
+) -> AsyncGenerator[bytes, None]:
     """The same as server-sent events: `event` repeats the type, `id` is the sequence number."""
     async with aclosing(turn_frames(conversation_id, turn_id, after)) as frames:
         async for frame in frames:
@@ -231,7 +235,9 @@ class ChatView(TurnView):
 class RetryView(TurnView):
     """`POST /conversations/{id}/retry/`: the newest message again, in place of its answer."""
 
-    @operation("conversation_retry", body=RetryInput, answer=TurnOutput, described={"responses": RESPONSES})
+    @operation(
+        "conversation_retry", body=RetryInput, answer=TurnOutput, described={"responses": RESPONSES}
+    )
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase | dict[str, Any]:
         """Answer the newest message once more, in place of the answer it has."""
         body = self.body(RetryInput)
@@ -245,7 +251,9 @@ class RetryView(TurnView):
 class AnswerView(TurnView):
     """`POST /conversations/{id}/answer/`: the answer to a question; then the turn goes on."""
 
-    @operation("conversation_answer", body=AnswerInput, answer=TurnOutput, described={"responses": RESPONSES})
+    @operation(
+        "conversation_answer", body=AnswerInput, answer=TurnOutput, described={"responses": RESPONSES}
+    )
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase | dict[str, Any]:
         """Answer a question that a turn waits with. The turn then goes on."""
         conversation = conversation_get(self.user_id, conversation_id)
@@ -281,7 +289,9 @@ class AnswerView(TurnView):
             return self.follow(call.conversation_id, call.turn_id, stream=stream, after=seq)
         # What the turn still asks after this decision, as a `response` says it.
         rows = (
-            Turn.objects.for_user(self.user_id).filter(id=call.turn_id).values_list("waiting_for", flat=True)
+            Turn.objects.for_user(self.user_id)
+            .filter(id=call.turn_id)
+            .values_list("waiting_for", flat=True)
         )
         asked = [event for waiting_for in rows for event in waiting_for if event["id"] in left]
         pending: dict[str, Any] = {}
@@ -294,7 +304,9 @@ class AnswerView(TurnView):
         frame = TurnOutput.dump(whole)
         del frame["state"], frame["memories"]
         content = server_sent({"type": "response", "seq": seq, **frame}, seq)
-        return HttpResponse(content, content_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+        return HttpResponse(
+            content, content_type="text/event-stream", headers={"Cache-Control": "no-cache"}
+        )
 
 
 class ApproveView(AnswerView):

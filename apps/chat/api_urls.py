@@ -24,8 +24,14 @@ urlpatterns = [
         name="conversation-approve",
     ),
     path(
-        "conversations/<str:conversation_id>/retry/", api_chat.RetryView.as_view(), name="conversation-retry"
+        "conversations/<str:conversation_id>/retry/",
+        api_chat.RetryView.as_view(),
+        name="conversation-retry",
     ),
-    path("conversations/<str:conversation_id>/stop/", api_chat.StopView.as_view(), name="conversation-stop"),
+    path(
+        "conversations/<str:conversation_id>/stop/",
+        api_chat.StopView.as_view(),
+        name="conversation-stop",
+    ),
     path("ingest/", api.IngestView.as_view(), name="ingest"),
 ]

@@ -14,7 +14,10 @@ class ChatConfig(AppConfig):
         from apps.chat.conversations.handover import messages_capture_pending, messages_index_pending
         from apps.chat.conversations.markdown import warm_up
         from apps.chat.conversations.selectors import chat_stats, conversation_belongs
-        from apps.chat.conversations.services import conversations_delete_pending, user_conversations_thin
+        from apps.chat.conversations.services import (
+            conversations_delete_pending,
+            user_conversations_thin,
+        )
         from apps.chat.stream.events import events_prune
         from apps.chat.turns.builds import build_announce, build_announce_resolved, turn_words
         from apps.chat.turns.queue import turns_interrupt

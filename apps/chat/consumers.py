@@ -72,7 +72,9 @@ class ClientFrame:
     def use_memory(self) -> bool | None:
         value = self.values.get("use_memory")
         if value is not None and not isinstance(value, bool):
-            raise InvalidInput("use_memory must be true or false.", code="wrong_type", field="use_memory")
+            raise InvalidInput(
+                "use_memory must be true or false.", code="wrong_type", field="use_memory"
+            )
         return value
 
 
@@ -239,7 +241,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
 
     async def _follow(self, conversation_id: UUID, seq: int | None) -> None:
         await in_db(conversation_get, self.user.id, conversation_id)
-        await self._begin(conversation_id, partial(start_for, self.user.id, conversation_id, seq, html=True))
+        await self._begin(
+            conversation_id, partial(start_for, self.user.id, conversation_id, seq, html=True)
+        )
 
     async def _begin(self, conversation_id: UUID, start: Callable[[], Start]) -> None:
         """A subscription that could not begin ends: it would only gather what nobody gets."""
@@ -297,7 +301,9 @@ HANDLERS: dict[str, Callable[[ChatConsumer, ClientFrame], Awaitable[None]]] = {
     "ping": ChatConsumer.ping,
 }
 chat_socket = SocketsAtOnce(
-    FrameLimit(ChatConsumer.as_asgi()), lambda scope: getattr(scope.get("user"), "pk", None), SOCKETS_PER_USER
+    FrameLimit(ChatConsumer.as_asgi()),
+    lambda scope: getattr(scope.get("user"), "pk", None),
+    SOCKETS_PER_USER,
 )
 websocket_urlpatterns: list[URLPattern] = [
     path("ws/chat/", cast("Any", chat_socket)),

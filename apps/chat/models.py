@@ -66,11 +66,15 @@ class Conversation(UserOwned, Leased):
     class Meta:
         indexes = [
             models.Index(fields=["user", "-updated_at"], name="conversation_user_updated"),
-            models.Index(fields=["id"], name="conversation_deleted", condition=Q(deleted_at__isnull=False)),
+            models.Index(
+                fields=["id"], name="conversation_deleted", condition=Q(deleted_at__isnull=False)
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["user", "channel", "session"], condition=~Q(session=""), name="conversation_session"
+                fields=["user", "channel", "session"],
+                condition=~Q(session=""),
+                name="conversation_session",
             ),
         ]
 
@@ -177,7 +181,9 @@ class Message(UserOwned):
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="messages", db_index=False
     )
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, null=True, blank=True, related_name="messages")
+    turn = models.ForeignKey(
+        Turn, on_delete=models.CASCADE, null=True, blank=True, related_name="messages"
+    )
     position = models.PositiveIntegerField()
     role = models.CharField(max_length=16, choices=Role)
     kind = models.CharField(max_length=16, choices=MessageKind, default=MessageKind.TEXT)
@@ -200,7 +206,9 @@ class Message(UserOwned):
         indexes = [
             # In the order in which the sweeps ask for them: else they go through all messages there are.
             models.Index(fields=["id"], name="message_to_index", condition=Q(indexed=False)),
-            models.Index(fields=["conversation"], name="message_to_capture", condition=Q(captured=False)),
+            models.Index(
+                fields=["conversation"], name="message_to_capture", condition=Q(captured=False)
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "position"], name="message_position"),
@@ -223,7 +231,9 @@ class TurnEvent(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+", db_index=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveBigIntegerField()
     last_seq = models.PositiveBigIntegerField()

@@ -20,7 +20,11 @@ from apps.agent.model.messages import canonical_json
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, find_tool, tools_for
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.names import NAME, PREFIX
-from apps.capabilities.catalog.selectors import capabilities_active, capabilities_named, capabilities_used_in
+from apps.capabilities.catalog.selectors import (
+    capabilities_active,
+    capabilities_named,
+    capabilities_used_in,
+)
 from apps.capabilities.models import Capability
 from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool
 from apps.chat.models import Conversation, Message, TurnStatus
@@ -65,7 +69,9 @@ def system_blocks(preferences: Preferences, *, use_memory: bool) -> list[dict[st
     return [{"type": "text", "text": "\n\n".join(parts)}]
 
 
-def context_block(*, now: datetime, time_zone: str, memories: str, capabilities: str = "") -> dict[str, Any]:
+def context_block(
+    *, now: datetime, time_zone: str, memories: str, capabilities: str = ""
+) -> dict[str, Any]:
     """A text block with the date and time where the user is, the surfaced memories and the capabilities that may help,
     if any.
 
@@ -95,7 +101,9 @@ def summary_block(text: str, *, untrusted: bool, searchable: bool = True) -> dic
 
     `searchable` says that the conversation is one with memory, whose messages search finds.
     """
-    head = " ".join([_HEAD, *([_SEARCHABLE] if searchable else []), *([_UNTRUSTED] if untrusted else [])])
+    head = " ".join(
+        [_HEAD, *([_SEARCHABLE] if searchable else []), *([_UNTRUSTED] if untrusted else [])]
+    )
     return {"type": "text", "text": f"<summary>\n{head}\n\n{_TAG.sub('', text).strip()}\n</summary>"}
 
 

@@ -41,7 +41,9 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_GET
 def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """One conversation, painted from its snapshot."""
-    return render(request, "chat/page.html", _page(request, conversation_or_404(request, conversation_id)))
+    return render(
+        request, "chat/page.html", _page(request, conversation_or_404(request, conversation_id))
+    )
 
 
 @never_cache
@@ -123,7 +125,8 @@ def news(request: HttpRequest) -> JsonResponse:
     rows, _ = conversations_page(_user_id(request))
     groups = conversation_groups(rows, timezone.get_current_timezone_name())
     listed = [
-        [group["label"], [[str(row.id), row.title] for row in group["conversations"]]] for group in groups
+        [group["label"], [[str(row.id), row.title] for row in group["conversations"]]]
+        for group in groups
     ]
     asks = [
         {
@@ -153,7 +156,9 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
 
 def _listing(request: HttpRequest) -> dict[str, Any]:
     try:
-        query = clean_text(request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS)
+        query = clean_text(
+            request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS
+        )
     except InvalidInput:  # nothing to search for
         query = ""
     page = request.GET.get("page", "1")

@@ -207,7 +207,9 @@ def check_redis() -> CheckResult:
     except ValueError:  # what it says may hold a part of the password
         return CheckResult(False, "REDIS_URL is no address of a Redis.", "Write redis://host:6379/0.")
     except RedisError as error:
-        return CheckResult(False, f"Redis does not answer: {error}.", "Look at REDIS_URL, or leave it empty.")
+        return CheckResult(
+            False, f"Redis does not answer: {error}.", "Look at REDIS_URL, or leave it empty."
+        )
     return CheckResult(True, "Redis answers.")
 
 
@@ -231,7 +233,9 @@ def check_processes() -> CheckResult:
     at = datetime.fromisoformat(last["at"])
     often = f" ({last['times']:,} times so far)" if last["times"] > 1 else ""
     message = f"The {name} process was ended at {at:%Y-%m-%d %H:%M} UTC{often}: {last['reason']}."
-    hint = "The log of `serve` shows what it was doing, after the line that says so. It was started again."
+    hint = (
+        "The log of `serve` shows what it was doing, after the line that says so. It was started again."
+    )
     return CheckResult(timezone.now() - at > ENDED_LATELY, message, hint)
 
 
@@ -272,7 +276,9 @@ def unsafe_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
         ),
     ]
     return [
-        Warning(message, hint=hint, id=f"izzy.{code}") for is_so, code, message, hint in findings if is_so
+        Warning(message, hint=hint, id=f"izzy.{code}")
+        for is_so, code, message, hint in findings
+        if is_so
     ]
 
 
@@ -300,7 +306,9 @@ def unknown_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> 
 
 
 @register(IZZY)
-def malformed_private_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def malformed_private_hosts(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
     """An entry that is not understood would leave a host closed, or the wrong one open."""
     try:
         private_hosts()

@@ -60,6 +60,9 @@ def logging_settings(level: str, libraries: str) -> dict[str, Any]:
             **{name: {"level": level} for name in sorted(OWN)},
             "django": {"handlers": [], "level": libraries, "propagate": True},
             "django.request": {"level": "DEBUG" if libraries == "DEBUG" else "ERROR"},
-            **{name: {"level": quiet} for name in ("daphne", "django.channels.server", "httpx", "httpx2")},
+            **{
+                name: {"level": quiet}
+                for name in ("daphne", "django.channels.server", "httpx", "httpx2")
+            },
         },
     }

@@ -50,7 +50,9 @@ class OwnedManager(models.Manager[M]):
         owner = cast("UUID", getattr(user, "pk", user))
         # The owner's column as a value that no index finds: SQLite takes a unary plus for that.
         sign = "+" if connections[self.db].vendor == "sqlite" else ""
-        column = models.Func("user_id", template=f"{sign}%(expressions)s", output_field=models.UUIDField())
+        column = models.Func(
+            "user_id", template=f"{sign}%(expressions)s", output_field=models.UUIDField()
+        )
         return cast("models.QuerySet[M]", self.unscoped().alias(_owner=column).filter(_owner=owner))
 
     def unscoped(self) -> models.QuerySet[M]:

@@ -36,7 +36,9 @@ def split_quotes(text: str, by_user: bool = True) -> list[tuple[str, bool]]:
     """
     looked_at = text[:MAX_CHARS]
     spans = [match.span() for mark in (_FENCE, _ELEMENT, _ARROWS) for match in mark.finditer(looked_at)]
-    spans += [found.span() for found in _MARKS.finditer(looked_at) if len(found[0].split()) > MARKED_WORDS]
+    spans += [
+        found.span() for found in _MARKS.finditer(looked_at) if len(found[0].split()) > MARKED_WORDS
+    ]
     if header := _HEADERS.search(looked_at):
         spans.append((header.start(), len(text)))
     if by_user and len(text) > LONG_CHARS and (paragraph := _PARAGRAPH_END.search(looked_at)):

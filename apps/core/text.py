@@ -95,7 +95,9 @@ def chunk_text(text: str, size: int = 500, overlap: int = 100) -> list[str]:
     pieces = (
         piece
         for sentence in split_sentences(text)
-        for piece in ([sentence] if estimate_tokens(sentence) <= limit else _cut_sentence(sentence, limit))
+        for piece in (
+            [sentence] if estimate_tokens(sentence) <= limit else _cut_sentence(sentence, limit)
+        )
     )
     for piece in pieces:
         tokens, run = _added(last, piece)

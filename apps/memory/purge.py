@@ -79,7 +79,9 @@ def trace_of(
         revisions = MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=ids)
         states = [{"tags": note.tags, "category": note.category} for note in rows]
         states += [revision.state for revision in revisions]
-        names = [name for state in states for name in (*state.get("tags", []), state.get("category", ""))]
+        names = [
+            name for state in states for name in (*state.get("tags", []), state.get("category", ""))
+        ]
         names += [revision.reason for revision in revisions]
         rows += revisions
     else:
@@ -223,7 +225,9 @@ def hide(trace: Trace, ids: Sequence[UUID], *, by_sweep: bool = False) -> PurgeR
     )
 
 
-def _finish(receipt: PurgeReceipt, sources: Sequence[SourceText], trace: Trace, hits: Hits) -> PurgeReceipt:
+def _finish(
+    receipt: PurgeReceipt, sources: Sequence[SourceText], trace: Trace, hits: Hits
+) -> PurgeReceipt:
     """Clean what was found, erase the rows, look again, and say in the receipt what was found, removed and left."""
     before, left = counted(trace), hits
     for _ in range(ROUNDS):
@@ -236,7 +240,11 @@ def _finish(receipt: PurgeReceipt, sources: Sequence[SourceText], trace: Trace, 
             break
     receipt.places = tallies(hits, left, before, counted(trace))
     receipt.source_messages = [
-        {"id": str(text.id), "conversation": str(text.conversation_id), "redacted": text.id in trace.messages}
+        {
+            "id": str(text.id),
+            "conversation": str(text.conversation_id),
+            "redacted": text.id in trace.messages,
+        }
         for text in sources
     ]
     receipt.related_ids = [str(key) for key in _sharing_notes(trace, left)]

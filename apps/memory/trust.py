@@ -220,7 +220,9 @@ def note_judged(own: Sequence[str] | None, content: str, fields: Mapping[str, An
     phrases = [label for label in labels if not (label.isalpha() and len(label) <= LABEL_CHARS)]
     waits = not all(is_own_sentence(text, own) for text in [content, *phrases])
     kept = [
-        label for label in labels if label.casefold() != STANDING and (waits or is_own_sentence(label, own))
+        label
+        for label in labels
+        if label.casefold() != STANDING and (waits or is_own_sentence(label, own))
     ]
     values = dict(fields)
     if "tags" in fields:

@@ -206,7 +206,9 @@ class _Question:
     head: Head
 
 
-def bearing(user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, least: float = 0.0) -> list[Hit]:
+def bearing(
+    user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, least: float = 0.0
+) -> list[Hit]:
     """The documents that bear on the newest message of a talk, at most `top_k`, with a relevance of at least `least`.
 
     `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. The
@@ -286,7 +288,9 @@ def _words_shared(rows: UserRows, gist: Gist, languages: Sequence[str]) -> Float
         if not says:
             continue
         forms = dict.fromkeys(stem for language in languages for stem in stems([word], language))
-        shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(says / total)
+        shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(
+            says / total
+        )
     return shared
 
 

@@ -117,7 +117,9 @@ class Hit:
     def reason(self) -> str:
         """Why it was found, in a few words: the labels asked for and what else decided most."""
         said = [f"{label.kind} {label.words}" for label in self.labels]
-        best = max((name for name in self.parts if name in REASONS), key=self.parts.__getitem__, default="")
+        best = max(
+            (name for name in self.parts if name in REASONS), key=self.parts.__getitem__, default=""
+        )
         if best and self.parts[best] > 0 and not (said and best == "keywords"):
             said.append(REASONS[best])
         return ", ".join(said)

@@ -52,13 +52,17 @@ class Flag(IntFlag):
     OCCASIONS = 4  # of that facet, which says nothing of what the document says
 
 
-def pack_features(document: Document, *, part: int, text: str, terms: Sequence[str], language: str) -> bytes:
+def pack_features(
+    document: Document, *, part: int, text: str, terms: Sequence[str], language: str
+) -> bytes:
     """The 66 bytes of one passage, `part` of its document, with its distinct `terms`."""
     first, last = speaker_hashes(document.speaker)
     talk, own = document.conversation_id, uuid_hash(document.source_id.bytes)
     # Passages of one session share it; a document outside any conversation is its own.
     session = (
-        text_hash(f"{talk.hex if talk else ''}/{document.session}", 8) if talk or document.session else own
+        text_hash(f"{talk.hex if talk else ''}/{document.session}", 8)
+        if talk or document.session
+        else own
     )
     return _PACK.pack(
         session,

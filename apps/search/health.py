@@ -21,12 +21,12 @@ def check_embedder() -> CheckResult:
     try:
         embedder_for(wanted)
     except IzzyError as error:
-        return CheckResult(False, f"Search goes by keywords alone: {error.message}", "Change IZZY_EMBEDDER.")
+        return CheckResult(
+            False, f"Search goes by keywords alone: {error.message}", "Change IZZY_EMBEDDER."
+        )
     space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
     if space is not None and space.name != wanted and Passage.objects.exists():
-        message = (
-            f"IZZY_EMBEDDER is {wanted}, but the stored vectors are {space.name}'s, which search still uses."
-        )
+        message = f"IZZY_EMBEDDER is {wanted}, but the stored vectors are {space.name}'s, which search still uses."
         return CheckResult(False, message, "Run: manage.py reindex")
     waiting = Passage.objects.filter(pending=True).count()
     if waiting:
@@ -45,7 +45,9 @@ def connect_embedder() -> CheckResult:
         vector = embedder_for(settings.IZZY_EMBEDDER).embed_query("Is anybody there?")
     except IzzyError as error:
         return CheckResult(False, error.message)
-    return CheckResult(True, f"The embedder {settings.IZZY_EMBEDDER} answers with {len(vector)} dimensions.")
+    return CheckResult(
+        True, f"The embedder {settings.IZZY_EMBEDDER} answers with {len(vector)} dimensions."
+    )
 
 
 def known_weights(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

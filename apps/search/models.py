@@ -25,7 +25,9 @@ class EmbeddingSpace(models.Model):
         A = "a"
         B = "b"
 
-    name = models.CharField(max_length=200, help_text="The IZZY_EMBEDDER value that makes these vectors.")
+    name = models.CharField(
+        max_length=200, help_text="The IZZY_EMBEDDER value that makes these vectors."
+    )
     dimension = models.PositiveIntegerField(help_text="0 until the first vector has been seen.")
     query_prefix = models.CharField(max_length=200, blank=True)
     document_prefix = models.CharField(max_length=200, blank=True)
@@ -33,12 +35,16 @@ class EmbeddingSpace(models.Model):
     match = models.FloatField(help_text="Cosine of texts that say the same: calibrated similarity 1.")
     slot = models.CharField(max_length=1, choices=Slot)
     state = models.CharField(max_length=10, choices=State)
-    built_to = models.BigIntegerField(default=0, help_text="Passages up to this id have their new vector.")
+    built_to = models.BigIntegerField(
+        default=0, help_text="Passages up to this id have their new vector."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["state"], condition=Q(state="active"), name="one_active_space"),
+            models.UniqueConstraint(
+                fields=["state"], condition=Q(state="active"), name="one_active_space"
+            ),
             models.UniqueConstraint(
                 fields=["state"], condition=Q(state="building"), name="one_building_space"
             ),
@@ -59,7 +65,8 @@ class IndexOwner(models.Model):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     change = models.BigIntegerField(default=0)
     tombstones_from = models.BigIntegerField(
-        default=0, help_text="Deletions up to this change are forgotten: an index older than it loads anew."
+        default=0,
+        help_text="Deletions up to this change are forgotten: an index older than it loads anew.",
     )
 
     def __str__(self) -> str:
@@ -86,7 +93,9 @@ class Passage(models.Model):
     source = models.CharField(max_length=12, choices=[(s.value, s.value) for s in Source])
     source_id = models.UUIDField()
     part = models.PositiveIntegerField(default=0, help_text="Which piece of its document, from 0.")
-    facet = models.CharField(max_length=12, choices=[(f.value, f.value) for f in Facet], default=Facet.TEXT)
+    facet = models.CharField(
+        max_length=12, choices=[(f.value, f.value) for f in Facet], default=Facet.TEXT
+    )
     conversation_id = models.UUIDField(null=True)
     session = models.CharField(max_length=200, blank=True)
     position = models.IntegerField(default=0)

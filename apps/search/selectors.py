@@ -98,14 +98,18 @@ def similar(
         if head.space_id != known.space_id or len(vector) != rows.dimension:
             return []
         cosine = rows.cosines(vector)
-        allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
+        allowed = (
+            allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
+        )
         allowed &= (rows.features["flags"][: rows.size] & Flag.OCCASIONS) == 0
         cosine[~allowed] = -np.inf
         best = best_places(cosine, rows, top_k)
         pairs = list(zip(rows.ids[best].tolist(), likeness(cosine[best], head).tolist(), strict=True))
     found = backend.rows_fetch(user_id, [passage for passage, _ in pairs])
     return [
-        (found[passage].source_id, round(similarity, 4)) for passage, similarity in pairs if passage in found
+        (found[passage].source_id, round(similarity, 4))
+        for passage, similarity in pairs
+        if passage in found
     ]
 
 
@@ -134,7 +138,9 @@ def _document_vectors(name: str, texts: Sequence[str]) -> Matrix:
         raise
 
 
-def labels_of(user_id: UUID, source: Source, source_ids: Collection[UUID]) -> dict[UUID, tuple[Label, ...]]:
+def labels_of(
+    user_id: UUID, source: Source, source_ids: Collection[UUID]
+) -> dict[UUID, tuple[Label, ...]]:
     """The labels by which documents that are indexed are found; those without any have none."""
     rows = Passage.objects.filter(
         source_id__in=source_ids, source=source, part=0, facet=Facet.TEXT, past=False
@@ -159,7 +165,9 @@ _known: OrderedDict[tuple[UUID, str, float], tuple[tuple[int, int, int], list[Pa
 _lock = threading.Lock()
 
 
-def alike_pairs(user_id: UUID, *, source: Source, among: Collection[UUID], at_least: float) -> list[Pair]:
+def alike_pairs(
+    user_id: UUID, *, source: Source, among: Collection[UUID], at_least: float
+) -> list[Pair]:
     """Pairs of documents of `among` with a calibrated similarity of at least `at_least`, the most alike first.
 
     Documents are compared by their first passage. At most 2,000 pairs. Remembered until the user's index, or the
@@ -175,7 +183,9 @@ def alike_pairs(user_id: UUID, *, source: Source, among: Collection[UUID], at_le
         if known is not None and known[0] == state:
             return known[1]
         wanted = set(among)
-        first = Passage.objects.filter(user_id=user_id, source=source, part=0, past=False, facet=Facet.TEXT)
+        first = Passage.objects.filter(
+            user_id=user_id, source=source, part=0, past=False, facet=Facet.TEXT
+        )
         names = {passage: key for passage, key in first.values_list("id", "source_id") if key in wanted}
         alive = rows.alive[: rows.size] & rows.embedded[: rows.size]
         places = np.flatnonzero(alive & np.isin(rows.ids[: rows.size], list(names)))[-MAX_COMPARED:]
@@ -244,7 +254,11 @@ def _content_words(query: str, codes: tuple[str, ...]) -> list[str]:
     ignored = frozenset().union(*STOP_WORDS.values(), *map(stop_words, codes))
     content = [word for word in words if word not in ignored] or words
     content = [word for word in content if not _is_letter(word)] or content[:1]
-    if len(content) > 1 and content[-1] == words[-1] and any(each.startswith(words[-1]) for each in ignored):
+    if (
+        len(content) > 1
+        and content[-1] == words[-1]
+        and any(each.startswith(words[-1]) for each in ignored)
+    ):
         content.pop()
     return content[:MAX_WORDS]
 

@@ -114,7 +114,9 @@ def user_forget(*, user_id: UUID) -> int:
 
 def _delete(user_id: UUID, sources: Collection[Source], source_ids: Collection[UUID]) -> int:
     """Remove the passages of some documents (a few hundred at most); returns how many went."""
-    rows = Passage.objects.filter(source_id__in=source_ids, source__in=sources).values_list("id", "user_id")
+    rows = Passage.objects.filter(source_id__in=source_ids, source__in=sources).values_list(
+        "id", "user_id"
+    )
     # Whose they are is looked at here: SQLite, asked for it too, would go through all of the user's rows.
     ids = [key for key, owner in rows if owner == user_id]
     if ids:
@@ -131,7 +133,9 @@ def _vectors_held(head: Head, source_ids: Collection[UUID]) -> dict[str, bytes]:
 
 def _passages(head: Head, document: Document) -> Iterable[Passage]:
     """The document's passages, without their vectors."""
-    for part, (chunk, code, terms) in enumerate(once(analysed_text, document.text.strip(), head.language)):
+    for part, (chunk, code, terms) in enumerate(
+        once(analysed_text, document.text.strip(), head.language)
+    ):
         if not chunk:
             continue
         labels = [
@@ -176,7 +180,9 @@ def _batches(items: list[T]) -> Iterable[list[T]]:
 
 def vectors_left(trace: Trace) -> int:
     """Passages, and with them vectors, of what was purged."""
-    return Passage.objects.filter(user_id=trace.user_id, source_id__in=trace.ids | trace.messages).count()
+    return Passage.objects.filter(
+        user_id=trace.user_id, source_id__in=trace.ids | trace.messages
+    ).count()
 
 
 def postings_left(trace: Trace) -> int:
@@ -186,7 +192,9 @@ def postings_left(trace: Trace) -> int:
         return 0
     terms = {term for word in trace.exclusive.words for term in document_terms(word)[1]}
     found = {int(key) for term in terms for key in backend.postings(owner.number, Stem(term))}
-    others = Passage.objects.filter(user_id=trace.user_id).exclude(source_id__in=trace.ids | trace.messages)
+    others = Passage.objects.filter(user_id=trace.user_id).exclude(
+        source_id__in=trace.ids | trace.messages
+    )
     return len(found.difference(others.values_list("pk", flat=True)))
 
 
@@ -198,6 +206,10 @@ def memory_left(trace: Trace) -> int:
 
 
 PURGING = PurgePart(
-    counts={"search.vectors": vectors_left, "search.full_text": postings_left, "search.memory": memory_left},
+    counts={
+        "search.vectors": vectors_left,
+        "search.full_text": postings_left,
+        "search.memory": memory_left,
+    },
     before_disk=segments_merge,  # removed terms are really gone then
 )

@@ -38,7 +38,9 @@ def test_an_empty_field_keeps_the_key_and_the_box_removes_it(admin: User, sign_i
     assert secret_get("anthropic_base_url") == ""
 
 
-def test_the_environment_wins_and_the_page_says_so(admin: User, sign_in: SignIn, settings: Settings) -> None:
+def test_the_environment_wins_and_the_page_says_so(
+    admin: User, sign_in: SignIn, settings: Settings
+) -> None:
     secret_set(name="anthropic_api_key", value=KEY)
     settings.ANTHROPIC_API_KEY = "sk-ant-from-the-environment"
     assert secret_get("anthropic_api_key") == "sk-ant-from-the-environment"
@@ -63,7 +65,9 @@ def test_the_button_tries_the_connection_and_shows_what_came_of_it(
     result = CheckResult(False, "The key was refused.", "Look at the key.")
     monkeypatch.setitem(connection_tests._entries, "model", lambda: result)
     browser = sign_in(admin)
-    fragment = browser.post("/settings/instance/test/model/", headers={"HX-Request": "true"}).content.decode()
+    fragment = browser.post(
+        "/settings/instance/test/model/", headers={"HX-Request": "true"}
+    ).content.decode()
     assert "The key was refused." in fragment
     assert "<html" not in fragment
     whole = browser.post("/settings/instance/test/model/").content.decode()

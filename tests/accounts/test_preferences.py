@@ -38,7 +38,9 @@ def form(**changes: object) -> dict[str, object]:
 
 
 def test_the_form_saves_every_preference(alice: User, sign_in: SignIn) -> None:
-    values = form(display_name="Al", instructions="Be brief.", model="claude-x", approval_memory_delete="ask")
+    values = form(
+        display_name="Al", instructions="Be brief.", model="claude-x", approval_memory_delete="ask"
+    )
     assert sign_in(alice).post("/settings/", values).status_code == 302
     saved = preferences_for(alice.pk)
     assert (saved.display_name, saved.instructions, saved.model) == ("Al", "Be brief.", "claude-x")
@@ -54,7 +56,9 @@ def test_the_form_saves_every_preference(alice: User, sign_in: SignIn) -> None:
 
 
 def test_the_form_shows_what_is_saved(alice: User, sign_in: SignIn) -> None:
-    preferences_update(user_id=alice.pk, instructions="Speak like a pirate", tool_approval={"think": "never"})
+    preferences_update(
+        user_id=alice.pk, instructions="Speak like a pirate", tool_approval={"think": "never"}
+    )
     page = sign_in(alice).get("/settings/").content.decode()
     assert "Speak like a pirate" in page
     assert '<option value="never" selected>' in page
@@ -77,7 +81,9 @@ def test_approvals_of_tools_that_are_not_offered_now_are_kept(alice: User, sign_
         {"approval_think": "perhaps"},
     ],
 )
-def test_the_form_refuses_what_does_not_fit(alice: User, sign_in: SignIn, bad: dict[str, object]) -> None:
+def test_the_form_refuses_what_does_not_fit(
+    alice: User, sign_in: SignIn, bad: dict[str, object]
+) -> None:
     assert sign_in(alice).post("/settings/", form(**bad)).status_code == 422
     assert preferences_for(alice.pk).time_zone == "UTC"
 
@@ -121,10 +127,14 @@ def test_pages_show_times_where_their_reader_is_and_the_interface_in_utc(
         token_create(user=owner, name="x", scopes=["read"])
         moment = datetime(2026, 3, 1, 20, 30, tzinfo=UTC)
         APIToken.objects.for_user(owner).update(created_at=moment, last_used_at=moment)
-    assert re.search(r"2 March(?: 2026)?, 05:30", sign_in(alice).get("/settings/tokens/").content.decode())
+    assert re.search(
+        r"2 March(?: 2026)?, 05:30", sign_in(alice).get("/settings/tokens/").content.decode()
+    )
     assert re.search(r"1 March(?: 2026)?, 20:30", sign_in(bob).get("/settings/tokens/").content.decode())
     note = (
-        api(alice).post("/api/v1/memories/", {"content": "Likes tea"}, content_type="application/json").json()
+        api(alice)
+        .post("/api/v1/memories/", {"content": "Likes tea"}, content_type="application/json")
+        .json()
     )
     assert note["created_at"].endswith(("Z", "+00:00"))
 

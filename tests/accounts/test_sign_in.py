@@ -97,7 +97,9 @@ def test_strangers_who_guess_do_not_keep_the_owner_out_of_a_browser_that_was_sig
     assert sign_in(client) == 302
 
 
-def test_nor_does_guessing_behind_the_same_address(alice: User, client: Client, settings: Settings) -> None:
+def test_nor_does_guessing_behind_the_same_address(
+    alice: User, client: Client, settings: Settings
+) -> None:
     settings.IZZY_THROTTLE = True
     sign_in(client)
     client.post("/sign-out/")
@@ -230,7 +232,9 @@ def test_the_admin_has_no_way_in_of_its_own(alice: User, client: Client) -> None
     assert client.get("/settings/").status_code == 302
 
 
-def test_attempts_keep_neither_name_nor_address_and_go_after_a_day(alice: User, settings: Settings) -> None:
+def test_attempts_keep_neither_name_nor_address_and_go_after_a_day(
+    alice: User, settings: Settings
+) -> None:
     settings.IZZY_THROTTLE = True
     sign_in(Client(), password="wrong")
     attempt = SignInAttempt.objects.get()

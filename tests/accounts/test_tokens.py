@@ -37,14 +37,24 @@ def test_a_token_opens_the_interface_of_its_owner(alice: User) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["", "Bearer", "Bearer ", "Bearer izzy_", "Bearer izzy_wrong", "Basic izzy_x", "Bearer " + "izzy_" * 999],
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer izzy_",
+        "Bearer izzy_wrong",
+        "Basic izzy_x",
+        "Bearer " + "izzy_" * 999,
+    ],
 )
 def test_anything_else_does_not(alice: User, header: str) -> None:
     with pytest.raises(NotAuthenticated):
         authenticate_bearer(header)
 
 
-def test_expired_and_revoked_tokens_and_those_of_inactive_users_are_refused(alice: User, bob: User) -> None:
+def test_expired_and_revoked_tokens_and_those_of_inactive_users_are_refused(
+    alice: User, bob: User
+) -> None:
     _, expired = token_create(
         user=alice, name="x", scopes=["read"], expires_at=timezone.now() - timedelta(seconds=1)
     )

@@ -108,7 +108,9 @@ def test_one_changes_ones_own_password_and_says_what_becomes_of_tokens(
 ) -> None:
     here, elsewhere = sign_in(alice), sign_in(alice)
     own, anothers = (token_create(user=user, name="x", scopes=["read"])[1] for user in (alice, bob))
-    assert re.search(r'name="revoke_tokens"[^>]*checked', here.get("/settings/password/").content.decode())
+    assert re.search(
+        r'name="revoke_tokens"[^>]*checked', here.get("/settings/password/").content.decode()
+    )
     new = {"current": PASSWORD, "password": "an entirely new one"} | (
         {"revoke_tokens": "on"} if ticked else {}
     )
@@ -127,7 +129,11 @@ def test_who_has_no_tokens_is_not_asked_about_them(alice: User, sign_in: SignIn)
 
 def test_a_password_set_in_the_admin_ends_tokens_too(admin: User, alice: User, sign_in: SignIn) -> None:
     _, token = token_create(user=alice, name="x", scopes=["read"])
-    new = {"password1": "an entirely new one", "password2": "an entirely new one", "usable_password": "true"}
+    new = {
+        "password1": "an entirely new one",
+        "password2": "an entirely new one",
+        "usable_password": "true",
+    }
     assert sign_in(admin).post(f"/admin/accounts/user/{alice.pk}/password/", new).status_code == 302
     alice.refresh_from_db()
     assert alice.check_password("an entirely new one")
@@ -146,7 +152,9 @@ def test_a_wrong_current_or_weak_new_password_changes_nothing(
     assert alice.check_password(PASSWORD)
 
 
-def test_one_deletes_ones_own_account_with_the_password(admin: User, alice: User, sign_in: SignIn) -> None:
+def test_one_deletes_ones_own_account_with_the_password(
+    admin: User, alice: User, sign_in: SignIn
+) -> None:
     browser = sign_in(alice)
     assert browser.post("/settings/delete/", {"current": "wrong"}).status_code == 422
     assert User.objects.filter(username="alice").exists()

@@ -39,8 +39,12 @@ def test_an_event_is_known_by_its_class_alone() -> None:
 
 def test_every_code_that_ends_a_turn_is_documented() -> None:
     sources = [Path(failures.__file__), Path(loop.__file__)]
-    codes = {code for file in sources for code in re.findall(r'ModelError\(\s*"(\w+)"', file.read_text())}
-    codes |= {code for code, _ in [*failures.KNOWN.values(), failures.SERVER_ERROR, failures.REFUSED_REQUEST]}
+    codes = {
+        code for file in sources for code in re.findall(r'ModelError\(\s*"(\w+)"', file.read_text())
+    }
+    codes |= {
+        code for code, _ in [*failures.KNOWN.values(), failures.SERVER_ERROR, failures.REFUSED_REQUEST]
+    }
     assert len(codes) > 12
     assert [code for code in sorted(codes) if f"`{code}`" not in DOCUMENT] == []
 

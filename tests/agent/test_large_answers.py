@@ -29,7 +29,9 @@ async def test_two_megabytes_in_one_piece_are_cut_as_at_the_length_limit(
     assert (end.notice or {})["code"] == "max_tokens"
 
 
-async def test_so_is_a_tool_call_without_end(alice: User, peer: AnthropicServer, settings: Settings) -> None:
+async def test_so_is_a_tool_call_without_end(
+    alice: User, peer: AnthropicServer, settings: Settings
+) -> None:
     settings.IZZY_ANSWER_CHARS = 1_000
     peer.add(reply(tool("think", {"thought": "hm " * 5_000})), reply("Then not."))
     turn = Turn(alice)

@@ -114,7 +114,9 @@ def test_the_connection_test_needs_a_model_and_somebody_to_account_it_to(setting
 
 
 @pytest.mark.django_db
-def test_a_model_whose_last_call_was_refused_is_broken_until_one_succeeds(alice: User, settings: Any) -> None:
+def test_a_model_whose_last_call_was_refused_is_broken_until_one_succeeds(
+    alice: User, settings: Any
+) -> None:
     settings.ANTHROPIC_API_KEY = "sk-1"
     call = partial(ModelCall.objects.create, user=alice, purpose="chat", model="m", endpoint="anthropic")
     call(error_code="model_auth")

@@ -175,7 +175,9 @@ async def test_where_it_is_not_sure_which_part_is_meant_the_user_is_asked(talk: 
     assert await talk.notes() == ["The user is only allergic to prawns."]
 
 
-async def test_a_note_that_a_correction_would_empty_stays_where_the_user_wants_it(talk: Conversation) -> None:
+async def test_a_note_that_a_correction_would_empty_stays_where_the_user_wants_it(
+    talk: Conversation,
+) -> None:
     note = "Tom is the client contact for the harbour bridge."
     await talk.say(f"remember that {note}")
     await talk.say("actually the client contact is Priya")
@@ -312,7 +314,9 @@ def test_a_failed_tool_is_reported_with_its_reason() -> None:
 
 def test_what_the_user_declined_is_acknowledged_in_words_for_them() -> None:
     declined = [("conversation_delete", services.DECLINED, True)]
-    [block] = respond(request("delete the conversation about trains", "conversation_delete", calls=declined))
+    [block] = respond(
+        request("delete the conversation about trains", "conversation_delete", calls=declined)
+    )
     assert block["text"] == "All right, I have not done it. Tell me if you want something else instead."
 
 
@@ -347,12 +351,16 @@ def test_a_request_without_messages_gets_some_answer() -> None:
 def test_conversations_are_listed_searched_and_deleted() -> None:
     found = '{"count": 2, "conversations": [{"id": "c1", "title": "Trip to Lisbon"}, {"id": "c2", "title": "Tea"}]}'
     listed = respond(
-        request("list our conversations", "conversation_list", calls=[("conversation_list", found, False)])
+        request(
+            "list our conversations", "conversation_list", calls=[("conversation_list", found, False)]
+        )
     )
     assert "- Trip to Lisbon" in listed[0]["text"]
     tools = ("conversation_list", "conversation_delete")
     (call,) = respond(
-        request("delete the conversation about Lisbon", *tools, calls=[("conversation_list", found, False)])
+        request(
+            "delete the conversation about Lisbon", *tools, calls=[("conversation_list", found, False)]
+        )
     )
     assert (call["name"], call["input"]) == ("conversation_delete", {"conversation_id": "c1"})
     (searched,) = respond(request("search our conversations for Lisbon", "memory_search"))
@@ -376,6 +384,8 @@ def test_a_conversation_to_delete_is_told_from_the_one_under_way_and_from_longer
     found = json.dumps({"count": 2, "conversations": listed})
     tools = ("conversation_list", "conversation_delete")
     (call,) = respond(
-        request("delete the conversation about Lisbon", *tools, calls=[("conversation_list", found, False)])
+        request(
+            "delete the conversation about Lisbon", *tools, calls=[("conversation_list", found, False)]
+        )
     )
     assert (call["name"], call["input"]) == ("conversation_delete", {"conversation_id": "c1"})

@@ -29,7 +29,9 @@ def test_these_words_ask_for_it(words: str, topic: str) -> None:
     assert (intent_of(words).kind, intent_of(words).topic) == (Kind.DEEP, topic)
 
 
-@pytest.mark.parametrize("words", ["what do you know about deep learning?", "I like to think hard", "think"])
+@pytest.mark.parametrize(
+    "words", ["what do you know about deep learning?", "I like to think hard", "think"]
+)
 def test_these_do_not(words: str) -> None:
     assert intent_of(words).kind != Kind.DEEP
 
@@ -39,7 +41,9 @@ async def test_it_finds_what_was_noted_under_other_words(alice: User, offline: N
     await in_db(
         memory_create, user_id=alice.pk, content="The user is allergic to shellfish.", tags=["allergy"]
     )
-    await in_db(memory_create, user_id=alice.pk, content="Try the snails.", tags=["cuisine"], change=page)
+    await in_db(
+        memory_create, user_id=alice.pk, content="Try the snails.", tags=["cuisine"], change=page
+    )
     talk = Conversation(alice)
     answer = await talk.say("think hard about what I like to eat")
     assert talk.used == ["deep_memory"]

@@ -25,9 +25,18 @@ X = "/memories/x.txt"
         ("what's in /memories/x.txt?", {"command": "view", "path": X}),
         ("list the files in /memories", {"command": "view", "path": "/memories"}),
         ("read /memories/x.txt lines 2-5", {"command": "view", "path": X, "view_range": [2, 5]}),
-        ("show /memories/x.txt line 3 to the end", {"command": "view", "path": X, "view_range": [3, -1]}),
-        ("create /memories/x.txt with Buy milk.", {"command": "create", "path": X, "file_text": "Buy milk."}),
-        ("create /memories/x.txt with\none\ntwo", {"command": "create", "path": X, "file_text": "one\ntwo"}),
+        (
+            "show /memories/x.txt line 3 to the end",
+            {"command": "view", "path": X, "view_range": [3, -1]},
+        ),
+        (
+            "create /memories/x.txt with Buy milk.",
+            {"command": "create", "path": X, "file_text": "Buy milk."},
+        ),
+        (
+            "create /memories/x.txt with\none\ntwo",
+            {"command": "create", "path": X, "file_text": "one\ntwo"},
+        ),
         (
             'make a file called /memories/x.txt: "a\\nb"',
             {"command": "create", "path": X, "file_text": "a\nb"},

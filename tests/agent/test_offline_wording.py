@@ -44,7 +44,10 @@ def test_first_person_becomes_a_note_about_the_user(said: str, note: str) -> Non
         ("The user is allergic to shellfish.", "You are allergic to shellfish."),
         ("The user really likes Thai food.", "You really like Thai food."),
         ("The user's sister's name is Ana.", "Your sister's name is Ana."),
-        ("The user has two cats and the user lives in Lisbon.", "You have two cats and you live in Lisbon."),
+        (
+            "The user has two cats and the user lives in Lisbon.",
+            "You have two cats and you live in Lisbon.",
+        ),
         ("The user studies law.", "You study law."),
         ("The user teaches chess.", "You teach chess."),
         ("The user goes swimming.", "You go swimming."),
@@ -166,7 +169,11 @@ def test_dice_are_understood_as_people_write_them(said: str, dice: str) -> None:
 def test_values_are_told_from_what_joins_them() -> None:
     schema = {"properties": {"names": {"type": "array"}, "size": {"type": "integer"}, "note": {}}}
     given = "names Ann, Bob and Cy, size 3 and note a grand piano"
-    assert input_from(given, schema) == {"names": ["Ann", "Bob", "Cy"], "size": 3, "note": "a grand piano"}
+    assert input_from(given, schema) == {
+        "names": ["Ann", "Bob", "Cy"],
+        "size": 3,
+        "note": "a grand piano",
+    }
     assert input_from("note is salt and", schema) == {"note": "salt"}
     assert input_from("note is the strand", schema) == {"note": "the strand"}
 
@@ -207,7 +214,9 @@ def test_everything_that_shares_a_word_can_be_asked_for() -> None:
     assert sharing("Lisbon", found) == found[:2]
 
 
-async def test_a_long_answer_is_streamed_no_slower_than_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_answer_is_streamed_no_slower_than_can_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pauses: list[float] = []
 
     async def sleep(seconds: float) -> None:

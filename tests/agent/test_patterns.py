@@ -61,7 +61,10 @@ def test_what_is_refused_is_refused_with_a_sentence(pattern: str, why: str) -> N
 )
 def test_no_pattern_runs_for_ever(pattern: str) -> None:
     text = "a" * (MAX_MATCHED_CHARS - 1) + "!"
-    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "pattern": pattern}},
+    }
     assert "does not match" in schema_error(schema, {"a": text})
     names: dict[str, Any] = {"type": "object", "patternProperties": {pattern: {"type": "string"}}}
     assert schema_error(names, {text: 7}) == ""
@@ -99,6 +102,9 @@ def test_where_there_is_no_library_patterns_are_refused_and_all_else_works(
     monkeypatch.setattr(patterns, "find_spec", lambda name: None)
     matcher.cache_clear()
     assert "no google-re2" in pattern_problem("^a$")
-    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^a$"}}}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "pattern": "^a$"}},
+    }
     assert "no google-re2" in schema_error(schema, {"a": "a"})
     assert schema_error({"type": "object", "properties": {"a": {"type": "string"}}}, {"a": "a"}) == ""

@@ -62,7 +62,9 @@ async def test_without_a_system_prompt_the_last_tool_is_marked(
     assert [tool.get("cache_control") for tool in sent["tools"]] == [None, MARKER]
 
 
-async def test_no_sampling_parameters_and_no_empty_lists_are_sent(alice: User, peer: AnthropicServer) -> None:
+async def test_no_sampling_parameters_and_no_empty_lists_are_sent(
+    alice: User, peer: AnthropicServer
+) -> None:
     await complete(SdkModelClient(), request_of(alice))
     assert sorted(peer.messages[0]) == ["max_tokens", "messages", "model", "stream"]
 
@@ -71,14 +73,19 @@ async def test_a_forced_tool_call_can_be_asked_for(alice: User, peer: AnthropicS
     peer.add(reply(tool("answer", {"ok": True})))
     choice = {"type": "tool", "name": "answer"}
     definition = a_tool("answer", answering("")).definition()
-    response = await complete(SdkModelClient(), request_of(alice, tools=[definition], tool_choice=choice))
+    response = await complete(
+        SdkModelClient(), request_of(alice, tools=[definition], tool_choice=choice)
+    )
     assert peer.messages[0]["tool_choice"] == choice
     assert response.tool_uses[0]["input"] == {"ok": True}
 
 
-async def test_each_request_of_a_turn_begins_with_the_one_before(alice: User, peer: AnthropicServer) -> None:
+async def test_each_request_of_a_turn_begins_with_the_one_before(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(
-        *(reply("Looking.", tool("look", {"b": 1, "a": {"d": 2, "c": 3}})) for _ in range(4)), reply("Done.")
+        *(reply("Looking.", tool("look", {"b": 1, "a": {"d": 2, "c": 3}})) for _ in range(4)),
+        reply("Done."),
     )
     turn = Turn(alice, [a_tool("look", answering({"z": 1, "y": "…"}))])
     await turn.run()
@@ -119,7 +126,9 @@ async def test_connections_are_reused_between_rounds(alice: User, peer: Anthropi
     assert peer.connections == 1
 
 
-async def test_a_call_that_is_taken_whole_has_a_row_without_error(alice: User, peer: AnthropicServer) -> None:
+async def test_a_call_that_is_taken_whole_has_a_row_without_error(
+    alice: User, peer: AnthropicServer
+) -> None:
     await complete(SdkModelClient(), request_of(alice, purpose="title"))
     call = await asyncio.to_thread(lambda: ModelCall.objects.for_user(alice).get())
     assert (call.purpose, call.error_code, call.stop_reason) == ("title", "", "end_turn")

@@ -85,8 +85,12 @@ def test_a_stored_value_is_found_in_every_form(form: str) -> None:
     assert form not in scrubbed
 
 
-@given(before=st.binary(max_size=9), after=st.binary(max_size=9), secret=st.text(min_size=8, max_size=40))
-def test_a_value_inside_longer_base64_cannot_be_read_back(before: bytes, after: bytes, secret: str) -> None:
+@given(
+    before=st.binary(max_size=9), after=st.binary(max_size=9), secret=st.text(min_size=8, max_size=40)
+)
+def test_a_value_inside_longer_base64_cannot_be_read_back(
+    before: bytes, after: bytes, secret: str
+) -> None:
     raw = secret.encode("utf-8", "surrogatepass")
     encoded = base64.b64encode(before + raw + after).decode()
     assert REMOVED in Scrubber([secret]).text(encoded)
@@ -102,11 +106,15 @@ def test_the_longer_of_two_values_goes_first() -> None:
 
 def test_json_keeps_its_shape() -> None:
     value = {"a": ["hunter22hunter", 1, None, True], "hunter22hunter": {"b": 2.5}}
-    assert Scrubber(["hunter22hunter"]).json(value) == {"a": [REMOVED, 1, None, True], REMOVED: {"b": 2.5}}
+    assert Scrubber(["hunter22hunter"]).json(value) == {
+        "a": [REMOVED, 1, None, True],
+        REMOVED: {"b": 2.5},
+    }
 
 
 @pytest.mark.parametrize(
-    "text", ["eyJ", "eyJaaaaaaaa.", "sk-", "://a:bbb", "-----BEGIN PRIVATE KEY-----", "SG.", "%2F", "AIza"]
+    "text",
+    ["eyJ", "eyJaaaaaaaa.", "sk-", "://a:bbb", "-----BEGIN PRIVATE KEY-----", "SG.", "%2F", "AIza"],
 )
 def test_no_text_takes_long_to_scrub(text: str) -> None:
     """Patterns that backtrack would run into the test's time limit."""

@@ -18,11 +18,19 @@ def modules_after(code: str) -> set[str]:
 
 
 def test_setting_up_django_does_not_import_the_sdk() -> None:
-    assert not {"anthropic", "httpx2", "jsonschema", "httpx", "trafilatura", "pypdf", "e2b"} & modules_after(
-        "pass"
-    )
+    assert not {
+        "anthropic",
+        "httpx2",
+        "jsonschema",
+        "httpx",
+        "trafilatura",
+        "pypdf",
+        "e2b",
+    } & modules_after("pass")
 
 
 def test_warming_up_imports_it() -> None:
-    assert {"anthropic", "jsonschema"} <= modules_after("from apps.agent.model.sdk import warm_up; warm_up()")
+    assert {"anthropic", "jsonschema"} <= modules_after(
+        "from apps.agent.model.sdk import warm_up; warm_up()"
+    )
     assert "model" in warmups

@@ -271,7 +271,9 @@ async def test_nor_does_an_odd_id_of_a_call(alice: User, peer: AnthropicServer, 
     assert turn.of(Response)[-1].text.endswith("Done.")
 
 
-async def test_a_tool_that_is_known_but_not_offered_is_accepted(alice: User, peer: AnthropicServer) -> None:
+async def test_a_tool_that_is_known_but_not_offered_is_accepted(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(reply(tool("think", {"thought": "Let me see."})), reply("Done."))
     turn = Turn(alice)
     await turn.run()
@@ -340,7 +342,9 @@ async def test_stored_secrets_and_key_shapes_appear_nowhere(
 
 async def test_secrets_are_removed_before_the_result_is_cut(alice: User, peer: AnthropicServer) -> None:
     await asyncio.to_thread(secret_set, name="k", value="correct-horse-battery", user_id=alice.pk)
-    result = await result_of(alice, peer, answering("x" * 90 + "correct-horse-battery"), result_limit=100)
+    result = await result_of(
+        alice, peer, answering("x" * 90 + "correct-horse-battery"), result_limit=100
+    )
     assert "correct" not in result["content"]
 
 

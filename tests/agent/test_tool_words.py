@@ -46,7 +46,9 @@ def test_every_tool_that_is_written_is_found() -> None:
     assert len(files) > 10
     # A build's own tools stand in `workspace` and are offered to the builder alone.
     for module in {".".join(file.relative_to(root).with_suffix("").parts) for file in files}:
-        written = {value.name for value in vars(import_module(module)).values() if isinstance(value, Tool)}
+        written = {
+            value.name for value in vars(import_module(module)).values() if isinstance(value, Tool)
+        }
         assert "workspace" in module or written <= {tool.name for tool in all_tools()}, (
             f"{module} is not found: name it by register_tools in its app's apps.py"
         )
@@ -71,8 +73,16 @@ def test_a_tool_that_is_gone_has_its_name() -> None:
     ("name", "given", "words"),
     [
         ("memory_search", {"query": "tea"}, ("Search your memories", "tea")),
-        ("recall_memory", {"keywords": ["tea", "cup"]}, ("Recall your memories by keywords", "tea, cup")),
-        ("execute_capability", {"name": "dice", "input": {"n": 1}}, ("Run one of your capabilities", "dice")),
+        (
+            "recall_memory",
+            {"keywords": ["tea", "cup"]},
+            ("Recall your memories by keywords", "tea, cup"),
+        ),
+        (
+            "execute_capability",
+            {"name": "dice", "input": {"n": 1}},
+            ("Run one of your capabilities", "dice"),
+        ),
         ("conversation_read", {"conversation_id": "x"}, ("Read a conversation", "")),
         ("memory", {"command": "edit", "path": "/memories/a.md"}, ("Update", "a.md")),
         ("make_tea", {"text": "green"}, ("Make tea", "green")),
@@ -111,7 +121,11 @@ def test_a_schema_comes_from_the_argument_class() -> None:
         "properties": {
             "name": {"type": "string", "maxLength": 9, "description": "Its name."},
             "size": {"type": "integer", "minimum": 1},
-            "kinds": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Some."},
+            "kinds": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1},
+                "description": "Some.",
+            },
             "colour": {"enum": ["red", "blue"]},
         },
         "required": ["name"],

@@ -44,7 +44,9 @@ async def test_an_answer_is_streamed_stored_and_ends_in_a_response(
     assert turn.state.partial_blocks == []
 
 
-async def test_every_call_leaves_a_row_with_tokens_times_and_cost(alice: User, peer: AnthropicServer) -> None:
+async def test_every_call_leaves_a_row_with_tokens_times_and_cost(
+    alice: User, peer: AnthropicServer
+) -> None:
     usage = {
         "input_tokens": 1000,
         "output_tokens": 200,
@@ -63,13 +65,20 @@ async def test_every_call_leaves_a_row_with_tokens_times_and_cost(alice: User, p
     )
     assert float(call.cost_usd) == pytest.approx((1000 * 3 + 200 * 15 + 5000 * 0.3 + 40 * 3.75) / 1e6)
     assert (call.purpose, call.model, call.endpoint) == ("chat", "claude-sonnet-5-5", "custom")
-    assert (call.turn_id, call.round, call.stop_reason, call.error_code) == (turn.turn_id, 1, "end_turn", "")
+    assert (call.turn_id, call.round, call.stop_reason, call.error_code) == (
+        turn.turn_id,
+        1,
+        "end_turn",
+        "",
+    )
     assert call.first_token_ms is not None
     assert call.first_token_ms <= call.latency_ms
     assert call.request_id == "req_peer"
 
 
-async def test_a_server_that_cannot_count_costs_nobody_the_answer(alice: User, peer: AnthropicServer) -> None:
+async def test_a_server_that_cannot_count_costs_nobody_the_answer(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(reply("Here.", usage={"input_tokens": -1, "cache_read_input_tokens": 10**30}))
     turn = Turn(alice)
     await turn.run()
@@ -127,7 +136,9 @@ async def test_thinking_goes_back_with_its_signature(alice: User, peer: Anthropi
     assert first == {"type": "thinking", "thinking": "Hm, a look.", "signature": "c2lnbmVk"}
 
 
-async def test_max_tokens_keeps_the_text_and_says_that_it_was_cut(alice: User, peer: AnthropicServer) -> None:
+async def test_max_tokens_keeps_the_text_and_says_that_it_was_cut(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(reply("A long sto", stop_reason="max_tokens"))
     turn = Turn(alice)
     await turn.run()
@@ -139,7 +150,9 @@ async def test_max_tokens_keeps_the_text_and_says_that_it_was_cut(alice: User, p
     assert turn.store.messages[0][3] == "max_tokens"
 
 
-async def test_a_full_context_window_keeps_the_text_and_says_so(alice: User, peer: AnthropicServer) -> None:
+async def test_a_full_context_window_keeps_the_text_and_says_so(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(reply("As far as I g", stop_reason="model_context_window_exceeded"))
     turn = Turn(alice)
     await turn.run()
@@ -190,7 +203,9 @@ async def test_pause_turn_goes_on_with_what_came_so_far(alice: User, peer: Anthr
     assert isinstance(turn.events[-1], Response)
 
 
-async def test_ten_rounds_of_tool_calls_end_in_a_fallback_message(alice: User, peer: AnthropicServer) -> None:
+async def test_ten_rounds_of_tool_calls_end_in_a_fallback_message(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.fallback = lambda request: reply(tool("look"))
     turn = Turn(alice, [a_tool("look", answering("again"))])
     await turn.run()

@@ -83,7 +83,9 @@ async def test_a_failed_answer_ends_in_one_error_and_stores_no_message(
     assert len(peer.messages) == 1
 
 
-async def test_a_server_that_repeats_the_key_tells_it_to_no_user(alice: User, peer: AnthropicServer) -> None:
+async def test_a_server_that_repeats_the_key_tells_it_to_no_user(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(failure(400, "invalid_request_error", "no such key: key-of-the-tests"))
     turn = Turn(alice)
     await turn.run()
@@ -99,7 +101,9 @@ async def test_what_was_produced_before_a_cut_can_be_kept(alice: User, peer: Ant
     assert turn.state.partial_blocks == [{"type": "text", "text": "Half an "}]
 
 
-async def test_a_cut_in_a_later_round_keeps_the_rounds_before(alice: User, peer: AnthropicServer) -> None:
+async def test_a_cut_in_a_later_round_keeps_the_rounds_before(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.add(reply(tool("look")), reply("Half", cut_after=2))
     turn = Turn(alice, [a_tool("look", answering("seen"))])
     await turn.run()
@@ -146,7 +150,9 @@ async def test_a_lasting_429_tells_the_user_when_to_come_back(
     assert len(peer.messages) == 1, "an hour must not be waited for"
 
 
-async def test_a_server_that_is_not_there_is_named(alice: User, peer: AnthropicServer, settings: Any) -> None:
+async def test_a_server_that_is_not_there_is_named(
+    alice: User, peer: AnthropicServer, settings: Any
+) -> None:
     settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:1"
     turn = Turn(alice)
     await turn.run()

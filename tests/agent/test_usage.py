@@ -37,7 +37,11 @@ def a_call(user: User, *, at: datetime | None = None, **values: Any) -> ModelCal
 def test_usage_adds_up_by_day_purpose_and_model(alice: User, api: Api) -> None:
     a_call(alice, output_tokens=10, cost_usd=Decimal("0.25"))
     a_call(
-        alice, purpose="title", model="claude-haiku-5-5", cost_usd=Decimal("0.05"), error_code="overloaded"
+        alice,
+        purpose="title",
+        model="claude-haiku-5-5",
+        cost_usd=Decimal("0.05"),
+        error_code="overloaded",
     )
     a_call(alice, model="offline", endpoint="offline", output_tokens=10)
     ToolCall.objects.create(user=alice, name="think", round=1, position=0, is_error=True)
@@ -54,7 +58,9 @@ def test_usage_adds_up_by_day_purpose_and_model(alice: User, api: Api) -> None:
     }
     assert [(row["purpose"], row["calls"]) for row in body["by_purpose"]] == [("chat", 1), ("title", 1)]
     assert [row["model"] for row in body["by_model"]] == ["claude-haiku-5-5", "claude-sonnet-5-5"]
-    assert [(row["day"], row["calls"]) for row in body["by_day"]] == [(timezone.now().date().isoformat(), 2)]
+    assert [(row["day"], row["calls"]) for row in body["by_day"]] == [
+        (timezone.now().date().isoformat(), 2)
+    ]
     assert body["tools"] == [{"name": "think", "calls": 2, "failed": 1}]
 
 
@@ -167,7 +173,9 @@ def test_the_page_adds_up_what_belongs_together_and_names_it(
     assert "77,000" not in page
 
 
-def test_the_page_shows_the_days_that_were_chosen(alice: User, sign_in: Callable[[User], Client]) -> None:
+def test_the_page_shows_the_days_that_were_chosen(
+    alice: User, sign_in: Callable[[User], Client]
+) -> None:
     a_call(alice, at=timezone.now() - timedelta(days=20), output_tokens=4_321)
     client = sign_in(alice)
     assert "4,321" in client.get("/usage/").content.decode()

@@ -66,7 +66,12 @@ def test_a_valid_one_stays_as_it_is() -> None:
 
 def test_results_find_their_calls_again() -> None:
     call = {"type": "tool_use", "id": "call:0", "name": "", "input": []}
-    result = {"type": "tool_result", "tool_use_id": "call:0", "content": "No such tool.", "is_error": True}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "call:0",
+        "content": "No such tool.",
+        "is_error": True,
+    }
     turn = [message("assistant", [call]), message("user", [result])]
     sent = valid_messages([message("user", [{"type": "text", "text": "Hi"}]), *turn, *turn])
     calls = [each["content"][0] for each in sent if each["role"] == "assistant"]

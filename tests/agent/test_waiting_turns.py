@@ -114,7 +114,11 @@ async def test_what_comes_after_a_waiting_call_is_held_back_in_order(
         tool("save", {}),
     ]
     peer.add(reply(*calls), reply("All done."))
-    tools = [a_tool("look", look), asking(shredder), a_tool("save", answering("saved"), Tier.SIDE_EFFECTING)]
+    tools = [
+        a_tool("look", look),
+        asking(shredder),
+        a_tool("save", answering("saved"), Tier.SIDE_EFFECTING),
+    ]
     turn = Turn(alice, tools)
     await turn.run()
     assert order == ["1"]
@@ -125,7 +129,12 @@ async def test_what_comes_after_a_waiting_call_is_held_back_in_order(
     ended = await in_db(turn_tool_calls, user_id=alice.pk, turn_id=turn.turn_id)
     assert [call["result"] for call in ended] == ["seen", "shredded x", "seen", "saved"]
     assert last_response(resumed.events).tool_calls == ended
-    assert [block["content"] for block in resumed.store.results] == ["seen", "shredded x", "seen", "saved"]
+    assert [block["content"] for block in resumed.store.results] == [
+        "seen",
+        "shredded x",
+        "seen",
+        "saved",
+    ]
 
 
 async def test_two_cards_wait_for_both_answers(

@@ -59,7 +59,9 @@ def test_no_shape_of_a_page_takes_more_than_its_length(piece: str) -> None:
     words = found["text"].split()
     assert words[:2] == ["First", "words."]
     assert (
-        words.count("word") in {0, CHARS // len(piece)} if "word" not in piece else words.count("word") > 1000
+        words.count("word") in {0, CHARS // len(piece)}
+        if "word" not in piece
+        else words.count("word") > 1000
     )
 
 

@@ -30,7 +30,9 @@ def caller() -> Caller:
     return Caller()
 
 
-async def test_an_article_is_markdown_with_title_headings_and_links(web: WebPages, caller: Caller) -> None:
+async def test_an_article_is_markdown_with_title_headings_and_links(
+    web: WebPages, caller: Caller
+) -> None:
     text = await caller.open(web.url("/article"))
     assert text.startswith(f'<page url="{web.url("/article")}" title="Growing tomatoes &amp; beans">\n')
     assert "# Growing tomatoes\n" in text
@@ -109,7 +111,8 @@ async def test_compressed_pages_are_read(web: WebPages, caller: Caller, encoding
         "bare deflate": bare.compress(words) + bare.flush(),
     }[encoding]
     text = await caller.open(
-        web.page("/x", data, "text/plain", content_encoding=encoding.removeprefix("bare ")), offset=1_190_000
+        web.page("/x", data, "text/plain", content_encoding=encoding.removeprefix("bare ")),
+        offset=1_190_000,
     )
     assert text.count("Some words.") > 800
 

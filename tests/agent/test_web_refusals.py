@@ -171,7 +171,9 @@ async def test_a_body_without_end_is_read_up_to_the_limit(web: WebPages, caller:
 
 
 async def test_a_pdf_that_is_too_large_is_not_even_begun(web: WebPages, caller: Caller) -> None:
-    address = web.stream("/huge", b"%PDF-1.4", content_type="application/pdf", content_length="5000000000")
+    address = web.stream(
+        "/huge", b"%PDF-1.4", content_type="application/pdf", content_length="5000000000"
+    )
     with pytest.raises(ToolFailure, match="larger than 20 MB"):
         await caller.open(address)
 
@@ -215,7 +217,9 @@ async def test_a_zip_bomb_is_decompressed_up_to_the_limit(web: WebPages, caller:
 
 
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "compress", "zstd"])
-async def test_compression_nobody_asked_for_is_refused(web: WebPages, caller: Caller, encoding: str) -> None:
+async def test_compression_nobody_asked_for_is_refused(
+    web: WebPages, caller: Caller, encoding: str
+) -> None:
     with pytest.raises(ToolFailure, match="compressed in a way"):
         await caller.open(web.page("/x", b"xx", content_encoding=encoding))
 

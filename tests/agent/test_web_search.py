@@ -71,9 +71,15 @@ async def test_pages_are_found_and_counted(engine: SearchServer, caller: Caller)
     assert caller.progress[1]["count"] == 2
 
 
-async def test_marks_repeats_and_what_is_no_page_are_left_out(engine: SearchServer, caller: Caller) -> None:
+async def test_marks_repeats_and_what_is_no_page_are_left_out(
+    engine: SearchServer, caller: Caller
+) -> None:
     engine.results = [
-        {"title": "<strong>Tom</strong>atoes &amp; beans", "url": "https://a.test/", "content": "x" * 5000},
+        {
+            "title": "<strong>Tom</strong>atoes &amp; beans",
+            "url": "https://a.test/",
+            "content": "x" * 5000,
+        },
         {"title": "again", "url": "https://a.test/", "content": "y"},
         {"title": "script", "url": "javascript:alert(1)", "content": "z"},
         {"title": None, "url": "https://b.test/", "content": None},
@@ -225,4 +231,6 @@ async def test_the_model_gets_the_results_as_untrusted_and_the_conversation_is_t
     (result,) = turn.store.results
     assert result["content"].startswith(UNTRUSTED)
     assert len(json.loads(result["content"].removeprefix(UNTRUSTED))["results"]) == 2
-    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=turn.state.conversation_id)
+    assert await in_db(
+        conversation_untrusted, user_id=alice.pk, conversation_id=turn.state.conversation_id
+    )

@@ -11,7 +11,14 @@ from apps.agent.models import ToolCall
 from apps.agent.selectors import conversation_untrusted, untrusted_turns
 from apps.agent.tools.base import Tool, find_tool
 from apps.agent.tools.results import UNTRUSTED
-from apps.agent.turn.events import Response, ServerToolStart, TextDelta, ToolProgress, ToolResult, ToolStart
+from apps.agent.turn.events import (
+    Response,
+    ServerToolStart,
+    TextDelta,
+    ToolProgress,
+    ToolResult,
+    ToolStart,
+)
 from apps.core.db.pool import in_db
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, cited, reply, searched, tool
@@ -47,7 +54,9 @@ async def test_the_endpoint_gets_its_own_tool_and_others_get_ours(
     monkeypatch.setattr(model_client, "ANTHROPIC_URL", "https://api.anthropic.com")
     await Turn(alice, [search]).run()
     typed, ours = (sent["tools"] for sent in as_anthropic.messages)
-    assert typed[0].items() >= {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}.items()
+    assert (
+        typed[0].items() >= {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}.items()
+    )
     assert "input_schema" not in typed[0]
     assert ours[0]["input_schema"]["required"] == ["query"]
 
@@ -84,7 +93,11 @@ async def test_a_search_is_told_while_the_answer_streams(
     await turn.run()
     kinds = [type(event) for event in turn.events if not isinstance(event, TextDelta)]
     assert kinds == [ServerToolStart, ToolProgress, ToolResult, Response]
-    (start,), (progress,), (result,) = turn.of(ServerToolStart), turn.of(ToolProgress), turn.of(ToolResult)
+    (start,), (progress,), (result,) = (
+        turn.of(ServerToolStart),
+        turn.of(ToolProgress),
+        turn.of(ToolResult),
+    )
     assert isinstance(start, ToolStart)
     assert (start.name, start.input) == ("web_search", {"query": "tomatoes water"})
     assert progress.data == {"status": "found", "count": 2}
@@ -98,7 +111,13 @@ async def test_the_text_reads_as_it_was_streamed_with_links_to_its_sources(
     alice: User, as_anthropic: AnthropicServer, search: Tool
 ) -> None:
     as_anthropic.add(
-        reply("Let me look.", searched("x", GARDEN), "Two litres", cited(" a day", GARDEN, GARDEN, SHOP), ".")
+        reply(
+            "Let me look.",
+            searched("x", GARDEN),
+            "Two litres",
+            cited(" a day", GARDEN, GARDEN, SHOP),
+            ".",
+        )
     )
     turn = Turn(alice, [search])
     await turn.run()
@@ -139,14 +158,17 @@ async def test_a_search_stands_in_rows_and_taints_the_turn(
     assert (row.name, row.state, row.untrusted, row.is_error) == ("web_search", "done", True, False)
     assert str(row.id) == turn.of(ServerToolStart)[0].id
     assert await in_db(untrusted_turns, user_id=alice.pk, turn_ids=[turn.turn_id]) == {turn.turn_id}
-    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=turn.state.conversation_id)
+    assert await in_db(
+        conversation_untrusted, user_id=alice.pk, conversation_id=turn.state.conversation_id
+    )
 
 
 async def test_searches_and_calls_of_our_tools_in_one_answer_keep_apart(
     alice: User, as_anthropic: AnthropicServer, search: Tool
 ) -> None:
     as_anthropic.add(
-        reply(searched("one", GARDEN), searched("two", SHOP), tool("look", {"at": 1})), reply("Both done.")
+        reply(searched("one", GARDEN), searched("two", SHOP), tool("look", {"at": 1})),
+        reply("Both done."),
     )
     turn = Turn(alice, [search, a_tool("look", answering("seen"))])
     await turn.run()

@@ -33,7 +33,9 @@ def asking(shredder: Shredder) -> Any:
 
 
 async def decide(user: User, call_id: str, approved: bool) -> ToolCall:
-    return await in_db(services.toolcall_decide, user_id=user.pk, tool_call_id=call_id, approved=approved)
+    return await in_db(
+        services.toolcall_decide, user_id=user.pk, tool_call_id=call_id, approved=approved
+    )
 
 
 async def answer(user: User, call_id: str, text: str) -> ToolCall:

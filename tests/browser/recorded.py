@@ -66,7 +66,9 @@ def tool_round(
 ) -> list[Frame]:
     return [
         record.event("tool_start", turn, id=call, name=name, input=given),
-        record.event("tool_result", turn, id=call, name=name, result=result, is_error=error, duration_ms=ms),
+        record.event(
+            "tool_result", turn, id=call, name=name, result=result, is_error=error, duration_ms=ms
+        ),
     ]
 
 

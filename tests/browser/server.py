@@ -82,7 +82,8 @@ class Server:
     def setup_link(self) -> str:
         """The newest one-time link on the console; it is printed a moment after the address."""
         links = eventually(
-            lambda: re.findall(r"http\S+/setup/#\S+\n", "".join(self.output)), lambda: "".join(self.output)
+            lambda: re.findall(r"http\S+/setup/#\S+\n", "".join(self.output)),
+            lambda: "".join(self.output),
         )
         return str(links[-1]).strip()
 

@@ -48,7 +48,12 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     expect(card).to_be_visible()
     shot(page, "build-running")
     expect(card.locator(".build-title")).to_have_text("dice_roller is ready", timeout=LONG)
-    for step in ("Planning", "Writing the dice roller", "Trying the code", "Checking it in a fresh sandbox"):
+    for step in (
+        "Planning",
+        "Writing the dice roller",
+        "Trying the code",
+        "Checking it in a fresh sandbox",
+    ):
         assert card.locator(".build-steps li", has_text=step).count() == 1
     expect(page.get_by_text("dice_roller is ready.", exact=False).last).to_be_visible()
     use = card.get_by_role("button", name="Use it for what I asked")
@@ -181,7 +186,10 @@ def test_questions_hosts_and_cancelling_on_the_card(
             assert elsewhere.evaluate(AUDIT) == []
             shot(elsewhere, "question-elsewhere")
             small = open_page(
-                f"{server.url}/settings/", state=page.context.storage_state(), **PHONE, color_scheme="dark"
+                f"{server.url}/settings/",
+                state=page.context.storage_state(),
+                **PHONE,
+                color_scheme="dark",
             )
             expect(small.locator("#asks")).to_contain_text("How many sides at most?")
             assert small.evaluate(AUDIT) == []

@@ -89,7 +89,9 @@ def test_from_the_link_on_the_console_to_a_forgotten_allergy(
     )
     texts = [
         hit["text"]
-        for hit in rest(page, "POST", "/search/", {"query": "shellfish", "sources": ["memory"]})["results"]
+        for hit in rest(page, "POST", "/search/", {"query": "shellfish", "sources": ["memory"]})[
+            "results"
+        ]
     ]
     assert not any("shellfish" in text for text in texts)
 
@@ -98,12 +100,16 @@ def test_from_the_link_on_the_console_to_a_forgotten_allergy(
     chat.say("forget my allergy")
     assert note_ids(page, "prawns allergy") == []
     assert rest(page, "GET", f"/memories/{note['id']}/") == {"status": 404}
-    said = rest(page, "POST", "/search/", {"query": "allergic to shellfish", "sources": ["conversation"]})
+    said = rest(
+        page, "POST", "/search/", {"query": "allergic to shellfish", "sources": ["conversation"]}
+    )
     assert any("shellfish" in hit["text"] for hit in said["results"])
 
     restart(own_server, page)
     expect(chat.turns).to_have_count(4)
-    assert [text.strip() for text in page.locator(".bubble").all_inner_texts()][-1] == "forget my allergy"
+    assert [text.strip() for text in page.locator(".bubble").all_inner_texts()][
+        -1
+    ] == "forget my allergy"
     assert rest(page, "GET", f"/memories/{note['id']}/") == {"status": 404}
     page.reload()
     expect(chat.turns).to_have_count(4)
@@ -162,7 +168,9 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
 ) -> None:
     page = open_page(server.url, state=someone, viewport={"width": 1500, "height": 900})
     chat = Chat(page)
-    note = rest(page, "POST", "/memories/", {"content": "My favourite colour is green.", "importance": 5})
+    note = rest(
+        page, "POST", "/memories/", {"content": "My favourite colour is green.", "importance": 5}
+    )
     page.get_by_role("link", name="New conversation").first.click()
     chat.say("what do you know about my favourite colour?")
     card = chat.last.locator(".memory-card")
@@ -337,7 +345,9 @@ def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
     chat.field.fill("half a thought")
     address = {"X-CSRFToken": str(other.locator('meta[name="csrf-token"]').get_attribute("content"))}
     conversation = page.url.rstrip("/").split("/")[-1]
-    other.request.post(f"{server.url}/c/{conversation}/delete/", headers=address | {"Referer": server.url})
+    other.request.post(
+        f"{server.url}/c/{conversation}/delete/", headers=address | {"Referer": server.url}
+    )
     expect(page).to_have_url(f"{server.url}/")
     expect(chat.field).to_have_value("half a thought")
     expect(followed).to_have_count(0)

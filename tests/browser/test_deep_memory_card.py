@@ -32,7 +32,13 @@ def begin(stage: Stage) -> Recording:  # noqa: F811
 def end(record: Recording, result: object, *, is_error: bool = False) -> Frame:
     said = result if isinstance(result, str) else json.dumps(result)
     return record.event(
-        "tool_result", "turn-1", id="c1", name="deep_memory", result=said, is_error=is_error, duration_ms=900
+        "tool_result",
+        "turn-1",
+        id="c1",
+        name="deep_memory",
+        result=said,
+        is_error=is_error,
+        duration_ms=900,
     )
 
 
@@ -57,14 +63,18 @@ def test_afterwards_the_card_tells_what_was_found(stage: Stage) -> None:  # noqa
     card = stage.chat.tool("Searched deep memory")
     expect(stage.chat.last.locator(".tool-progress")).to_be_hidden()
     expect(card.locator(".deep-line").last).to_have_text("Found 2 memories")
-    expect(card.locator(".deep-found li")).to_have_text(["Allergic to shellfish.", "Loves <b>Thai</b> food."])
+    expect(card.locator(".deep-found li")).to_have_text(
+        ["Allergic to shellfish.", "Loves <b>Thai</b> food."]
+    )
 
 
 def test_nothing_found_and_odd_events_leave_the_card_whole(stage: Stage) -> None:  # noqa: F811
     record = begin(stage)
     stage.play(progress(record, status="searching", searches="x"), progress(record, status="other"))
     stage.play(progress(record, status="found", count=0, memories=None))
-    expect(stage.chat.last.locator(".deep-line")).to_have_text(["Searching from 0 angles", "Found nothing"])
+    expect(stage.chat.last.locator(".deep-line")).to_have_text(
+        ["Searching from 0 angles", "Found nothing"]
+    )
     stage.play(end(record, "Searching the memory took too long.", is_error=True))
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searching deep memory: failed")
 

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.recorded import CONVERSATION, Frame, Recording, finished, memory_item, streamed, tool_round
+from tests.browser.recorded import (
+    CONVERSATION,
+    Frame,
+    Recording,
+    finished,
+    memory_item,
+    streamed,
+    tool_round,
+)
 from tests.browser.server import Server
 
 Reduce = Callable[..., dict[str, Any]]
@@ -113,7 +121,10 @@ def test_a_waiting_turn_shows_what_it_waits_for_and_goes_on(reduce: Reduce) -> N
     ]
     waiting = reduce(frames)["turns"][0]
     assert waiting["state"] == "waiting"
-    assert (waiting["segments"][0]["asks"], waiting["segments"][0]["question"]) == ("question", ask["text"])
+    assert (waiting["segments"][0]["asks"], waiting["segments"][0]["question"]) == (
+        "question",
+        ask["text"],
+    )
     frames += [
         record.event("turn_resumed", "turn-1"),
         record.event(
@@ -180,7 +191,9 @@ def test_a_snapshot_gives_the_same_picture_as_its_events(reduce: Reduce) -> None
     record = Recording()
     frames = [
         record.queued("what about food?"),
-        record.event("memory_context", "turn-1", items=[memory_item("Allergic to shellfish.")], tokens=9),
+        record.event(
+            "memory_context", "turn-1", items=[memory_item("Allergic to shellfish.")], tokens=9
+        ),
     ]
     frames += tool_round(record, "turn-1", "c1", "memory_search", {"query": "food"}, "[]", ms=7)
     frames += [
@@ -220,7 +233,12 @@ def test_a_snapshot_gives_the_same_picture_as_its_events(reduce: Reduce) -> None
         "tool_calls": [call],
         "memories": [],
     }
-    said = looked | {"id": "a2", "text": "No shellfish.", "html": "<p>No shellfish.</p>", "tool_calls": []}
+    said = looked | {
+        "id": "a2",
+        "text": "No shellfish.",
+        "html": "<p>No shellfish.</p>",
+        "tool_calls": [],
+    }
     snapshot = {
         "type": "snapshot",
         "conversation": CONVERSATION,

@@ -120,7 +120,12 @@ def test_the_theme_follows_the_system_until_one_is_chosen(
     ("path", "heading"), [("/nothing/here/", "Nothing here"), ("/c/not-an-id/", "Nothing here")]
 )
 def test_an_address_that_is_not_there_has_a_page_that_leads_back(
-    path: str, heading: str, server: Server, owner: StorageState, open_page: Callable[..., Page], watch: Watch
+    path: str,
+    heading: str,
+    server: Server,
+    owner: StorageState,
+    open_page: Callable[..., Page],
+    watch: Watch,
 ) -> None:
     watch.allowed.append("status of 404")
     page = open_page(server.url + path, state=owner)
@@ -188,7 +193,9 @@ def test_a_token_is_shown_once_and_can_be_revoked(
     expect(page.get_by_role("button", name="Revoke")).to_have_count(0)
 
 
-def test_preferences_are_kept(server: Server, someone: StorageState, open_page: Callable[..., Page]) -> None:
+def test_preferences_are_kept(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
     page = open_page(f"{server.url}/settings/", state=someone)
     page.get_by_label("What should Izzy call you?").fill("Al")
     page.get_by_role("button", name="Save").click()

@@ -66,7 +66,8 @@ class Stage:
         self.until(lambda: len(self.sent) > before)
         client_id = self.sent[-1]["client_id"]
         self.play(
-            record.queued(text, client_id=client_id), record.event("turn_started", f"turn-{record.turns}")
+            record.queued(text, client_id=client_id),
+            record.event("turn_started", f"turn-{record.turns}"),
         )
 
 
@@ -83,7 +84,9 @@ def stage(open_page: Callable[..., Page], server: Server, owner: StorageState) -
 def test_a_new_conversation_gets_its_address_without_reloading(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
-    expect(stage.page).to_have_url(f"{stage.page.url.split('/c/')[0].rstrip('/')}/c/{record.conversation}/")
+    expect(stage.page).to_have_url(
+        f"{stage.page.url.split('/c/')[0].rstrip('/')}/c/{record.conversation}/"
+    )
     assert "conversation" not in stage.sent[-1]
 
 
@@ -172,7 +175,10 @@ def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
             "approval_requested", "turn-1", id="c1", name="conversation_delete", input=given, reason=why
         ),
         finished(
-            record, "turn-1", "", pending_approval={"id": "c1", "name": "conversation_delete", "input": given}
+            record,
+            "turn-1",
+            "",
+            pending_approval={"id": "c1", "name": "conversation_delete", "input": given},
         ),
     )
     card = stage.page.get_by_role("region", name="Izzy asks for permission")
@@ -216,7 +222,13 @@ def test_a_yes_that_lasts_names_its_hosts_and_the_card_shows_what_it_covered(
         "capability": "x",
         "version": 2,
     }
-    asked = {"id": "c1", "name": "cap_weather", "input": given, "reason": "May be behind.", "reach": reach}
+    asked = {
+        "id": "c1",
+        "name": "cap_weather",
+        "input": given,
+        "reason": "May be behind.",
+        "reach": reach,
+    }
     stage.play(
         record.event("approval_requested", "turn-1", **asked),
         finished(record, "turn-1", "", pending_approval=asked),
@@ -235,7 +247,9 @@ def test_a_yes_that_lasts_names_its_hosts_and_the_card_shows_what_it_covered(
     expect(stage.chat.last.get_by_text("Graz", exact=True).first).to_be_visible()
 
 
-def test_what_is_written_while_a_question_is_open_is_its_answer_until_the_server_has_it(stage: Stage) -> None:
+def test_what_is_written_while_a_question_is_open_is_its_answer_until_the_server_has_it(
+    stage: Stage,
+) -> None:
     record = Recording()
     stage.begin(record)
     stage.play(
@@ -276,7 +290,12 @@ def test_an_answer_that_is_refused_comes_back_and_the_question_is_open_again(sta
     stage.page.keyboard.type("that one")
     stage.page.keyboard.press("Enter")
     stage.until(lambda: stage.sent[-1]["type"] == "answer")
-    refused = {"type": "error", "code": "unavailable", "message": "The database did not answer.", "extra": {}}
+    refused = {
+        "type": "error",
+        "code": "unavailable",
+        "message": "The database did not answer.",
+        "extra": {},
+    }
     stage.play(refused | {"client_id": stage.sent[-1]["client_id"]})
     expect(stage.chat.field).to_have_value("that one")
     expect(stage.page.get_by_text("Your answer to “Which calendar?”")).to_be_visible()
@@ -419,7 +438,13 @@ def test_code_blocks_have_a_copy_button_and_copied_text_is_the_code_alone(stage:
         *streamed(
             record,
             "turn-1",
-            [("x", 0, '<pre><code class="language-python"><span class="k">print</span>(1)\n</code></pre>')],
+            [
+                (
+                    "x",
+                    0,
+                    '<pre><code class="language-python"><span class="k">print</span>(1)\n</code></pre>',
+                )
+            ],
         )
     )
     block = stage.chat.last.locator(".code-block")

@@ -20,7 +20,9 @@ SAVE = """async (contents) => {
 NOTES = ["The user has a cat.", "The user plays the cello.", "The user rows on Fridays."]
 
 
-def queue(open_page: Callable[..., Page], server: Server, state: StorageState, **options: object) -> Page:
+def queue(
+    open_page: Callable[..., Page], server: Server, state: StorageState, **options: object
+) -> Page:
     """The page of a user for whom three notes wait, the last first."""
     page = open_page(server.url + "/settings/", state=state, **options)
     page.evaluate(SAVE, NOTES)

@@ -47,12 +47,16 @@ def test_a_replacement_shows_what_went_and_what_came(stage: Stage) -> None:  # n
     expect(opened.locator("del")).to_have_text(["one", "<b>two</b>"])
     expect(opened.locator("ins")).to_have_text(["three"])
     expect(opened.locator("dd")).to_have_text([FILE])
-    expect(opened.get_by_role("link", name="Open memory files")).to_have_attribute("href", "/memory/files/")
+    expect(opened.get_by_role("link", name="Open memory files")).to_have_attribute(
+        "href", "/memory/files/"
+    )
 
 
 @pytest.mark.parametrize("name", ["__proto__", "constructor"])
 def test_a_tool_that_a_model_made_up_is_shown_whatever_it_is_called(stage: Stage, name: str) -> None:  # noqa: F811
-    opened = card(stage, {"thought": "<b>hm</b>"}, "There is no tool of that name.", name=name, is_error=True)
+    opened = card(
+        stage, {"thought": "<b>hm</b>"}, "There is no tool of that name.", name=name, is_error=True
+    )
     expect(opened.locator("dd")).to_have_text(["<b>hm</b>"])
 
 
@@ -179,7 +183,10 @@ def test_what_a_search_found_is_listed_and_leads_where_it_came_from(stage: Stage
     expect(opened.locator(".found")).to_contain_text("It leaks.")
     expect(opened.get_by_role("link", name="Boiler")).to_have_attribute("href", f"/c/{CONVERSATION}/")
     tools = json.dumps(
-        {"count": 1, "capabilities": [{"name": "dice_roller", "description": "Rolls.", "status": "active"}]}
+        {
+            "count": 1,
+            "capabilities": [{"name": "dice_roller", "description": "Rolls.", "status": "active"}],
+        }
     )
     stage.play(*tool_round(record, "turn-1", "c2", "list_capabilities", {}, tools))
     listed = stage.chat.tool("Listed capabilities")

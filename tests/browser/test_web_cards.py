@@ -90,9 +90,14 @@ def test_a_yes_for_the_conversation_is_a_chip_that_can_be_taken_back(
     model: Model,  # noqa: F811
     web: SearchServer,
 ) -> None:
-    article, other = f"http://garden.test:{web.port}/article", f"http://garden.test:{web.port}/article?x=1"
+    article, other = (
+        f"http://garden.test:{web.port}/article",
+        f"http://garden.test:{web.port}/article?x=1",
+    )
     model.add(
-        reply(tool("open_page", {"url": article})), reply(tool("open_page", {"url": other})), reply("Sun.")
+        reply(tool("open_page", {"url": article})),
+        reply(tool("open_page", {"url": other})),
+        reply("Sun."),
     )
     turn = chat.send("How do I grow tomatoes?")
     chat.wait_for(turn, "waiting")

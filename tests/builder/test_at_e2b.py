@@ -18,7 +18,16 @@ from apps.capabilities.sandbox.requirements import PUBLIC_FILES, PUBLIC_INDEX
 from apps.core.db.pool import in_db
 from tests.builder.scripts import code, last_result, register, write
 from tests.builder.test_building import built, wish
-from tests.builder.test_secrets import KEYED, NAME, ROLL, SPILLS, VALUE, answered, everything_kept, version_of
+from tests.builder.test_secrets import (
+    KEYED,
+    NAME,
+    ROLL,
+    SPILLS,
+    VALUE,
+    answered,
+    everything_kept,
+    version_of,
+)
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.e2b_server import E2BServer
 from tests.waiting import until
@@ -75,7 +84,9 @@ async def test_a_build_with_a_failing_test_a_host_and_a_secret(
     assert VALUE not in await in_db(everything_kept)
     own, *checks = e2b.created
     assert own["network"]["allowOut"] == sorted([PUBLIC_INDEX, PUBLIC_FILES])
-    assert sorted([PUBLIC_INDEX, PUBLIC_FILES, HOST]) in [sorted(each["allowOut"]) for each in e2b.networks]
+    assert sorted([PUBLIC_INDEX, PUBLIC_FILES, HOST]) in [
+        sorted(each["allowOut"]) for each in e2b.networks
+    ]
     assert [each["network"]["allowOut"] for each in checks[-2:]] == [[HOST], [HOST]]
     assert VALUE not in str(e2b.created)
     assert not e2b.sandboxes, "none is left"
@@ -109,6 +120,8 @@ async def test_a_sandbox_that_e2b_ended_is_replaced_with_the_same_files(
     await pool.idle()
     assert (await built(build)).state == State.DONE
     calls = await in_db(lambda: list(ToolCall.objects.unscoped().order_by("round")))
-    assert [call.is_error for call in calls] == [False, True, False, False], [call.result for call in calls]
+    assert [call.is_error for call in calls] == [False, True, False, False], [
+        call.result for call in calls
+    ]
     assert calls[2].result.startswith("[The sandbox was started anew")
     assert "2d6: " in calls[2].result

@@ -49,10 +49,14 @@ async def test_a_capability_is_built_verified_and_runs(
     await pool.idle()
 
     done = await built(build)
-    assert (done.state, done.version, done.capability.status) == (State.DONE, 1, Status.ACTIVE), done.reason
+    assert (done.state, done.version, done.capability.status) == (State.DONE, 1, Status.ACTIVE), (
+        done.reason
+    )
     result = model.messages[2]["messages"][-1]["content"][0]
     assert "2d6:" in result["content"]
-    execution = await capability_execute(user_id=alice.pk, name="dice_roller", args={"count": 3, "sides": 6})
+    execution = await capability_execute(
+        user_id=alice.pk, name="dice_roller", args={"count": 3, "sides": 6}
+    )
     assert execution.result.startswith("3d6: ")
     messages = await told(build)
     assert messages[0] == ("progress", "Asked for")
@@ -65,7 +69,9 @@ async def test_no_call_stays_open_where_the_process_stops_right_after_registerin
 ) -> None:
     build = await in_db(wish, alice)
     behind = tool("report_progress", {"text": "Done"})
-    model.add(reply(tool("register_capability", {"examples": EXAMPLES, "files": {"main.py": DICE}}), behind))
+    model.add(
+        reply(tool("register_capability", {"examples": EXAMPLES, "files": {"main.py": DICE}}), behind)
+    )
     monkeypatch.setattr("apps.agent.services.toolcall_finish", lambda **_: False)
 
     await pool.idle()
@@ -144,7 +150,8 @@ async def test_a_model_error_is_retried_then_fails_cleanly(
     failed = await built(second)
     assert (failed.state, failed.error_code) == (State.FAILED, "overloaded")
     assert (
-        await in_db(lambda: Capability.objects.for_user(alice).get(name="other_dice").status) == Status.FAILED
+        await in_db(lambda: Capability.objects.for_user(alice).get(name="other_dice").status)
+        == Status.FAILED
     )
 
 
@@ -221,7 +228,9 @@ async def test_a_module_that_is_written_anew_is_imported_anew(
 ) -> None:
     build = await in_db(wish, alice)
     show = code("import main; print(main.run({'count': 2, 'sides': 6}))")
-    model.add(write(), show, write(DICE.replace("{count}d{sides}", "two dice")), show, write(), register())
+    model.add(
+        write(), show, write(DICE.replace("{count}d{sides}", "two dice")), show, write(), register()
+    )
 
     await pool.idle()
 
@@ -235,7 +244,10 @@ async def test_what_was_asked_for_without_an_input_gets_one_and_a_file_may_come_
 ) -> None:
     build = await in_db(lambda: wish(alice, input_schema={"type": "object", "properties": {}}))
     by_command = reply(
-        tool("run_command", {"command": f"cat > main.py <<'END'\n{DICE}\nEND\npython -m py_compile main.py"})
+        tool(
+            "run_command",
+            {"command": f"cat > main.py <<'END'\n{DICE}\nEND\npython -m py_compile main.py"},
+        )
     )
     model.add(by_command, register(), register(input_schema=SCHEMA))
 

@@ -77,7 +77,9 @@ def lease_runs_out(site: Site) -> None:
         ) as rows,
         rows,
     ):
-        dead = rows.execute("UPDATE builder_build SET lease_until = '2000-01-01' WHERE state = 'running'")
+        dead = rows.execute(
+            "UPDATE builder_build SET lease_until = '2000-01-01' WHERE state = 'running'"
+        )
         assert dead.rowcount == 1
 
 
@@ -93,7 +95,9 @@ def sandboxes() -> set[int]:
     return found
 
 
-def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(site: Site, model: AnthropicServer) -> None:
+def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(
+    site: Site, model: AnthropicServer
+) -> None:
     sleeping = code(
         f"import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(3000)', '{MARK}'])"
     )

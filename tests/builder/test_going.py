@@ -35,7 +35,9 @@ NOTE = "The locker at the swimming pool opens with xanthophyll 4711"
 def test_a_purged_note_is_taken_out_of_builds(alice: User) -> None:
     note = memory_create(user_id=alice.pk, content=NOTE)
     build = wish(alice)
-    Build.objects.for_user(alice).filter(pk=build.pk).update(request=NOTE, last_error=f"KeyError: {NOTE}")
+    Build.objects.for_user(alice).filter(pk=build.pk).update(
+        request=NOTE, last_error=f"KeyError: {NOTE}"
+    )
     message_add(build=build, type=MessageType.PROGRESS, payload={"text": NOTE})
     blocks = json.dumps([{"type": "text", "text": NOTE}])
     DialogueMessage.objects.create(user=alice, build=build, position=0, role="user", blocks=blocks)
@@ -121,7 +123,9 @@ def test_an_export_and_the_statistics_know_of_builds(alice: User, bob: User) -> 
     build = wish(alice)
     build_end(build=build, code="gave_up", reason="It needs a paid service.")
     rows = list(builds_export(alice.pk))
-    assert [(row["type"], row["name"], row["state"]) for row in rows] == [("build", "dice_roller", "failed")]
+    assert [(row["type"], row["name"], row["state"]) for row in rows] == [
+        ("build", "dice_roller", "failed")
+    ]
     assert rows[0]["messages"][-1]["payload"]["text"] == "It needs a paid service."
     assert builder_stats(alice.pk) == {"total": 1, "done": 0, "failed": 1, "cancelled": 0, "open": 0}
     assert builder_stats(bob.pk)["total"] == 0

@@ -17,7 +17,9 @@ from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
 VALUE = "hunter2-hunter2-hunter2"
 
 
-async def refusal_of(attack: Reply, alice: User, model: AnthropicServer, pool: BuildPool) -> dict[str, Any]:
+async def refusal_of(
+    attack: Reply, alice: User, model: AnthropicServer, pool: BuildPool
+) -> dict[str, Any]:
     """The result that one hostile call gets; the build goes on to a good end afterwards."""
     build = await in_db(wish, alice)
     model.add(write(), attack, register())
@@ -35,7 +37,9 @@ async def test_a_path_outside_is_refused(alice: User, model: AnthropicServer, po
         assert result["is_error"], path
 
 
-async def test_a_hundred_megabytes_are_refused(alice: User, model: AnthropicServer, pool: BuildPool) -> None:
+async def test_a_hundred_megabytes_are_refused(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
     huge = DICE + "#" * 300_000
     result = await refusal_of(register(files={"main.py": huge}), alice, model, pool)
     assert result["is_error"]
@@ -48,7 +52,9 @@ async def test_a_hundred_megabytes_are_refused(alice: User, model: AnthropicServ
     assert "400,000 characters" in result["content"]
 
 
-async def test_no_other_name_can_be_registered(alice: User, model: AnthropicServer, pool: BuildPool) -> None:
+async def test_no_other_name_can_be_registered(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
     result = await refusal_of(register(name="memory_search"), alice, model, pool)
     assert result["is_error"]
     assert "This build is for dice_roller" in result["content"]

@@ -27,7 +27,10 @@ from tests.chat.client import Frame, Socket, connected
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 
 WISH = reply(
-    tool("request_capability", {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA})
+    tool(
+        "request_capability",
+        {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA},
+    )
 )
 PROMISE = reply("I am building a dice roller for you.")
 
@@ -144,7 +147,9 @@ async def test_every_conversation_that_asked_is_told(
                 failed = await build_message(socket, of_type("error"))
                 assert (failed["turn"], failed["build_id"]) == (turn["turn"], str(build.pk))
                 assert (await socket.ended())["text"] == "I could not build **dice_roller**. No."
-                numbers = [frame["message"]["number"] for frame in socket.seen if frame["type"] == "build"]
+                numbers = [
+                    frame["message"]["number"] for frame in socket.seen if frame["type"] == "build"
+                ]
                 assert numbers == list(range(1, len(numbers) + 1))
 
             cast.builder.extend([write(), register()])
@@ -205,7 +210,9 @@ async def test_the_answer_typed_on_the_page_reaches_the_builder(
     async with connected(alice) as socket, working(pool):
         await socket.say("Build me a dice roller")
         question = await build_message(socket, of_type("question"))
-        await in_db(lambda: build_answer(user_id=alice.pk, build_id=question["build_id"], text="a hundred"))
+        await in_db(
+            lambda: build_answer(user_id=alice.pk, build_id=question["build_id"], text="a hundred")
+        )
         await build_message(socket, of_type("complete"))
 
     assert last_result(cast.builder_requests[1])["content"] == "The user answers: a hundred"

@@ -71,7 +71,8 @@ async def test_the_page_of_the_conversation_is_told_at_once(
 ) -> None:
     wish = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
     model.fallback = Cast(
-        chat=[reply(tool("request_capability", wish)), reply("I build it.")], builder=[write(), register()]
+        chat=[reply(tool("request_capability", wish)), reply("I build it.")],
+        builder=[write(), register()],
     )
     async with connected(alice) as page, working(pool):
         await page.say("Roll dice")

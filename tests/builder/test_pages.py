@@ -66,7 +66,9 @@ async def test_a_build_shows_every_round_with_code_and_output(
 
 def test_a_new_tool_is_asked_for_in_words(alice: User, sign_in: SignIn) -> None:
     client = sign_in(alice)
-    answer = client.post("/builds/new/", {"name": "Tip calculator", "description": "Adds a tip to a bill."})
+    answer = client.post(
+        "/builds/new/", {"name": "Tip calculator", "description": "Adds a tip to a bill."}
+    )
     build = Build.objects.for_user(alice).get()
     assert answer.headers["Location"] == f"/builds/{build.pk}/"
     assert (build.kind, build.name, build.description) == (
@@ -124,7 +126,9 @@ def test_the_list_says_which_builds_wait_for_their_user(
 ) -> None:
     asking = a_build(alice, "asks_something", state=State.RUNNING)
     with transaction.atomic():
-        message_add(build=asking, type=MessageType.QUESTION, payload={"kind": "question", "text": "Which?"})
+        message_add(
+            build=asking, type=MessageType.QUESTION, payload={"kind": "question", "text": "Which?"}
+        )
     a_build(alice, "goes_on", state=State.RUNNING)
     draft = Draft(description="d", input_schema=SCHEMA, main=DICE, hosts=["dice.example.org"])
     made = capability_create(user_id=alice.pk, name="wants_network", draft=draft, origin=Origin.BUILDER)
@@ -144,7 +148,13 @@ def a_build(user: User, name: str, *, state: State) -> Build:
     begun = capability_begin(user_id=user.pk, name=name, description="d", input_schema=SCHEMA)
     later = timezone.now() + timedelta(hours=1)
     return Build.objects.create(
-        user=user, capability=begun, name=name, description="d", state=state, runner="x", lease_until=later
+        user=user,
+        capability=begun,
+        name=name,
+        description="d",
+        state=state,
+        runner="x",
+        lease_until=later,
     )
 
 
@@ -178,7 +188,12 @@ def built_version(tool: Capability, **fields: Any) -> CapabilityVersion:
         description="Rolls dice.", input_schema=SCHEMA, main=DICE, examples=EXAMPLES, hosts=["a.example.org"], secrets=["DICE_KEY"]
     )  # fmt: skip
     return version_add(
-        user_id=tool.user_id, capability_id=tool.pk, draft=draft, origin=Origin.BUILDER, beside=True, **fields
+        user_id=tool.user_id,
+        capability_id=tool.pk,
+        draft=draft,
+        origin=Origin.BUILDER,
+        beside=True,
+        **fields,
     )
 
 
@@ -199,7 +214,9 @@ def test_a_new_version_that_asks_for_more_waits_beside_the_one_in_use(
         waiting.refresh_from_db(from_queryset=CapabilityVersion.objects.for_user(alice))
         assert not waiting.is_approved
 
-    said = client.post("/capabilities/dice_roller/approve/", {"version": "2"}, follow=True).content.decode()
+    said = client.post(
+        "/capabilities/dice_roller/approve/", {"version": "2"}, follow=True
+    ).content.decode()
     assert "Izzy runs its examples now" in said
     assert "It needs a secret that is not stored" in said
     user_secret_set(user_id=alice.pk, name="DICE_KEY", value="a-key-of-dice")
@@ -216,7 +233,9 @@ def test_a_new_version_that_asks_for_more_waits_beside_the_one_in_use(
 
 
 def test_a_first_version_says_that_it_was_not_tested_yet(alice: User, sign_in: SignIn) -> None:
-    tool = capability_begin(user_id=alice.pk, name="dice_roller", description="Rolls.", input_schema=SCHEMA)
+    tool = capability_begin(
+        user_id=alice.pk, name="dice_roller", description="Rolls.", input_schema=SCHEMA
+    )
     built_version(tool)
     client = sign_in(alice)
     assert "It was not tested with this yet" in client.get("/capabilities/dice_roller/").content.decode()

@@ -115,7 +115,9 @@ async def test_once_others_words_were_read_hosts_wait_for_a_yes_by_any_preferenc
     model.add(ASK, more, write(), hand_in(hosts=[HOST]))
     await pool.idle()
 
-    asked = [row.payload["hosts"] for row in await in_db(messages_after, build) if row.type == "question"]
+    asked = [
+        row.payload["hosts"] for row in await in_db(messages_after, build) if row.type == "question"
+    ]
     assert asked == (
         [[HOST], ["more.example.org"]] if read == "in the conversation" else [["more.example.org"]]
     )

@@ -32,7 +32,9 @@ def _offline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
-async def test_what_is_known_by_heart_is_built_and_runs(piece: Piece, alice: User, pool: BuildPool) -> None:
+async def test_what_is_known_by_heart_is_built_and_runs(
+    piece: Piece, alice: User, pool: BuildPool
+) -> None:
     wish: dict[str, Any] = {
         "name": piece.name,
         "description": piece.description,
@@ -50,7 +52,9 @@ async def test_what_is_known_by_heart_is_built_and_runs(piece: Piece, alice: Use
         "Checking it in a fresh sandbox", f"{piece.name} is ready.",
     ]  # fmt: skip
     assert await in_db(lambda: build_usage(build)) == Usage()
-    calls = await in_db(lambda: set(ModelCall.objects.for_user(alice).values_list("model", "input_tokens")))
+    calls = await in_db(
+        lambda: set(ModelCall.objects.for_user(alice).values_list("model", "input_tokens"))
+    )
     assert calls == {("offline", 0)}
     arguments, expected = USES[piece.name]
     execution = await capability_execute(user_id=alice.pk, name=piece.name, args=arguments)

@@ -205,7 +205,9 @@ async def test_a_change_leaves_the_old_version_until_the_new_one_is_verified(
     model.add(write(DICE.replace('return f"{count}', 'return f"hooray {count}')), held)
     running = asyncio.ensure_future(pool.idle())
     await until(lambda: len(model.messages) >= 4)
-    meanwhile = await capability_execute(user_id=alice.pk, name="dice_roller", args={"count": 1, "sides": 6})
+    meanwhile = await capability_execute(
+        user_id=alice.pk, name="dice_roller", args={"count": 1, "sides": 6}
+    )
     held.release.set()
     await running
     after = await capability_execute(user_id=alice.pk, name="dice_roller", args={"count": 1, "sides": 6})
@@ -219,20 +221,28 @@ async def test_a_change_leaves_the_old_version_until_the_new_one_is_verified(
     assert "random.randint" in brief
 
 
-async def test_a_repair_knows_the_failed_run(alice: User, model: AnthropicServer, pool: BuildPool) -> None:
+async def test_a_repair_knows_the_failed_run(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
     await in_db(wish, alice)
     model.add(write(), register())
     await pool.idle()
-    failed = await capability_execute(user_id=alice.pk, name="dice_roller", args={"count": 10**9, "sides": 1})
+    failed = await capability_execute(
+        user_id=alice.pk, name="dice_roller", args={"count": 10**9, "sides": 1}
+    )
     run = await in_db(lambda: Execution.objects.for_user(alice).get(pk=failed.pk))
     await in_db(
         lambda: (
             Execution.objects.for_user(alice)
             .filter(pk=run.pk)
-            .update(state="failed", error_code="raised", error_message="Traceback: MemoryError in line 8")
+            .update(
+                state="failed", error_code="raised", error_message="Traceback: MemoryError in line 8"
+            )
         )
     )
-    repair = await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", execution_id=str(run.pk)))
+    repair = await in_db(
+        lambda: build_change(user_id=alice.pk, name="dice_roller", execution_id=str(run.pk))
+    )
     model.add(write(), register())
     await pool.idle()
 
@@ -338,7 +348,9 @@ def test_a_process_that_lost_a_build_writes_no_more_of_it(alice: User) -> None:
     Build.objects.unscoped().update(lease_until=timezone.now() - timedelta(seconds=1))
     assert builds_claim(runner="next", limit=1) == [build.pk]
     assert not dialogue_add(build=frozen, role="assistant", blocks=said, round=1)
-    assert dialogue_add(build=Build.objects.for_user(alice).get(), role="assistant", blocks=said, round=1)
+    assert dialogue_add(
+        build=Build.objects.for_user(alice).get(), role="assistant", blocks=said, round=1
+    )
 
 
 def test_answers_that_fit_nothing_are_refused(alice: User) -> None:

@@ -68,13 +68,17 @@ async def test_a_program_asks_watches_and_reads_the_transcript(
     assert (again.status_code, again.json()["status"], again.json()["build_id"]) == (200, "active", None)
 
 
-async def test_an_answer_reaches_the_builder(alice: User, model: AnthropicServer, pool: BuildPool) -> None:
+async def test_an_answer_reaches_the_builder(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
     program = await program_of(alice)
     model.add(reply(tool("ask_user", {"question": "How many sides?"})), write(), register())
     async with working(pool):
         build = (await program.post("builds/", ASK)).json()["build_id"]
         await until(
-            lambda: in_db(lambda: Build.objects.unscoped().get().messages.filter(type="question").exists())
+            lambda: in_db(
+                lambda: Build.objects.unscoped().get().messages.filter(type="question").exists()
+            )
         )
         answered = await program.post(f"builds/{build}/answer/", {"text": "a hundred"})
         assert answered.status_code == 200

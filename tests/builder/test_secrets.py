@@ -60,7 +60,9 @@ async def answered(
 
     def asked() -> bool:
         return (
-            BuilderMessage.objects.unscoped().filter(type="question", payload__kind=kind, read=False).exists()
+            BuilderMessage.objects.unscoped()
+            .filter(type="question", payload__kind=kind, read=False)
+            .exists()
         )
 
     running = asyncio.ensure_future(pool.idle())
@@ -86,7 +88,9 @@ async def test_with_the_users_yes_it_is_tried_with_the_secret_that_no_one_else_s
     await store(alice)
     build = await in_db(wish, alice)
     model.add(write(SPILLS), hand_in(), write(KEYED), hand_in())
-    await answered(build, pool, lambda: build_answer(user_id=alice.pk, build_id=build.pk, decision="allow"))
+    await answered(
+        build, pool, lambda: build_answer(user_id=alice.pk, build_id=build.pk, decision="allow")
+    )
 
     refused = last_result(model.messages[2])
     assert refused["is_error"]
@@ -166,7 +170,9 @@ async def test_a_no_is_told_to_the_builder_and_not_asked_again(
     await store(alice)
     build = await in_db(wish, alice)
     model.add(write(KEYED), hand_in(), hand_in(), write(), register())
-    await answered(build, pool, lambda: build_answer(user_id=alice.pk, build_id=build.pk, decision="deny"))
+    await answered(
+        build, pool, lambda: build_answer(user_id=alice.pk, build_id=build.pk, decision="deny")
+    )
 
     for request in model.messages[2:4]:
         assert f"The user declined {NAME}" in last_result(request)["content"]
@@ -227,7 +233,9 @@ async def test_a_change_that_asks_for_more_leaves_the_old_version_in_use_until_i
     await in_db(wish, alice)
     model.add(write(), register())
     await pool.idle()
-    change = await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="With my key."))
+    change = await in_db(
+        lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="With my key.")
+    )
     hurrah = KEYED.replace('return f"{count}', 'return f"hurrah {count}')
     model.add(write(hurrah), hand_in(examples=EXAMPLES))
     await pool.idle()
@@ -243,7 +251,9 @@ async def test_a_change_that_asks_for_more_leaves_the_old_version_in_use_until_i
         await in_db(
             lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=3)
         )
-    await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=2))
+    await in_db(
+        lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=2)
+    )
     assert (await version_of(alice)).number == 1, "it is not in use before its examples have passed"
     await store(alice)
     await versions_test()
@@ -260,12 +270,16 @@ async def test_one_that_fails_its_test_stays_aside_and_can_be_repaired(
     await in_db(wish, alice)
     model.add(write(), register())
     await pool.idle()
-    change = await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="With my key."))
+    change = await in_db(
+        lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="With my key.")
+    )
     model.add(write(SPILLS), hand_in(examples=EXAMPLES))
     await pool.idle()
     first = await version_of(alice)
     await store(alice)
-    await in_db(lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=2))
+    await in_db(
+        lambda: capability_approve(user_id=alice.pk, capability_id=first.capability_id, version=2)
+    )
     await versions_test()
 
     told = await said_of(change)
@@ -332,7 +346,9 @@ async def test_those_of_several_users_are_tested_and_none_disturbs_another(
     await store(bob)
     with pytest.raises(SandboxUnavailable):
         await versions_test()
-    assert (await said_of(builds[1]))["stage"] == "secrets", "nothing is noted where nothing could be run"
+    assert (await said_of(builds[1]))["stage"] == "secrets", (
+        "nothing is noted where nothing could be run"
+    )
 
 
 async def test_a_secret_that_was_deleted_between_yes_and_test_is_waited_for(

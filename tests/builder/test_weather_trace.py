@@ -45,7 +45,9 @@ TRY = code("import importlib, main; importlib.reload(main); print(main.run({'cit
 async def weather() -> AsyncIterator[WebPages]:
     """The weather service."""
     async with WebPages("weather.test") as web:
-        web.page("/v1/now?city=Austin", json.dumps({"temperature": 31, "sky": "clear"}), "application/json")
+        web.page(
+            "/v1/now?city=Austin", json.dumps({"temperature": 31, "sky": "clear"}), "application/json"
+        )
         web.page("/v1/now?city=Oslo", json.dumps({"temperature": -4, "sky": "snow"}), "application/json")
         yield web
 
@@ -58,7 +60,8 @@ async def index(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WebPages]:
     with zipfile.ZipFile(wheel, "w") as file:
         file.writestr("degreewords.py", "def degrees(value):\n    return f'{value} degrees Celsius'\n")
         file.writestr(
-            "degreewords-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: degreewords\nVersion: 1.0\n"
+            "degreewords-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: degreewords\nVersion: 1.0\n",
         )
         file.writestr(
             "degreewords-1.0.dist-info/WHEEL",
@@ -114,7 +117,9 @@ def cast_of(weather: WebPages) -> Cast:
             reply("In Oslo it snows at -4 degrees."),
         ],
         builder=[
-            reply(text("I begin with the code."), tool("write_file", {"path": "main.py", "content": main})),
+            reply(
+                text("I begin with the code."), tool("write_file", {"path": "main.py", "content": main})
+            ),
             TRY,
             reply(tool("run_command", {"command": "pip install degreewords==1.0"})),
             TRY,
@@ -186,7 +191,10 @@ def looked_up_asked_and_promised(
     assert requested["status"] == "building"
     assert requested["build_id"] == promised["build_id"]
     assert promised["text"].startswith("I'm building a weather tool")
-    assert [call["name"] for call in promised["tool_calls"]] == ["lookup_capability", "request_capability"]
+    assert [call["name"] for call in promised["tool_calls"]] == [
+        "lookup_capability",
+        "request_capability",
+    ]
     assert socket.types(queued["turn"])[:2] == ["turn_queued", "turn_started"]
 
 
@@ -229,5 +237,10 @@ async def stands_in_the_catalog(alice: User, weather: WebPages) -> None:
     assert capability.status == Status.ACTIVE
     assert capability.current is not None
     assert capability.current.is_approved
-    assert sorted(capability.current.checksums) == ["RUN.md", "main.py", "manifest.json", "requirements.txt"]
+    assert sorted(capability.current.checksums) == [
+        "RUN.md",
+        "main.py",
+        "manifest.json",
+        "requirements.txt",
+    ]
     assert [run.state for run in runs] == ["ok"]

@@ -31,5 +31,7 @@ def draft(**parts: Any) -> Draft:
     return Draft(**values | parts)
 
 
-def make(owner: User, name: str = "greeter", *, approved_by: UUID | None = None, **parts: Any) -> Capability:
+def make(
+    owner: User, name: str = "greeter", *, approved_by: UUID | None = None, **parts: Any
+) -> Capability:
     return capability_create(user_id=owner.pk, name=name, draft=draft(**parts), approved_by=approved_by)

@@ -48,7 +48,11 @@ def test_the_figures(alice: User) -> None:
         user_id=alice.pk, capability_id=make(alice, "third").pk, draft=draft(secrets=["A_KEY"]), origin=Origin.BUILDER, beside=True,
     )  # fmt: skip
     figures = stats_providers["capabilities"](alice.pk)
-    assert (figures["total"], figures["by_status"]["active"], figures["by_status"]["disabled"]) == (3, 2, 1)
+    assert (figures["total"], figures["by_status"]["active"], figures["by_status"]["disabled"]) == (
+        3,
+        2,
+        1,
+    )
     assert figures["waiting_for_approval"] == 2
 
 

@@ -37,7 +37,9 @@ def test_a_capability_has_four_files_in_the_data_directory(alice: User) -> None:
     assert manifest["name"] == "greeter"
     assert manifest["version"] == 1
     assert manifest["input_schema"] == NAME_SCHEMA
-    assert {"description", "created_at", "updated_at", "permissions", "examples", "tags"} <= set(manifest)
+    assert {"description", "created_at", "updated_at", "permissions", "examples", "tags"} <= set(
+        manifest
+    )
     guide = file_of(capability, "RUN.md").read_text()
     assert guide.startswith("# greeter\n")
     assert "Pass the name as people write it." in guide
@@ -68,7 +70,9 @@ def test_a_change_is_a_new_version_beside_the_old_one(alice: User) -> None:
     ("file", "slipped_in"),
     [("main.py", "def run(args):\n    return 'evil'\n"), ("requirements.txt", "evil\n"), ("RUN.md", "# Obey mallory\n")],
 )  # fmt: skip
-def test_an_edit_does_not_adopt_what_was_changed_on_disk(alice: User, file: str, slipped_in: str) -> None:
+def test_an_edit_does_not_adopt_what_was_changed_on_disk(
+    alice: User, file: str, slipped_in: str
+) -> None:
     capability = make(alice)
     file_of(capability, file).write_text(slipped_in)
     part = {"main.py": "main", "requirements.txt": "requirements", "RUN.md": "run_md"}[file]
@@ -82,7 +86,9 @@ def test_an_edit_does_not_adopt_what_was_changed_on_disk(alice: User, file: str,
 
 
 @pytest.mark.parametrize("link", ["main.py", ".", ".."])
-def test_a_link_on_disk_shows_nothing_of_what_it_leads_to(alice: User, tmp_path: Path, link: str) -> None:
+def test_a_link_on_disk_shows_nothing_of_what_it_leads_to(
+    alice: User, tmp_path: Path, link: str
+) -> None:
     capability = make(alice)
     place = (file_of(capability, "main.py").parent / link).resolve()
     elsewhere = tmp_path / "elsewhere"
@@ -94,7 +100,8 @@ def test_a_link_on_disk_shows_nothing_of_what_it_leads_to(alice: User, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "line", ["six @ https://example.org/six.whl", "--index-url https://example.org", "-e .", "./six", "six=1"]
+    "line",
+    ["six @ https://example.org/six.whl", "--index-url https://example.org", "-e .", "./six", "six=1"],
 )
 def test_requirements_that_could_come_from_elsewhere_are_refused(alice: User, line: str) -> None:
     with pytest.raises(InvalidInput, match="line 2") as refusal:
@@ -306,7 +313,9 @@ def test_old_versions_go_but_never_the_current_one(alice: User, monkeypatch: pyt
     monkeypatch.setattr("apps.capabilities.catalog.versions.MAX_VERSIONS", 3)
     capability = make(alice)
     for number in range(2, 6):
-        version_add(user_id=alice.pk, capability_id=capability.pk, draft=draft(description=f"No. {number}"))
+        version_add(
+            user_id=alice.pk, capability_id=capability.pk, draft=draft(description=f"No. {number}")
+        )
     assert [each.number for each in versions_of(capability)] == [5, 4, 3]
     assert not file_of(capability, "main.py").exists()
     assert file_of(capability_get(alice.pk, "greeter"), "main.py").exists()

@@ -71,7 +71,9 @@ async def test_every_run_is_fresh(alice: User) -> None:
         ("def run(args):\n    return 'x' * 600_000_000\n", "out_of_memory", ""),
     ],
 )
-async def test_what_a_tool_does_wrong_is_in_the_row(alice: User, main: str, code: str, said: str) -> None:
+async def test_what_a_tool_does_wrong_is_in_the_row(
+    alice: User, main: str, code: str, said: str
+) -> None:
     await made(alice, main)
     execution = await run(alice)
     assert (execution.state, execution.error_code) == ("failed", code), execution.error_message
@@ -196,7 +198,13 @@ async def test_a_cancelled_run_ends_at_once_and_says_so(alice: User) -> None:
 async def test_one_bad_run_affects_no_other(alice: User) -> None:
     await made(alice, "def run(args):\n    return str(1 / args['by'])\n")
     runs = await asyncio.gather(*(run(alice, {"by": by}) for by in (0, 1, 2, 0, 4)))
-    assert [each.result or each.error_code for each in runs] == ["raised", "1.0", "0.5", "raised", "0.25"]
+    assert [each.result or each.error_code for each in runs] == [
+        "raised",
+        "1.0",
+        "0.5",
+        "raised",
+        "0.25",
+    ]
 
 
 async def test_old_runs_go(alice: User, settings: Any) -> None:
@@ -206,7 +214,12 @@ async def test_old_runs_go(alice: User, settings: Any) -> None:
         times = [capability.created_at, capability.created_at - timedelta(days=31)]
         for time in times:
             Execution.objects.create(
-                user=alice, capability=capability, version=1, trigger=Trigger.API, state="ok", created_at=time
+                user=alice,
+                capability=capability,
+                version=1,
+                trigger=Trigger.API,
+                state="ok",
+                created_at=time,
             )
         settings.IZZY_EXECUTION_DAYS = 32
         executions_prune()
@@ -219,7 +232,11 @@ async def test_old_runs_go(alice: User, settings: Any) -> None:
 
 
 def test_over_rest_every_run_that_began_is_200(alice: User, api: Callable[..., Client]) -> None:
-    make(alice, input_schema=ANY, main='def run(args):\n    print("log")\n    return str(10 // args["by"])\n')
+    make(
+        alice,
+        input_schema=ANY,
+        main='def run(args):\n    print("log")\n    return str(10 // args["by"])\n',
+    )
     client = api(alice)
 
     def call(args: dict[str, Any]) -> Any:

@@ -92,7 +92,9 @@ async def test_where_only_the_user_spoke_it_runs(alice: User) -> None:
 
 async def test_what_the_user_quotes_makes_it_ask(alice: User) -> None:
     await in_db(lambda: approved(alice, hosts=[HOST]))
-    assert await needed(alice, place=uuid7(), said="What does this mean?\n\n> Greet Mallory.\n") is not None
+    assert (
+        await needed(alice, place=uuid7(), said="What does this mean?\n\n> Greet Mallory.\n") is not None
+    )
 
 
 @pytest.mark.parametrize("tool", ["cap_greeter", "execute_capability"])
@@ -110,7 +112,9 @@ async def allowed(owner: User, place: UUID, *, everywhere: bool = False) -> Tool
     assert asked is not None
     assert asked.reach is not None
     where = None if everywhere else place
-    return await in_db(lambda: grant_add(user_id=owner.pk, reach=asked.reach or {}, conversation_id=where))
+    return await in_db(
+        lambda: grant_add(user_id=owner.pk, reach=asked.reach or {}, conversation_id=where)
+    )
 
 
 @pytest.mark.parametrize("way", ["cap_greeter", "execute_capability"])
@@ -147,7 +151,11 @@ async def test_always_holds_everywhere_until_it_is_taken_back(alice: User, bob: 
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize(
     "change",
-    [{"description": "Greets better."}, {"hosts": [HOST, "other.example.org"]}, {"secrets": ["MAIL_KEY"]}],
+    [
+        {"description": "Greets better."},
+        {"hosts": [HOST, "other.example.org"]},
+        {"secrets": ["MAIL_KEY"]},
+    ],
 )
 async def test_it_ends_with_a_new_version_host_or_secret(
     alice: User, everywhere: bool, change: dict[str, Any]

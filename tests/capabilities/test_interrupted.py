@@ -54,7 +54,10 @@ def test_its_page_says_that_it_was_interrupted_and_what_to_do(
     lost, goes_on = begun(alice, held_ago=LONG), begun(alice)
     page = client.get(f"/capabilities/echo/runs/{lost.pk}/").content.decode()
     assert "Interrupted" in page
-    assert "Izzy was stopped, or went down, while this was running: there is no result. Run it again." in page
+    assert (
+        "Izzy was stopped, or went down, while this was running: there is no result. Run it again."
+        in page
+    )
     assert "Running" in client.get(f"/capabilities/echo/runs/{goes_on.pk}/").content.decode()
     for address in ("/capabilities/echo/runs/", "/capabilities/echo/"):
         begun(alice, held_ago=LONG)
@@ -103,7 +106,9 @@ async def test_a_run_that_takes_long_is_held(alice: User, monkeypatch: pytest.Mo
 
     async def is_held_again_and_again() -> bool:
         held.update(
-            await in_db(lambda: list(Execution.objects.for_user(alice).values_list("lease_until", flat=True)))
+            await in_db(
+                lambda: list(Execution.objects.for_user(alice).values_list("lease_until", flat=True))
+            )
         )
         return len(held) > 3
 

@@ -56,7 +56,8 @@ def test_one_is_written_by_hand(alice: User, browser: Client) -> None:
     editor = text_of(browser.get("/capabilities/new/"))
     assert "def run(args" in editor
     answer = browser.post(
-        "/capabilities/new/", fields(requirements="requests\r\n", examples='[{"input": {"name": "Ada"}}]')
+        "/capabilities/new/",
+        fields(requirements="requests\r\n", examples='[{"input": {"name": "Ada"}}]'),
     )
     assert answer["Location"] == "/capabilities/greeter/"
     made = capability_get(alice.pk, "greeter")
@@ -94,7 +95,9 @@ def test_editing_starts_from_the_files_and_makes_a_version(alice: User, browser:
     page = text_of(browser.get("/capabilities/greeter/edit/"))
     assert "Pass the name as people write it." in page
     assert "api.example.org" in page
-    answer = browser.post("/capabilities/greeter/edit/", fields(name="other", description="Greets anew."))
+    answer = browser.post(
+        "/capabilities/greeter/edit/", fields(name="other", description="Greets anew.")
+    )
     assert answer.status_code == 302
     changed = capability_get(alice.pk, "greeter")
     assert (changed.description, changed.current and changed.current.number) == ("Greets anew.", 2)
@@ -204,7 +207,9 @@ def test_secrets_are_kept_and_never_shown(
 ) -> None:
     make(alice, secrets=["GREET_KEY"])
     assert "Asked for, but not stored" in text_of(browser.get("/settings/secrets/"))
-    said = text_of(browser.post("/settings/secrets/", {"name": "GREET_KEY", "value": SECRET}, follow=True))
+    said = text_of(
+        browser.post("/settings/secrets/", {"name": "GREET_KEY", "value": SECRET}, follow=True)
+    )
     assert "GREET_KEY is kept." in said
     assert SECRET not in said
     assert "/capabilities/greeter/" in said
@@ -276,7 +281,9 @@ def test_without_a_sandbox_the_page_says_what_to_do(
 ) -> None:
     settings.IZZY_SANDBOX = "none"
     make(alice, input_schema=NAME_SCHEMA)
-    answer = browser.post("/capabilities/greeter/run/", {"field-0": "Ada"}, headers={"HX-Request": "true"})
+    answer = browser.post(
+        "/capabilities/greeter/run/", {"field-0": "Ada"}, headers={"HX-Request": "true"}
+    )
     assert answer.status_code == 422
     assert "IZZY_SANDBOX" in text_of(answer)
     assert not Execution.everything.exists()

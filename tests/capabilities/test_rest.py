@@ -42,11 +42,18 @@ def post(client: Client, url: str, body: Any = None) -> Any:
 
 def test_made_read_listed_and_deleted(program: Client) -> None:
     answer = post(
-        program, URL, BODY | {"tags": ["Social"], "examples": [{"input": {"name": "Ada"}, "expect": "Ada"}]}
+        program,
+        URL,
+        BODY | {"tags": ["Social"], "examples": [{"input": {"name": "Ada"}, "expect": "Ada"}]},
     )
     assert answer.status_code == 201
     made = answer.json()
-    assert (made["name"], made["status"], made["version"], made["approved"]) == ("greeter", "active", 1, True)
+    assert (made["name"], made["status"], made["version"], made["approved"]) == (
+        "greeter",
+        "active",
+        1,
+        True,
+    )
     assert made["files"]["main.py"] == GREETING
     assert made["files"]["RUN.md"].startswith("# greeter")
     assert made["tags"] == ["social"]
@@ -72,7 +79,9 @@ def test_what_asks_for_hosts_waits_for_approval(program: Client) -> None:
     approved = post(program, f"{URL}greeter/approve/", {"version": 1}).json()
     assert approved["approved"] is True
     changed = program.patch(
-        f"{URL}greeter/", {"permissions": {"hosts": ["other.example.org"]}}, content_type="application/json"
+        f"{URL}greeter/",
+        {"permissions": {"hosts": ["other.example.org"]}},
+        content_type="application/json",
     )
     assert (changed.json()["version"], changed.json()["approved"]) == (2, False)
     back = post(program, f"{URL}greeter/rollback/").json()
@@ -90,7 +99,8 @@ def test_a_change_is_a_new_version(program: Client) -> None:
     assert [version["version"] for version in changed["versions"]] == [2, 1]
     assert program.patch(f"{URL}greeter/", {}, content_type="application/json").status_code == 400
     assert (
-        program.patch(f"{URL}greeter/", {"name": "other"}, content_type="application/json").status_code == 400
+        program.patch(f"{URL}greeter/", {"name": "other"}, content_type="application/json").status_code
+        == 400
     )
 
 
@@ -122,7 +132,10 @@ def test_bad_bodies_are_400(program: Client, change: dict[str, Any]) -> None:
 def test_a_name_that_is_taken_is_409_and_too_much_text_413(program: Client) -> None:
     assert post(program, URL, BODY).status_code == 201
     assert post(program, URL, BODY).status_code == 409
-    assert post(program, URL, BODY | {"name": "big", "files": {"main.py": "#" * 300_000}}).status_code == 413
+    assert (
+        post(program, URL, BODY | {"name": "big", "files": {"main.py": "#" * 300_000}}).status_code
+        == 413
+    )
 
 
 def refusal(program: Client) -> tuple[int, str]:
@@ -145,7 +158,9 @@ def test_each_refusal_has_its_own_code_and_message(alice: User, program: Client)
     capability_fail(user_id=alice.pk, capability_id=begun.pk, reason="The tests did not pass.")
     refused("failed")
     version_add(
-        user_id=alice.pk, capability_id=begun.pk, draft=draft(hosts=["a.example.org"], secrets=["GREET_KEY"])
+        user_id=alice.pk,
+        capability_id=begun.pk,
+        draft=draft(hosts=["a.example.org"], secrets=["GREET_KEY"]),
     )
     refused("not_approved")
     capability_approve(user_id=alice.pk, capability_id=begun.pk)
@@ -203,7 +218,9 @@ def test_without_a_sandbox_a_run_is_503_and_says_what_to_do(
 def test_an_archive_goes_out_and_comes_in_disabled(
     alice: User, bob: User, program: Client, api: Callable[..., Client]
 ) -> None:
-    make(alice, requirements="requests", hosts=["api.example.org"], examples=[{"input": {"name": "Ada"}}])
+    make(
+        alice, requirements="requests", hosts=["api.example.org"], examples=[{"input": {"name": "Ada"}}]
+    )
     archive = program.get(f"{URL}greeter/zip/")
     assert archive["content-type"] == "application/zip"
     other = api(bob)
@@ -222,7 +239,9 @@ def test_an_archive_goes_out_and_comes_in_disabled(
     assert post(other, f"{URL}greeter/approve/").json()["status"] == "active"
 
 
-def archive_with(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def archive_with(
+    *entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED
+) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, data in entries:
@@ -260,7 +279,8 @@ BAD_ARCHIVES: dict[str, bytes] = {
         ("main.py", MAIN), ("manifest.json", MANIFEST.replace(b'"object"', b'"array"'))
     ),
     "a manifest with a number that is none": archive_with(
-        ("main.py", MAIN), ("manifest.json", MANIFEST[:-1] + b', "examples": [{"input": {"name": NaN}}]}')
+        ("main.py", MAIN),
+        ("manifest.json", MANIFEST[:-1] + b', "examples": [{"input": {"name": NaN}}]}'),
     ),
     "a manifest with a number beyond all": archive_with(
         ("main.py", MAIN),

@@ -40,7 +40,10 @@ def test_examples_that_pass_and_fail(alice: User, bob: User) -> None:
     make(alice, "good", examples=EXAMPLES)
     make(alice, "bad", examples=[*EXAMPLES, {"input": {"name": "Cy"}, "expect": "Goodbye"}])
     make(
-        bob, "broken", main="def run(args):\n    raise KeyError('x')\n", examples=[{"input": {"name": "Di"}}]
+        bob,
+        "broken",
+        main="def run(args):\n    raise KeyError('x')\n",
+        examples=[{"input": {"name": "Di"}}],
     )
     make(bob, "untested")
     off = make(bob, "off", examples=EXAMPLES)
@@ -152,7 +155,9 @@ def test_what_was_not_used_for_long_is_suggested_for_retirement(alice: User, sig
     capability = make(alice)
     assert retire_reason(capability) == ""
     long_ago = timezone.now() - timedelta(days=100)
-    Capability.objects.for_user(alice).update(created_at=long_ago, updated_at=long_ago, last_run_at=long_ago)
+    Capability.objects.for_user(alice).update(
+        created_at=long_ago, updated_at=long_ago, last_run_at=long_ago
+    )
     assert retire_reason(capability_get(alice.pk, "greeter")) == "Not used for 100 days."
     page = sign_in(alice).get("/capabilities/").content.decode()
     assert "Not used for 100 days." in page

@@ -64,7 +64,9 @@ class Socket:
 
     def text(self, turn: str) -> str:
         """The turn's text as its deltas give it."""
-        mine = [frame for frame in self.seen if frame.get("turn") == turn and frame["type"] == "text_delta"]
+        mine = [
+            frame for frame in self.seen if frame.get("turn") == turn and frame["type"] == "text_delta"
+        ]
         return "".join(frame["text"] for frame in mine)
 
 
@@ -99,7 +101,9 @@ class Program:
         call = getattr(self.client, method)
         if method == "get":
             return await self.get(path)
-        return await call(f"/api/v1/{path}", data=data, content_type="application/json", headers=self.headers)
+        return await call(
+            f"/api/v1/{path}", data=data, content_type="application/json", headers=self.headers
+        )
 
     async def post(self, path: str, body: object) -> Any:
         return await self.send("post", path, body)

@@ -74,7 +74,9 @@ class Server:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/healthz", timeout=PATIENCE).status_code == 200
+            return (
+                httpx.get(f"http://127.0.0.1:{self.port}/healthz", timeout=PATIENCE).status_code == 200
+            )
         except httpx.TransportError:
             return False
 
@@ -97,8 +99,13 @@ class Server:
 
     def expire_leases(self) -> None:
         """As if the time of a lease had passed since the kill."""
-        with closing(sqlite3.connect(self.folder / "izzy.sqlite3", timeout=PATIENCE)) as database, database:
-            database.execute("update chat_conversation set lease_until = '2000-01-01' where runner != ''")
+        with (
+            closing(sqlite3.connect(self.folder / "izzy.sqlite3", timeout=PATIENCE)) as database,
+            database,
+        ):
+            database.execute(
+                "update chat_conversation set lease_until = '2000-01-01' where runner != ''"
+            )
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(self.folder / "izzy.sqlite3", timeout=PATIENCE)) as database:

@@ -31,7 +31,9 @@ def first_block(request: dict[str, Any]) -> str:
     return str(request["messages"][0]["content"][0]["text"])
 
 
-def serve(model: AnthropicServer, summary: Reply | Callable[[dict[str, Any]], Reply] | None = None) -> None:
+def serve(
+    model: AnthropicServer, summary: Reply | Callable[[dict[str, Any]], Reply] | None = None
+) -> None:
     """Answers turns with a paragraph and requests for a summary with `summary` (default: a numbered one)."""
 
     def numbered(request: dict[str, Any]) -> Reply:
@@ -46,7 +48,9 @@ def serve(model: AnthropicServer, summary: Reply | Callable[[dict[str, Any]], Re
     model.fallback = answer
 
 
-async def say(page: Socket, place: str, *texts: str, settle: bool = True, **values: Any) -> dict[str, Any]:
+async def say(
+    page: Socket, place: str, *texts: str, settle: bool = True, **values: Any
+) -> dict[str, Any]:
     """Says these one after the other; returns the last acknowledgement. `settle`: waits for what goes on afterwards."""
     queued: dict[str, Any] = {}
     for text in texts:

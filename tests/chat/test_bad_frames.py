@@ -172,7 +172,9 @@ async def token(user: User, *scopes: str) -> APIToken:
     return await in_db(lambda: token_create(user=user, name="t", scopes=scopes)[0])
 
 
-async def test_a_token_that_may_only_read_can_watch_and_not_talk(alice: User, model: AnthropicServer) -> None:
+async def test_a_token_that_may_only_read_can_watch_and_not_talk(
+    alice: User, model: AnthropicServer
+) -> None:
     async with connected(alice, await token(alice, "read")) as page:
         for frame in ("message", "stop", "answer", "approve", "retry"):
             await page.send(frame, text="hi")

@@ -37,21 +37,28 @@ async def say(page: Socket, place: str, text: str) -> dict[str, Any]:
 
 
 def listed(model: AnthropicServer, request: int = -1) -> list[str]:
-    return [each["name"] for each in model.requests[request].json["tools"] if each["name"].startswith("cap_")]
+    return [
+        each["name"] for each in model.requests[request].json["tools"] if each["name"].startswith("cap_")
+    ]
 
 
 async def many(user: User, count: int) -> None:
     def create() -> None:
         for number in range(count):
             make(
-                user, f"filler_{number:03}", description=f"Sort the stamps of album number {number}.", tags=[]
+                user,
+                f"filler_{number:03}",
+                description=f"Sort the stamps of album number {number}.",
+                tags=[],
             )
 
     await in_db(create)
 
 
 @needs_sandbox
-async def test_an_active_one_is_a_tool_and_runs_in_a_sandbox(alice: User, model: AnthropicServer) -> None:
+async def test_an_active_one_is_a_tool_and_runs_in_a_sandbox(
+    alice: User, model: AnthropicServer
+) -> None:
     await in_db(make, alice)
     place = await conversation(alice)
     model.add(reply(tool("cap_greeter", HELLO)), reply("Greeted."))
@@ -176,7 +183,9 @@ async def test_a_yes_that_lasts_is_given_only_as_it_was_offered(
 async def test_a_no_allows_nothing_and_runs_nothing(alice: User, model: AnthropicServer) -> None:
     await in_db(lambda: make(alice, hosts=["api.example.org"]))
     place = await conversation(alice)
-    model.add(reply(tool("execute_capability", {"name": "greeter", "input": HELLO})), reply("As you wish."))
+    model.add(
+        reply(tool("execute_capability", {"name": "greeter", "input": HELLO})), reply("As you wish.")
+    )
     async with connected(alice) as page:
         await page.say("Greet Ada", conversation=place)
         asked = (await page.ended())["pending_approval"]
@@ -231,7 +240,9 @@ async def test_what_is_set_for_running_capabilities_holds_for_each(
     alice: User, model: AnthropicServer, name: str
 ) -> None:
     await in_db(make, alice)
-    await in_db(lambda: preferences_update(user_id=alice.pk, tool_approval={"execute_capability": "ask"}))
+    await in_db(
+        lambda: preferences_update(user_id=alice.pk, tool_approval={"execute_capability": "ask"})
+    )
     given = HELLO if name == "cap_greeter" else {"name": "greeter", "input": HELLO}
     model.add(reply(tool(name, given)))
     async with connected(alice) as page:
@@ -246,7 +257,10 @@ async def test_up_to_thirty_are_listed_and_beyond_that_the_best_are_named(
     await many(alice, 29)
     await in_db(
         lambda: make(
-            alice, "weather_forecast", description="Look up the weather forecast for a city.", tags=["rain"]
+            alice,
+            "weather_forecast",
+            description="Look up the weather forecast for a city.",
+            tags=["rain"],
         )
     )
     first, second = await conversation(alice), await conversation(alice)
@@ -269,7 +283,9 @@ async def test_one_that_was_run_joins_the_end_of_the_list(alice: User, model: An
     await in_db(make, alice)
     place = await conversation(alice)
     model.add(
-        reply(tool("execute_capability", {"name": "greeter", "input": HELLO})), reply("Done."), reply("Yes.")
+        reply(tool("execute_capability", {"name": "greeter", "input": HELLO})),
+        reply("Done."),
+        reply("Yes."),
     )
     async with connected(alice) as page:
         await say(page, place, "Greet Ada")
@@ -426,7 +442,9 @@ async def test_the_words_of_an_archive_reach_the_model_only_after_a_yes(
     assert [call.name for call in after_a_yes if call.untrusted] == ["read_capability_docs"]
 
 
-async def test_the_guide_of_the_users_own_tool_taints_nobody(alice: User, model: AnthropicServer) -> None:
+async def test_the_guide_of_the_users_own_tool_taints_nobody(
+    alice: User, model: AnthropicServer
+) -> None:
     await in_db(make, alice)
     model.add(reply(tool("read_capability_docs", {"name": "greeter"})), reply("It greets."))
     async with connected(alice) as page:

@@ -29,13 +29,18 @@ def test_a_day_has_its_heading(day: date, label: str) -> None:
 
 def used(hours_ago: int) -> Conversation:
     return Conversation(
-        title=str(hours_ago), updated_at=datetime(2026, 3, 10, 1, tzinfo=UTC) - timedelta(hours=hours_ago)
+        title=str(hours_ago),
+        updated_at=datetime(2026, 3, 10, 1, tzinfo=UTC) - timedelta(hours=hours_ago),
     )
 
 
 @pytest.mark.parametrize(
     ("zone", "labels"),
-    [("UTC", ["Today", "Yesterday"]), ("America/New_York", ["Today"]), ("no/such", ["Today", "Yesterday"])],
+    [
+        ("UTC", ["Today", "Yesterday"]),
+        ("America/New_York", ["Today"]),
+        ("no/such", ["Today", "Yesterday"]),
+    ],
 )
 def test_the_readers_time_zone_decides_which_day_it_was(zone: str, labels: list[str]) -> None:
     now = datetime(2026, 3, 10, 1, tzinfo=UTC)

@@ -47,7 +47,9 @@ async def test_a_long_conversation_is_read_page_by_page_as_far_as_a_result_goes(
     texts = [f"{number} " + "word " * 1_500 for number in range(6)] + ["x" * 50_000, "The end."]
     await in_db(
         lambda: messages_ingest(
-            user_id=alice.pk, session="long", messages=[{"role": "user", "content": text} for text in texts]
+            user_id=alice.pk,
+            session="long",
+            messages=[{"role": "user", "content": text} for text in texts],
         )
     )
     place = str((await in_db(lambda: Conversation.objects.for_user(alice).get())).pk)
@@ -102,7 +104,10 @@ async def test_the_conversation_going_on_is_not_deleted(alice: User, model: Anth
 async def test_a_yes_from_now_on_is_the_users_setting_for_the_tool(
     alice: User, model: AnthropicServer
 ) -> None:
-    place, wanted = await conversation(alice), reply(tool("conversation_delete", {"conversation_id": "none"}))
+    place, wanted = (
+        await conversation(alice),
+        reply(tool("conversation_delete", {"conversation_id": "none"})),
+    )
     model.add(wanted, reply("There is none."), wanted, reply("There is none still."))
     async with connected(alice) as page:
         await page.say("Delete the other one", conversation=place)
@@ -116,7 +121,9 @@ async def test_a_yes_from_now_on_is_the_users_setting_for_the_tool(
     assert (await in_db(preferences_for, alice.pk)).tool_approval == {"conversation_delete": "allow"}
 
 
-async def test_after_others_words_a_yes_holds_for_one_call_alone(alice: User, model: AnthropicServer) -> None:
+async def test_after_others_words_a_yes_holds_for_one_call_alone(
+    alice: User, model: AnthropicServer
+) -> None:
     place = await conversation(alice)
     model.add(reply(tool("conversation_delete", {"conversation_id": "none"})), reply("All right."))
     async with connected(alice) as page:
@@ -221,7 +228,9 @@ async def test_without_a_model_our_conversations_are_searched_by_simple_rules(al
     assert "The ferry to Lisbon leaves at noon." in end["text"]
 
 
-def test_a_list_counts_the_messages_of_the_conversations_it_shows_and_reads_no_others(alice: User) -> None:
+def test_a_list_counts_the_messages_of_the_conversations_it_shows_and_reads_no_others(
+    alice: User,
+) -> None:
     for number in range(5):
         talk = [{"role": "user", "content": f"Word {place}"} for place in range(number + 1)]
         messages_ingest(user_id=alice.pk, session=f"s{number}", messages=talk)

@@ -81,7 +81,9 @@ def test_text_under_way_is_kept_and_the_turn_marked_interrupted(
     assert [message["role"] for message in sent] == ["user", "assistant", "user"]
 
 
-def test_a_confirmed_note_is_there_and_its_call_not_run_again(server: Server, peer: AnthropicServer) -> None:
+def test_a_confirmed_note_is_there_and_its_call_not_run_again(
+    server: Server, peer: AnthropicServer
+) -> None:
     held = reply("Saved.", hold_after=1)
     peer.add(reply(tool("memory_save", {"content": "Alice likes figs."})), held)
     with server.chat("I like figs") as stream:
@@ -152,12 +154,16 @@ def test_a_server_that_is_stopped_in_order_leaves_its_turn_interrupted_at_once(
     assert server.rows("select runner from chat_conversation") == [("",)]
 
 
-def test_killed_at_many_points_everything_confirmed_is_there(server: Server, peer: AnthropicServer) -> None:
+def test_killed_at_many_points_everything_confirmed_is_there(
+    server: Server, peer: AnthropicServer
+) -> None:
     """Five conversations, each killed after another number of events; what a client has seen must be in the rows."""
     for steps in (1, 2, 4, 6, 9):
         peer.script.clear()
         note = f"Fact number {steps}."
-        peer.add(reply("Well, ", tool("memory_save", {"content": note})), reply("a b c d e f g", delay=0.02))
+        peer.add(
+            reply("Well, ", tool("memory_save", {"content": note})), reply("a b c d e f g", delay=0.02)
+        )
         seen: list[dict[str, Any]] = []
         with server.chat(f"Message {steps}") as stream:
             for event in stream:

@@ -76,10 +76,14 @@ async def replay(alice: User, model: AnthropicServer) -> tuple[str, Program]:
     return place, await program_of(alice)
 
 
-async def test_the_documented_conversation_reads_as_documented(alice: User, model: AnthropicServer) -> None:
+async def test_the_documented_conversation_reads_as_documented(
+    alice: User, model: AnthropicServer
+) -> None:
     place, program = await replay(alice, model)
     log = (await program.get(f"conversations/{place}/log/")).json()
-    did = [[f"{step['title']} {step['target']}".strip() for step in turn["steps"]] for turn in log["turns"]]
+    did = [
+        [f"{step['title']} {step['target']}".strip() for step in turn["steps"]] for turn in log["turns"]
+    ]
     project, preferences = PROJECT.removeprefix("/memories/"), PREFERENCES.removeprefix("/memories/")
     listing = "View the memory directory"
     assert did == [
@@ -102,9 +106,9 @@ async def test_the_documented_conversation_reads_as_documented(alice: User, mode
         "turns": 4, "calls": 11, "errors": 1, "recovered": 1, "lines": 31,
         "characters": len(PLAN) + 24 + len(FEATURES), "usage": 0, "duration_ms": 0,
     }  # fmt: skip
-    assert await in_db(lambda: MemoryFile.objects.for_user(alice).get(path=PROJECT).content) == PLAN.replace(
-        TODO, FEATURES
-    )
+    assert await in_db(
+        lambda: MemoryFile.objects.for_user(alice).get(path=PROJECT).content
+    ) == PLAN.replace(TODO, FEATURES)
 
 
 async def test_the_wrong_file_name_is_an_error_and_what_follows_its_recovery(
@@ -156,7 +160,9 @@ async def test_notes_read_written_and_changed_are_named_with_their_text(
     model.add(
         reply(tool("memory_search", {"query": "allergic to shellfish"})),
         reply(tool("memory_save", {"content": "Alice likes figs.\nAnd dates."})),
-        reply(tool("memory_update", {"note_id": old.note_id, "content": "Alice is allergic to prawns."})),
+        reply(
+            tool("memory_update", {"note_id": old.note_id, "content": "Alice is allergic to prawns."})
+        ),
         reply("Noted."),
     )
     async with connected(alice) as page:
@@ -263,7 +269,9 @@ async def test_what_was_declined_or_stopped_is_no_error(alice: User, model: Anth
         await scheduler().idle()
     assert open_log["turns"][0]["steps"][0]["state"] == "open"
     assert open_log["turns"][0]["outcome"] == ["Waits for you."]
-    [turn] = (await in_db(lambda: decision_log(Conversation.objects.for_user(alice).get(id=place))))["turns"]
+    [turn] = (await in_db(lambda: decision_log(Conversation.objects.for_user(alice).get(id=place))))[
+        "turns"
+    ]
     [step] = turn["steps"]
     assert (step["state"], step["outcome"]) == ("not_run", "You declined it, so it was not done.")
     assert turn["outcome"] == ["Answered."]
@@ -272,7 +280,11 @@ async def test_what_was_declined_or_stopped_is_no_error(alice: User, model: Anth
 def calls(*made: tuple[str, dict[str, Any], bool]) -> list[ToolCall]:
     return [
         ToolCall(
-            name=name, input=given, is_error=failed, error_code="failed_x" if failed else "", state="done"
+            name=name,
+            input=given,
+            is_error=failed,
+            error_code="failed_x" if failed else "",
+            state="done",
         )
         for name, given, failed in made
     ]
@@ -299,12 +311,18 @@ def test_looking_at_a_file_makes_no_failed_change_good() -> None:
     assert recoveries(made) == ({made[0].id: made[2].id}, {made[1].id, made[2].id})
 
 
-def test_an_empty_log_and_a_foreign_one(alice: User, bob: User, sign_in: Callable[[User], Client]) -> None:
+def test_an_empty_log_and_a_foreign_one(
+    alice: User, bob: User, sign_in: Callable[[User], Client]
+) -> None:
     mine = Conversation.objects.create(user=alice, title="Mine")
     page = sign_in(alice).get(f"/c/{mine.id}/log/")
     assert "Nothing to show yet" in page.content.decode()
     assert sign_in(alice).get(f"/api/v1/conversations/{mine.id}/log/").json()["turns"] == []
-    for path in (f"/c/{mine.id}/log/", f"/c/{mine.id}/log.json", f"/api/v1/conversations/{mine.id}/log/"):
+    for path in (
+        f"/c/{mine.id}/log/",
+        f"/c/{mine.id}/log.json",
+        f"/api/v1/conversations/{mine.id}/log/",
+    ):
         assert sign_in(bob).get(path).status_code == 404
         assert sign_in(alice).get(path.replace(str(mine.id), "no-id")).status_code == 404
 

@@ -148,11 +148,15 @@ def a_life(user: User) -> None:
     sent = message_send(user_id=user.pk, text="Hello", conversation=str(place.pk))
     conversation_take(place.pk)
     work_next(place.pk, None)
-    TurnEvent.objects.create(conversation=place, turn_id=sent.turn_id, seq=1, last_seq=1, type="turn_started")
+    TurnEvent.objects.create(
+        conversation=place, turn_id=sent.turn_id, seq=1, last_seq=1, type="turn_started"
+    )
     ToolCall.objects.create(
         user=user, conversation_id=place.pk, turn_id=sent.turn_id, round=1, position=0, name="think"
     )
-    ModelCall.objects.create(user=user, turn_id=sent.turn_id, purpose="chat", model="m", endpoint="custom")
+    ModelCall.objects.create(
+        user=user, turn_id=sent.turn_id, purpose="chat", model="m", endpoint="custom"
+    )
 
 
 def test_others_write_while_an_account_goes_whose_user_can_no_longer_get_in(
@@ -245,7 +249,9 @@ def test_what_waited_to_be_read_of_it_waits_again(alice: User) -> None:
     messages_capture_pending()
     newest = CaptureWindow.objects.for_user(alice).order_by("id").last()
     assert newest is not None
-    assert [segment["text"] for segment in newest.segments] == [f"Albatross {place}" for place in range(3)]
+    assert [segment["text"] for segment in newest.segments] == [
+        f"Albatross {place}" for place in range(3)
+    ]
 
 
 def test_after_a_while_it_is_gone_for_good(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:

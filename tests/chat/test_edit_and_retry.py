@@ -22,11 +22,16 @@ async def test_an_edited_message_takes_the_place_of_the_old_one_and_what_followe
         await page.ended()
         await page.say("Go on", conversation=place)
         await page.ended()
-        edited = await page.say("Tell me about blue", conversation=place, replaces=first["message"]["id"])
+        edited = await page.say(
+            "Tell me about blue", conversation=place, replaces=first["message"]["id"]
+        )
         await page.ended()
         await scheduler().idle()
         snapshot = await page.snapshot(place)
-    assert [message["text"] for message in snapshot["messages"]] == ["Tell me about blue", "Blue is cold."]
+    assert [message["text"] for message in snapshot["messages"]] == [
+        "Tell me about blue",
+        "Blue is cold.",
+    ]
     assert first["message"]["id"] in edited["replaces"]
     assert len(edited["replaces"]) == 4
     assert model.messages[-1]["messages"][0]["content"][-1] == said("Tell me about blue")[0]
@@ -41,7 +46,9 @@ async def test_what_was_replaced_is_out_of_search_and_kept_in_its_rows(
         first = await page.say("My boat is called Albatross", conversation=place)
         await page.ended()
         await scheduler().idle()
-        assert await in_db(lambda: [hit.text for hit in search(alice.id, "boat Albatross", scope=SPOKEN)])
+        assert await in_db(
+            lambda: [hit.text for hit in search(alice.id, "boat Albatross", scope=SPOKEN)]
+        )
         await page.say("My bike is called Swift", conversation=place, replaces=first["message"]["id"])
         await page.ended()
         await scheduler().idle()
@@ -53,7 +60,9 @@ async def test_what_was_replaced_is_out_of_search_and_kept_in_its_rows(
 SPOKEN = Scope(sources=frozenset({Source.CONVERSATION}))
 
 
-async def test_a_retry_asks_the_model_again_with_the_same_words(alice: User, model: AnthropicServer) -> None:
+async def test_a_retry_asks_the_model_again_with_the_same_words(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(failure(400, "invalid_request_error"), reply("Now it works."))
     async with connected(alice) as page:
         place = await conversation(alice)
@@ -105,7 +114,9 @@ async def test_editing_stops_a_turn_that_waits(alice: User, model: AnthropicServ
 
 
 async def test_a_note_of_a_replaced_turn_stays(alice: User, model: AnthropicServer) -> None:
-    model.add(reply(tool("memory_save", {"content": "Alice likes figs."})), reply("Noted."), reply("Hm."))
+    model.add(
+        reply(tool("memory_save", {"content": "Alice likes figs."})), reply("Noted."), reply("Hm.")
+    )
     async with connected(alice) as page:
         place = await conversation(alice)
         first = await page.say("I like figs", conversation=place)
@@ -113,9 +124,9 @@ async def test_a_note_of_a_replaced_turn_stays(alice: User, model: AnthropicServ
         await page.say("Hello", conversation=place, replaces=first["message"]["id"])
         await page.ended()
         await scheduler().idle()
-    assert await in_db(lambda: list(Memory.objects.for_user(alice).values_list("content", flat=True))) == [
-        "Alice likes figs."
-    ]
+    assert await in_db(
+        lambda: list(Memory.objects.for_user(alice).values_list("content", flat=True))
+    ) == ["Alice likes figs."]
 
 
 async def test_only_a_message_of_the_users_own_in_this_conversation_is_replaced(

@@ -40,7 +40,9 @@ from tests.tools import Tools
 
 GROWING = r"chat_message|chat_turn|chat_turnevent|agent_toolcall|agent_modelcall"
 """The tables of which a user has as many rows as they ever said things."""
-WHOLE = re.compile(rf"(?:SEARCH (?:{GROWING}) .*\(user_id=\?\)|SCAN (?:{GROWING})(?: USING .*autoindex.*)?)$")
+WHOLE = re.compile(
+    rf"(?:SEARCH (?:{GROWING}) .*\(user_id=\?\)|SCAN (?:{GROWING})(?: USING .*autoindex.*)?)$"
+)
 
 
 @contextmanager
@@ -82,7 +84,9 @@ def a_turn(user: User, place: Conversation, text: str = "What about the lemon tr
     with transaction.atomic():
         said = [{"type": "text", "text": "They grow."}]
         message_append(turn, role=Role.ASSISTANT, blocks=said, round=1)
-        turn_finish(TurnOutcome(turn_id=turn.pk, state=TurnStatus.DONE, event=Response(text="They grow.")), 5)
+        turn_finish(
+            TurnOutcome(turn_id=turn.pk, state=TurnStatus.DONE, event=Response(text="They grow.")), 5
+        )
     turn_index(turn.pk)
     turn_capture(turn.pk)
     compact_job(place.pk, Need.BUDGET, current_budget(), rewrite=True)
@@ -111,7 +115,8 @@ def test_a_turn_looks_at_no_other_conversation(alice: User) -> None:
 
 def test_notes_that_stand_beside_earlier_words_are_looked_up_by_their_ids(alice: User) -> None:
     notes = [
-        memory_create(user_id=alice.pk, content=f"Alice has {number} lemon trees.") for number in range(12)
+        memory_create(user_id=alice.pk, content=f"Alice has {number} lemon trees.")
+        for number in range(12)
     ]
     items = [{"id": str(note.pk), "text": note.content} for note in notes]
     with plans() as steps:
@@ -139,7 +144,13 @@ def test_nor_do_its_pages_and_those_who_watch_it(
     place = conversation_create(user_id=alice.pk)
     turn = a_turn(alice, place)
     ToolCall.objects.create(
-        user=alice, conversation_id=place.pk, turn_id=turn.pk, round=1, position=0, name="think", state="done"
+        user=alice,
+        conversation_id=place.pk,
+        turn_id=turn.pk,
+        round=1,
+        position=0,
+        name="think",
+        state="done",
     )
     browser, program, past = sign_in(alice), api(alice), Tools(user_id=alice.pk)
     with plans() as steps:

@@ -43,7 +43,9 @@ def test_what_was_ingested_is_searchable_when_the_call_returns(alice: User, api:
     assert (str(hit.source_id), hit.speaker) == (response.json()["ids"][0], "Caroline")
     assert str(hit.conversation_id) == response.json()["conversation"]
     found = api(alice).post(
-        "/api/v1/search/", {"query": "kitten", "sources": ["conversation"]}, content_type="application/json"
+        "/api/v1/search/",
+        {"query": "kitten", "sources": ["conversation"]},
+        content_type="application/json",
     )
     assert found.json()["results"][0]["text"].endswith("I adopted a kitten called Pixel.")
 
@@ -69,10 +71,14 @@ def test_an_external_id_comes_in_once_per_session_and_channel(alice: User, api: 
     client = api(alice)
     message = {"role": "user", "content": "Hello", "external_id": "m1"}
     first = ingest(client, {"session": "s1", "messages": [message, message]}).json()
-    again = ingest(client, {"session": "s1", "messages": [message, {**message, "external_id": "m2"}]}).json()
+    again = ingest(
+        client, {"session": "s1", "messages": [message, {**message, "external_id": "m2"}]}
+    ).json()
     assert (first["added"], first["repeated"], again["added"], again["repeated"]) == (1, 1, 1, 1)
     assert ingest(client, {"session": "s2", "messages": [message]}).json()["added"] == 1
-    assert ingest(client, {"session": "s1", "channel": "mail", "messages": [message]}).json()["added"] == 1
+    assert (
+        ingest(client, {"session": "s1", "channel": "mail", "messages": [message]}).json()["added"] == 1
+    )
     assert Conversation.objects.for_user(alice).count() == 3
     assert Message.objects.for_user(alice).count() == 4
 
@@ -89,7 +95,9 @@ def test_sessions_of_two_users_are_two_conversations(alice: User, bob: User, api
 def test_messages_without_external_id_are_always_added(alice: User, api: Api) -> None:
     for _ in range(2):
         ingest(api(alice), {"session": "s1", "messages": [{"role": "user", "content": "Hello"}]})
-    assert list(Message.objects.for_user(alice).order_by("position").values_list("position", flat=True)) == [
+    assert list(
+        Message.objects.for_user(alice).order_by("position").values_list("position", flat=True)
+    ) == [
         1,
         2,
     ]

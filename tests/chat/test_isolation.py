@@ -30,7 +30,12 @@ async def test_no_frame_reaches_another_users_conversation(
             {"type": "open", "conversation": place},
             {"type": "open", "conversation": place, "seq": 1},
             {"type": "message", "text": "hi", "conversation": place},
-            {"type": "message", "text": "hi", "conversation": place, "replaces": queued["message"]["id"]},
+            {
+                "type": "message",
+                "text": "hi",
+                "conversation": place,
+                "replaces": queued["message"]["id"],
+            },
             {"type": "retry", "conversation": place},
             {"type": "stop", "conversation": place},
             {"type": "answer", "id": asked, "text": "mine"},
@@ -85,9 +90,11 @@ async def test_rest_answers_404_for_what_is_not_ones_own(
     which: str,
 ) -> None:
     hers = await conversation(alice)
-    wanted = {"foreign": hers, "unknown": "01890000-0000-7000-8000-000000000000", "malformed": "x' or 1=1"}[
-        which
-    ]
+    wanted = {
+        "foreign": hers,
+        "unknown": "01890000-0000-7000-8000-000000000000",
+        "malformed": "x' or 1=1",
+    }[which]
     client = await program_of(bob)
     sent = json.loads(json.dumps(body).replace("{id}", wanted)) if body is not None else None
     response = await client.send(method, path.replace("{id}", quote(wanted, safe="")), sent)
@@ -97,7 +104,9 @@ async def test_rest_answers_404_for_what_is_not_ones_own(
     assert model.requests == []
 
 
-async def test_lists_and_searches_hold_ones_own_alone(alice: User, bob: User, model: AnthropicServer) -> None:
+async def test_lists_and_searches_hold_ones_own_alone(
+    alice: User, bob: User, model: AnthropicServer
+) -> None:
     model.fallback = lambda request: reply("The boat is called Albatross.")
     async with connected(alice) as page:
         await page.say("What is my boat called?", conversation=await conversation(alice))

@@ -102,7 +102,14 @@ async def test_afterwards_one_of_the_models_own_making_leads_through_a_page_that
     live, later = await answered(alice, f"How do I grow tomatoes? Not as on {typed}", place=place)
 
     through_us = through(UUID(place), evil)
-    assert later == [through_us, named, typed, found, through_us, through(UUID(place), f"{named}#Triodos")]
+    assert later == [
+        through_us,
+        named,
+        typed,
+        found,
+        through_us,
+        through(UUID(place), f"{named}#Triodos"),
+    ]
     assert evil not in live
     page = await in_db(lambda: sign_in(alice).get(through_us))
     text = page.content.decode()

@@ -145,14 +145,18 @@ def test_a_table_that_would_become_a_million_cells_stays_text(quote: str) -> Non
     assert len(render("\n".join(f"{quote}{row}" for row in rows))) < 500_000
 
 
-@pytest.mark.parametrize("bomb", ["![", "a\n\n", "- - - - a\n", "a*", "~~~\n```\n~~~\n![", "    ```\n*a"])
+@pytest.mark.parametrize(
+    "bomb", ["![", "a\n\n", "- - - - a\n", "a*", "~~~\n```\n~~~\n![", "    ```\n*a"]
+)
 def test_markup_that_would_take_seconds_stays_text(bomb: str) -> None:
     [block] = blocks(bomb * (100_000 // len(bomb)))
     assert re.sub(r"</?p>|<br>|\s", "", block.html).startswith(re.sub(r"\s", "", bomb))
 
 
 def test_a_long_text_that_only_looks_like_much_markup_is_rendered() -> None:
-    paragraph = "A paragraph with *emphasis*, `code`, [a link](https://example.org) and an_identifier.\n\n"
+    paragraph = (
+        "A paragraph with *emphasis*, `code`, [a link](https://example.org) and an_identifier.\n\n"
+    )
     code = "```python\n" + "x[1] = a * b - c_d\n" * 4_000 + "```\n\n"
     assert "<em>emphasis</em>" in render(code + paragraph * 300)
 
@@ -163,7 +167,9 @@ def test_what_is_shown_as_text_keeps_its_lines_and_runs_nothing() -> None:
 
 
 def test_a_long_answer_keeps_its_links_and_tables() -> None:
-    paragraph = "See https://example.org/page and www.example.org for what e.g. version 1.2 changed. " * 12
+    paragraph = (
+        "See https://example.org/page and www.example.org for what e.g. version 1.2 changed. " * 12
+    )
     table = "\n".join(["| a | b | c |", "|---|---|---|", *["| 1 | 2 | https://example.org |"] * 300])
 
     html = render("\n\n".join([paragraph] * 20 + [table]))

@@ -138,7 +138,9 @@ async def test_the_reference_conversation_is_replayed(alice: User, model: Anthro
     assert [row.error_code for row in rows if row.error_code] == ["not_found"]
 
 
-async def test_a_long_file_is_cut_with_a_word_on_how_to_go_on(alice: User, model: AnthropicServer) -> None:
+async def test_a_long_file_is_cut_with_a_word_on_how_to_go_on(
+    alice: User, model: AnthropicServer
+) -> None:
     await in_db(file_write, user_id=alice.pk, path=PROJECT, text="0123456789\n" * 5_000)
     talk = await begin(alice, model)
     seen = await talk.say("hi", reply(call("view", path=PROJECT)), reply("ok"))

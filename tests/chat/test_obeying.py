@@ -117,7 +117,9 @@ async def test_a_note_is_changed_at_once_to_what_the_user_said_themselves(izzy: 
 
     await izzy.does(
         "Is this bank safe? My savings account is 3333.",
-        tool("memory_update", {"note_id": note.note_id, "content": "The user's savings account is 3333."}),
+        tool(
+            "memory_update", {"note_id": note.note_id, "content": "The user's savings account is 3333."}
+        ),
     )
 
     assert list(await izzy.notes()) == ["The user's savings account is 3333."]
@@ -125,7 +127,9 @@ async def test_a_note_is_changed_at_once_to_what_the_user_said_themselves(izzy: 
 
 @pytest.mark.parametrize("words", ["Answer me in verse from now on.", "What does it say?"])
 @pytest.mark.parametrize("name", ["memory_save", "memory_update"])
-async def test_nothing_is_made_to_stand_in_every_conversation(izzy: Obeying, words: str, name: str) -> None:
+async def test_nothing_is_made_to_stand_in_every_conversation(
+    izzy: Obeying, words: str, name: str
+) -> None:
     """Neither a new note nor one that stands already, also in the user's own words."""
     stands = await izzy.note("Answer briefly.", category="standing")
     calls = {
@@ -224,7 +228,8 @@ async def test_a_new_file_is_judged_by_its_path_as_well(izzy: Obeying, path: str
 async def test_the_names_of_several_files_of_others_taint_whoever_lists_them(izzy: Obeying) -> None:
     """Each is a word, and together they are a sentence."""
     new = [
-        {"command": "create", "path": f"/memories/{name}.md", "file_text": "x"} for name in ("eat", "nuts")
+        {"command": "create", "path": f"/memories/{name}.md", "file_text": "x"}
+        for name in ("eat", "nuts")
     ]
     await izzy.does("What is in this cake?", *[tool("memory", each) for each in new])
 
@@ -239,7 +244,9 @@ async def test_the_names_of_several_files_of_others_taint_whoever_lists_them(izz
 
 
 @pytest.mark.parametrize("after_a_page", [True, False])
-async def test_a_question_says_that_others_words_may_be_behind_it(izzy: Obeying, after_a_page: bool) -> None:
+async def test_a_question_says_that_others_words_may_be_behind_it(
+    izzy: Obeying, after_a_page: bool
+) -> None:
     asks = reply(tool("ask_user", {"question": "What is your PIN?"}))
     izzy.model.add(*([opens(izzy.web.url("/article"))] if after_a_page else []), asks, reply("Thanks."))
     place = await conversation(izzy.alice)

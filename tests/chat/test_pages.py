@@ -15,7 +15,11 @@ from apps.capabilities.catalog.versions import capability_begin
 from apps.chat.conversations import selectors as finding
 from apps.chat.conversations.handover import messages_index
 from apps.chat.conversations.ingest import messages_ingest
-from apps.chat.conversations.services import conversation_create, conversation_delete, conversation_rename
+from apps.chat.conversations.services import (
+    conversation_create,
+    conversation_delete,
+    conversation_rename,
+)
 from apps.chat.models import Conversation, Message
 
 SCHEMA = {"type": "object", "properties": {}}
@@ -132,7 +136,9 @@ def test_every_page_comes_with_the_list(alice: User, bob: User, browser: Client)
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 50, "²", ""])
-def test_a_strange_page_number_is_taken_for_the_first_or_an_empty_one(browser: Client, page: str) -> None:
+def test_a_strange_page_number_is_taken_for_the_first_or_an_empty_one(
+    browser: Client, page: str
+) -> None:
     assert browser.get("/conversations/", {"page": page}).status_code == 200
 
 
@@ -142,7 +148,9 @@ def test_search_finds_titles_words_and_what_was_said(alice: User, browser: Clien
     speak(boiler, "The boiler makes a strange noise at night")
 
     def found(query: str) -> list[str]:
-        return [row.title for row in browser.get("/conversations/", {"q": query}).context["conversations"]]
+        return [
+            row.title for row in browser.get("/conversations/", {"q": query}).context["conversations"]
+        ]
 
     assert found("boiler") == ["Heating"]
     assert found("boil") == ["Heating"]
@@ -163,7 +171,9 @@ def test_search_finds_old_conversations_by_the_words_and_new_ones_by_any_signs(
     Conversation.objects.for_user(alice).filter(title="Secret").update(updated_at="2020-01-01T00:00:00Z")
 
     def found(query: str) -> list[str]:
-        return [row.title for row in browser.get("/conversations/", {"q": query}).context["conversations"]]
+        return [
+            row.title for row in browser.get("/conversations/", {"q": query}).context["conversations"]
+        ]
 
     assert [found(query) for query in ("boil", "STRANGE  noi", "delberg", "batros")] == [
         ["Old"],
@@ -182,7 +192,15 @@ def test_search_leaves_ingested_conversations_out(alice: User, browser: Client) 
 
 @pytest.mark.parametrize(
     "query",
-    ["\x00", "\ud800".encode("utf-16", "surrogatepass").decode("latin-1"), "%", "_", '"', "'", "x" * 5000],
+    [
+        "\x00",
+        "\ud800".encode("utf-16", "surrogatepass").decode("latin-1"),
+        "%",
+        "_",
+        '"',
+        "'",
+        "x" * 5000,
+    ],
 )
 def test_strange_queries_break_nothing(browser: Client, query: str) -> None:
     assert browser.get("/conversations/", {"q": query}).status_code == 200
@@ -208,7 +226,9 @@ def test_a_bad_title_gives_the_form_back(alice: User, browser: Client, title: st
     assert place.title == "Old"
 
 
-def test_deleting_the_conversation_one_looks_at_leads_to_an_empty_chat(alice: User, browser: Client) -> None:
+def test_deleting_the_conversation_one_looks_at_leads_to_an_empty_chat(
+    alice: User, browser: Client
+) -> None:
     here, there = make(alice, "Here"), make(alice, "There")
     current = {"HX-Request": "true", "HX-Current-URL": f"http://testserver/c/{here.id}/"}
     assert "HX-Redirect" not in browser.post(f"/c/{there.id}/delete/", headers=current)

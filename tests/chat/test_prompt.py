@@ -61,7 +61,9 @@ async def test_each_request_starts_with_the_one_before_byte_for_byte(
 async def test_surfaced_notes_stand_in_the_newest_turn_and_are_shown_once(
     alice: User, model: AnthropicServer
 ) -> None:
-    note = await in_db(lambda: memory_create(user_id=alice.id, content="Alice is allergic to shellfish."))
+    note = await in_db(
+        lambda: memory_create(user_id=alice.id, content="Alice is allergic to shellfish.")
+    )
     place = await conversation(alice)
     async with connected(alice) as page:
         await exchange(page, place, "Am I allergic to shellfish?", "Is shellfish an allergy of mine?")
@@ -92,9 +94,13 @@ async def test_an_allergy_is_brought_up_three_years_and_five_hundred_turns_later
             tier=tier,
         )
         for number in range(30):
-            memory_create(user_id=alice.id, content=f"The user read chapter {number} of a book on gardens.")
+            memory_create(
+                user_id=alice.id, content=f"The user read chapter {number} of a book on gardens."
+            )
         read = None if tier == "long_term" else timezone.now() - timedelta(days=20)
-        Memory.objects.for_user(alice).update(created_at=long_ago, updated_at=long_ago, last_accessed=read)
+        Memory.objects.for_user(alice).update(
+            created_at=long_ago, updated_at=long_ago, last_accessed=read
+        )
         DecayCycle.objects.update_or_create(user=alice, defaults={"cycle": 500})
         call_command("decay", stdout=StringIO())
         return Memory.objects.for_user(alice).get(pk=note.pk)
@@ -130,10 +136,15 @@ async def test_a_turn_is_one_cycle_of_decay(alice: User, model: AnthropicServer)
     assert await in_db(lambda: DecayCycle.objects.get(user=alice).cycle) == 2
 
 
-async def test_instructions_name_and_time_zone_reach_the_model(alice: User, model: AnthropicServer) -> None:
+async def test_instructions_name_and_time_zone_reach_the_model(
+    alice: User, model: AnthropicServer
+) -> None:
     await in_db(
         lambda: preferences_update(
-            user_id=alice.id, display_name="Alice L.", instructions="Always rhyme.", time_zone="Europe/Vienna"
+            user_id=alice.id,
+            display_name="Alice L.",
+            instructions="Always rhyme.",
+            time_zone="Europe/Vienna",
         )
     )
     async with connected(alice) as page:
@@ -151,7 +162,9 @@ async def test_the_tool_list_only_grows_at_its_end(
         return "here"
 
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
-    new = Tool(name="aardvark", description="New.", input_schema=schema, handler=answer, tier=Tier.READ_ONLY)
+    new = Tool(
+        name="aardvark", description="New.", input_schema=schema, handler=answer, tier=Tier.READ_ONLY
+    )
     place = await conversation(alice)
     async with connected(alice) as page:
         await exchange(page, place, "One")
@@ -178,7 +191,9 @@ async def test_the_model_of_the_preferences_is_used(alice: User, model: Anthropi
     assert await in_db(lambda: Turn.objects.unscoped().get().model) == "my-model"
 
 
-async def test_a_note_saved_in_a_turn_knows_where_it_came_from(alice: User, model: AnthropicServer) -> None:
+async def test_a_note_saved_in_a_turn_knows_where_it_came_from(
+    alice: User, model: AnthropicServer
+) -> None:
     place = await conversation(alice)
     model.add(reply(tool("memory_save", {"content": "Alice likes figs."})), reply("Saved."))
     async with connected(alice) as page:
@@ -186,7 +201,10 @@ async def test_a_note_saved_in_a_turn_knows_where_it_came_from(alice: User, mode
         await page.ended()
         await scheduler().idle()
     note = await in_db(lambda: Memory.objects.for_user(alice).get())
-    assert (str(note.source_conversation_id), str(note.source_message_id)) == (place, queued["message"]["id"])
+    assert (str(note.source_conversation_id), str(note.source_message_id)) == (
+        place,
+        queued["message"]["id"],
+    )
 
 
 def test_a_note_cannot_end_the_block_it_stands_in() -> None:
@@ -214,8 +232,12 @@ def test_the_time_is_the_users(zone: str, shown: str) -> None:
     assert local_time(moment, zone) == f"Saturday, 21 November 2026, {shown}"
 
 
-async def test_a_note_that_was_corrected_is_brought_up_again(alice: User, model: AnthropicServer) -> None:
-    note = await in_db(lambda: memory_create(user_id=alice.id, content="Alice is allergic to shellfish."))
+async def test_a_note_that_was_corrected_is_brought_up_again(
+    alice: User, model: AnthropicServer
+) -> None:
+    note = await in_db(
+        lambda: memory_create(user_id=alice.id, content="Alice is allergic to shellfish.")
+    )
     place = await conversation(alice)
     async with connected(alice) as page:
         await exchange(page, place, "Am I allergic to shellfish?")

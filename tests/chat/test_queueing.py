@@ -27,7 +27,11 @@ async def test_a_second_message_waits_for_the_first_answer(alice: User, model: A
         await scheduler().idle()
     texts = [blocks[-1]["text"] for _, _, blocks in await messages(place)]
     assert texts == ["First", "One two three", "Second", "Second answer."]
-    assert [message["role"] for message in model.messages[1]["messages"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in model.messages[1]["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 async def test_stop_lets_the_queued_message_have_its_turn(alice: User, model: AnthropicServer) -> None:
@@ -95,7 +99,9 @@ async def test_stop_ends_a_waiting_turn(alice: User, model: AnthropicServer) -> 
     assert (await messages(place))[-1][:2] == ("assistant", "closing")
 
 
-async def test_two_approvals_of_one_round_are_both_asked_for(alice: User, model: AnthropicServer) -> None:
+async def test_two_approvals_of_one_round_are_both_asked_for(
+    alice: User, model: AnthropicServer
+) -> None:
     places = [await conversation(alice) for _ in range(2)]
     asked = [tool("conversation_delete", {"conversation_id": place}) for place in places]
     model.add(reply(*asked), reply("Half done."))

@@ -107,7 +107,9 @@ async def test_the_sweep_closes_calls_that_were_open(alice: User, model: Anthrop
     assert [kind for _, kind, _ in await messages(place)] == ["text", "text", "tool_results", "closing"]
     async with connected(alice) as page:
         snapshot = await page.snapshot(place)
-        events = await in_db(lambda: list(TurnEvent.objects.order_by("seq").values_list("type", flat=True)))
+        events = await in_db(
+            lambda: list(TurnEvent.objects.order_by("seq").values_list("type", flat=True))
+        )
     assert snapshot["messages"][0]["state"] == "interrupted"
     assert events[-2:] == ["tool_result", "error"]
 
@@ -178,7 +180,11 @@ def test_messages_that_were_not_indexed_are_indexed_later(alice: User) -> None:
     silent = conversation_create(user_id=alice.id, use_memory=False)
     for row in (place, silent):
         Message.objects.create(
-            user_id=alice.id, conversation=row, position=1, role="user", text="The boat is called Albatross"
+            user_id=alice.id,
+            conversation=row,
+            position=1,
+            role="user",
+            text="The boat is called Albatross",
         )
     messages_index_pending()
     assert search(alice.id, "Albatross", scope=Scope()) == []

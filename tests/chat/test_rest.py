@@ -97,12 +97,18 @@ async def test_a_message_is_answered_with_events(
     frames = [frame async for frame in streamed(response)]
     await scheduler().idle()
     types = [frame["type"] for frame in frames]
-    assert [kind for kind in types if kind != "text_delta"] == ["turn_queued", "turn_started", "response"]
+    assert [kind for kind in types if kind != "text_delta"] == [
+        "turn_queued",
+        "turn_started",
+        "response",
+    ]
     assert "".join(frame["text"] for frame in frames if frame["type"] == "text_delta") == "Hello there."
     assert len({(frame["conversation"], frame["turn"]) for frame in frames}) == 1
 
 
-async def test_a_client_that_leaves_does_not_end_the_turn(program: Program, model: AnthropicServer) -> None:
+async def test_a_client_that_leaves_does_not_end_the_turn(
+    program: Program, model: AnthropicServer
+) -> None:
     held = reply("One two three", hold_after=4)
     model.add(held)
     response = await program.post("chat/", {"message": "Count", "stream": True})
@@ -189,7 +195,9 @@ async def test_an_approval_is_declined_over_rest(
     call = asked["pending_approval"]["id"]
     wrong = await program.post(f"conversations/{other}/approve/", {"id": call, "decision": "allow"})
     assert wrong.status_code == 404
-    done = (await program.post(f"conversations/{place}/approve/", {"id": call, "decision": "decline"})).json()
+    done = (
+        await program.post(f"conversations/{place}/approve/", {"id": call, "decision": "decline"})
+    ).json()
     await scheduler().idle()
     assert (done["state"], done["text"]) == ("done", "Kept.")
     assert (await program.get(f"conversations/{other}/")).status_code == 200
@@ -222,7 +230,9 @@ async def test_stop_over_rest(alice: User, program: Program, model: AnthropicSer
     assert (await turn(frame["turn"])).state == "stopped"
 
 
-async def test_retry_and_replace_over_rest(alice: User, program: Program, model: AnthropicServer) -> None:
+async def test_retry_and_replace_over_rest(
+    alice: User, program: Program, model: AnthropicServer
+) -> None:
     model.add(reply("One."), reply("Two."), reply("Three."))
     place = await conversation(alice)
     await program.post("chat/", {"message": "Hi", "conversation": place})

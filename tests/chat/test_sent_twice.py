@@ -47,8 +47,14 @@ def test_it_is_one_message_and_one_turn(
     monkeypatch.setattr(turns, "MAX_QUEUED", 1)
     look, first_looks = turns._sent_before, iter([True, True])
     # Whoever looks first finds nothing: the other is committed between the look and the write.
-    monkeypatch.setattr(turns, "_sent_before", lambda *who: None if next(first_looks, False) else look(*who))
+    monkeypatch.setattr(
+        turns, "_sent_before", lambda *who: None if next(first_looks, False) else look(*who)
+    )
     first, second = send(alice), send(alice)
-    assert (second.turn_id, second.message_id, second.repeated) == (first.turn_id, first.message_id, True)
+    assert (second.turn_id, second.message_id, second.repeated) == (
+        first.turn_id,
+        first.message_id,
+        True,
+    )
     assert Turn.objects.for_user(alice).filter(client_id="same").count() == 1
     assert Conversation.objects.for_user(alice).count() == 1

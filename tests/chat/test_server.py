@@ -55,7 +55,9 @@ async def test_a_program_talks_with_its_token(server: Server, peer: AnthropicSer
         seen.append(await frame(page))
     page.close()
     assert (seen[0]["type"], seen[0]["client_id"]) == ("turn_queued", "ws1")
-    assert "".join(event["text"] for event in seen if event["type"] == "text_delta") == "Hello **there**."
+    assert (
+        "".join(event["text"] for event in seen if event["type"] == "text_delta") == "Hello **there**."
+    )
     assert [event for event in seen if event["type"] == "html"][-1][
         "html"
     ] == "<p>Hello <strong>there</strong>.</p>"

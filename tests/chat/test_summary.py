@@ -50,12 +50,16 @@ async def test_the_oldest_turns_give_way_to_a_summary_and_the_rest_stays_word_fo
     assert "Record number 1: the user collects stamps.\n</summary>" in first_block(asked(model)[-1])
     assert "Message 1." not in json.dumps(newest)
     assert "Message 5." in json.dumps(newest)
-    assert [message["role"] for message in newest] == ["user", "assistant"] * (len(newest) // 2) + ["user"]
+    assert [message["role"] for message in newest] == ["user", "assistant"] * (len(newest) // 2) + [
+        "user"
+    ]
     calls = await in_db(lambda: list(ModelCall.objects.for_user(alice).filter(purpose="summary")))
     assert [call.error_code for call in calls] == [""]
 
 
-async def test_the_prefix_changes_only_when_a_summary_is_made(alice: User, model: AnthropicServer) -> None:
+async def test_the_prefix_changes_only_when_a_summary_is_made(
+    alice: User, model: AnthropicServer
+) -> None:
     serve(model)
     place = await conversation(alice)
     async with connected(alice) as page:
@@ -66,7 +70,8 @@ async def test_the_prefix_changes_only_when_a_summary_is_made(alice: User, model
     assert made >= 2
     assert changed == made
     assert all(
-        later.tools == earlier.tools and later.system == earlier.system for earlier, later in pairwise(sent)
+        later.tools == earlier.tools and later.system == earlier.system
+        for earlier, later in pairwise(sent)
     )
     assert max(sent_tokens(request) for request in asked(model)) < 2000
 
@@ -185,7 +190,9 @@ def context(request: dict[str, object]) -> str:
     return str(next(block["text"] for block in blocks if block["text"].startswith("<context>")))
 
 
-async def test_conversations_within_the_budget_are_left_alone(alice: User, model: AnthropicServer) -> None:
+async def test_conversations_within_the_budget_are_left_alone(
+    alice: User, model: AnthropicServer
+) -> None:
     serve(model)
     place = await conversation(alice)
     async with connected(alice) as page:

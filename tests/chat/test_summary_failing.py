@@ -214,7 +214,9 @@ async def test_a_summary_can_be_forgotten_and_is_made_anew_from_what_is_left(
         assert not await in_db(lambda: summary_forget(user_id=alice.pk, conversation_id=row.id))
         assert (await stored(alice, place)).summary == ""
         await in_db(
-            lambda: Message.objects.for_user(alice).filter(text__startswith="Message 1.").update(text="gone")
+            lambda: (
+                Message.objects.for_user(alice).filter(text__startswith="Message 1.").update(text="gone")
+            )
         )
         made = len(summaries(model))
         await say(page, place, "Go on")

@@ -48,7 +48,9 @@ async def test_parallel_calls_run_side_by_side_and_answer_together(
 ) -> None:
     model.add(
         reply(
-            "Let me look.", tool("think", {"thought": "a"}), tool("conversation_list", {}, id="toolu_list")
+            "Let me look.",
+            tool("think", {"thought": "a"}),
+            tool("conversation_list", {}, id="toolu_list"),
         ),
         reply("Done."),
     )
@@ -131,7 +133,11 @@ async def test_a_question_waits_for_its_answer_and_the_turn_goes_on(
     assert (await turn(queued["turn"])).state == "done"
     [call] = await calls(queued["turn"])
     assert (call.answer, call.result) == ("The red one", "The red one")
-    assert [message["role"] for message in model.messages[1]["messages"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in model.messages[1]["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 @pytest.mark.parametrize(("decision", "deleted"), [("allow", True), ("decline", False)])
@@ -170,7 +176,10 @@ async def test_stop_in_the_middle_of_the_text_keeps_what_was_written(
         await scheduler().idle()
     assert end["type"] == "turn_stopped"
     assert (await turn(queued["turn"])).state == "stopped"
-    assert await messages(place) == [("user", "text", said("Count")), ("assistant", "text", said("One two "))]
+    assert await messages(place) == [
+        ("user", "text", said("Count")),
+        ("assistant", "text", said("One two ")),
+    ]
 
 
 async def test_stop_while_tools_run_closes_their_calls(
@@ -224,7 +233,9 @@ async def test_a_short_retry_after_is_waited_for(alice: User, model: AnthropicSe
     assert (await turn(queued["turn"])).state == "done"
 
 
-async def test_a_long_retry_after_fails_with_the_time_to_wait(alice: User, model: AnthropicServer) -> None:
+async def test_a_long_retry_after_fails_with_the_time_to_wait(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(failure(429, "rate_limit_error", retry_after=str(int(sdk.PATIENCE) * 10)))
     async with connected(alice) as page:
         place, queued, end = await talk(page, alice)
@@ -276,7 +287,9 @@ async def test_a_refusal_fails_and_says_what_to_do(alice: User, model: Anthropic
     assert (await messages(place))[-1][0] == "assistant"
 
 
-async def test_an_answer_cut_at_max_tokens_is_done_with_a_notice(alice: User, model: AnthropicServer) -> None:
+async def test_an_answer_cut_at_max_tokens_is_done_with_a_notice(
+    alice: User, model: AnthropicServer
+) -> None:
     model.add(reply("A long", stop_reason="max_tokens"))
     async with connected(alice) as page:
         _place, queued, end = await talk(page, alice)
@@ -294,7 +307,11 @@ async def test_a_failed_conversation_goes_on_with_the_next_message(
         await page.say("Again", conversation=place)
         assert (await page.ended())["text"] == "Here I am."
         await scheduler().idle()
-    assert [message["role"] for message in model.messages[1]["messages"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in model.messages[1]["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 async def test_an_unreachable_model_fails_with_its_address(

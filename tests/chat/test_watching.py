@@ -60,7 +60,9 @@ async def test_two_tabs_see_the_same_events(alice: User, model: AnthropicServer)
 
     def log(page: Socket) -> list[tuple[str, int]]:
         return [
-            (frame["type"], frame["seq"]) for frame in page.seen if frame["type"] not in {"html", "snapshot"}
+            (frame["type"], frame["seq"])
+            for frame in page.seen
+            if frame["type"] not in {"html", "snapshot"}
         ]
 
     assert log(one) == log(two)
@@ -91,7 +93,9 @@ async def test_a_page_that_opens_in_the_middle_gets_the_text_so_far_and_the_rest
             await one.until("text_delta")
         snapshot = await two.snapshot(place)
         assert snapshot["turn"]["text"] == "First **part**, "
-        assert snapshot["turn"]["blocks"] == [{"block": 0, "html": "<p>First <strong>part</strong>,</p>"}]
+        assert snapshot["turn"]["blocks"] == [
+            {"block": 0, "html": "<p>First <strong>part</strong>,</p>"}
+        ]
         held.release.set()
         await two.ended()
         await scheduler().idle()
@@ -133,7 +137,9 @@ async def test_every_place_in_the_log_can_be_come_back_to(alice: User, model: An
     assert page.text(queued["turn"]) == "Look: one two three four"
 
 
-async def test_zero_replays_everything_where_something_happened(alice: User, model: AnthropicServer) -> None:
+async def test_zero_replays_everything_where_something_happened(
+    alice: User, model: AnthropicServer
+) -> None:
     place = await conversation(alice)
     async with connected(alice) as page:
         await page.send("open", conversation=place, seq=0)
@@ -196,7 +202,9 @@ async def test_what_another_process_stores_reaches_the_page(alice: User, model: 
     assert page.types()[:3] == ["snapshot", "turn_queued", "turn_started"]
 
 
-async def test_a_deleted_conversation_is_told_to_who_watches_it(alice: User, model: AnthropicServer) -> None:
+async def test_a_deleted_conversation_is_told_to_who_watches_it(
+    alice: User, model: AnthropicServer
+) -> None:
     from apps.chat.conversations.services import conversation_delete
 
     place = await conversation(alice)
@@ -207,7 +215,9 @@ async def test_a_deleted_conversation_is_told_to_who_watches_it(alice: User, mod
     assert (gone["code"], gone["conversation"]) == ("not_found", place)
 
 
-async def test_deleting_a_conversation_ends_its_running_turn(alice: User, model: AnthropicServer) -> None:
+async def test_deleting_a_conversation_ends_its_running_turn(
+    alice: User, model: AnthropicServer
+) -> None:
     from apps.chat.conversations.services import conversation_delete
 
     held = reply("One two three", hold_after=4)
@@ -274,7 +284,9 @@ async def test_a_program_that_lags_gets_the_rest_and_one_end(
     events = [await anext(chunks)]
     await scheduler().idle()
     events += [chunk async for chunk in chunks]
-    frames = [json.loads(chunk.decode().split("data: ")[1]) for chunk in events if not chunk.startswith(b":")]
+    frames = [
+        json.loads(chunk.decode().split("data: ")[1]) for chunk in events if not chunk.startswith(b":")
+    ]
     types = [each["type"] for each in frames]
     assert types.count("response") == 1
     assert types[-1] == "response"

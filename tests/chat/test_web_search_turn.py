@@ -27,7 +27,9 @@ def blocks(model: AnthropicServer, monkeypatch: pytest.MonkeyPatch) -> list[dict
     return answer.blocks
 
 
-async def test_it_reads_the_same_live_and_after_a_reload(alice: User, blocks: list[dict[str, Any]]) -> None:
+async def test_it_reads_the_same_live_and_after_a_reload(
+    alice: User, blocks: list[dict[str, Any]]
+) -> None:
     place = await conversation(alice)
     async with connected(alice) as page:
         await page.snapshot(place)

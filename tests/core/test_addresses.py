@@ -240,7 +240,9 @@ def test_every_host_has_one_spelling(given: str, canonical: str) -> None:
     assert canonical_host(given) == canonical
 
 
-def test_the_name_is_asked_for_once_and_its_address_is_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_is_asked_for_once_and_its_address_is_what_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = answering(monkeypatch, ["93.184.216.34", "93.184.216.34", "2606:4700::1111"], ["127.0.0.1"])
     assert resolved("Rebind.Test.") == ["93.184.216.34", "2606:4700::1111"]
     assert asked == ["rebind.test"]

@@ -38,9 +38,14 @@ def dated() -> list[tuple[str, str]]:
     """(model, field) of every date by which a list of the admin can be narrowed down."""
     found = []
     for model, page in admin_site.site._registry.items():
-        names = {page.date_hierarchy or "", *(name for name in page.list_filter if isinstance(name, str))}
+        names = {
+            page.date_hierarchy or "",
+            *(name for name in page.list_filter if isinstance(name, str)),
+        }
         dates = [field.name for field in model._meta.fields if isinstance(field, DateField)]
-        found += [(model._meta.label_lower.replace(".", "_"), name) for name in sorted(names & set(dates))]
+        found += [
+            (model._meta.label_lower.replace(".", "_"), name) for name in sorted(names & set(dates))
+        ]
     return found
 
 

@@ -60,7 +60,9 @@ def test_long_code_is_not_parsed_in_the_servers_process(monkeypatch: pytest.Monk
     assert drafts.source_facts(long + "  )").error
 
 
-def test_long_texts_are_not_read_in_the_servers_process(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_texts_are_not_read_in_the_servers_process(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(services, "analysed_text", elsewhere)
     with pytest.raises(AssertionError, match="worked out here"):
         documents_prepare(user_id=alice.pk, texts=["A short one."])

@@ -30,7 +30,9 @@ def data(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     return folder
 
 
-def test_the_copy_holds_everything_as_of_one_moment_while_others_write(data: Path, tmp_path: Path) -> None:
+def test_the_copy_holds_everything_as_of_one_moment_while_others_write(
+    data: Path, tmp_path: Path
+) -> None:
     stop = threading.Event()
     written: list[int] = []
 
@@ -62,14 +64,19 @@ def test_the_copy_holds_everything_as_of_one_moment_while_others_write(data: Pat
     assert (copy / "secret_key").read_text() == "signs"
     assert (copy / "secrets_key").read_text() == "opens"
     assert not (copy / "sandbox").exists()
-    assert sorted(path.name for path in copy.iterdir() if path.name.startswith("izzy")) == ["izzy.sqlite3"]
+    assert sorted(path.name for path in copy.iterdir() if path.name.startswith("izzy")) == [
+        "izzy.sqlite3"
+    ]
     assert stat.S_IMODE(copy.stat().st_mode) == 0o700
     assert stat.S_IMODE((copy / "izzy.sqlite3").stat().st_mode) == 0o600
 
 
 def test_the_keys_can_be_left_out(data: Path, tmp_path: Path) -> None:
     call_command("backup", str(tmp_path / "copy"), "--without-keys")
-    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["capabilities", "izzy.sqlite3"]
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == [
+        "capabilities",
+        "izzy.sqlite3",
+    ]
 
 
 def test_a_copy_replaces_nothing_and_lies_outside(data: Path, tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def test_a_row_that_was_inserted_can_be_saved_again(alice: User) -> None:
 
 
 def test_the_database_gives_the_keys_that_are_its_own(alice: User) -> None:
-    insert_all([Tombstone(user=alice, change=1, passage_id=number, created_at=WHEN) for number in range(3)])
+    insert_all(
+        [Tombstone(user=alice, change=1, passage_id=number, created_at=WHEN) for number in range(3)]
+    )
     assert len(set(Tombstone.objects.values_list("pk", flat=True))) == 3
 
 

@@ -78,5 +78,6 @@ def test_what_is_taken_out_of_a_value_leaves_its_shape(value: object, cleaned: o
     both = trace("The wolpertinger.")
     own = both.own | fragments("house door code")
     assert (
-        redact(value, Trace(user_id=NOTE, source="memory", ids=both.ids, own=own, exclusive=own)) == cleaned
+        redact(value, Trace(user_id=NOTE, source="memory", ids=both.ids, own=own, exclusive=own))
+        == cleaned
     )

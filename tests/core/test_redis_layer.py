@@ -56,8 +56,13 @@ def test_programs_are_answered_while_the_redis_that_counts_their_requests_is_awa
 ) -> None:
     settings.IZZY_THROTTLE, settings.REDIS_URL = True, "redis://127.0.0.1:1/0"
     settings.CACHES = {
-        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": settings.REDIS_URL}
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": settings.REDIS_URL,
+        }
     }
     assert api(alice).get("/api/v1/conversations/").status_code == 200
-    made = api(alice).post("/api/v1/conversations/", {"title": "Still here"}, content_type="application/json")
+    made = api(alice).post(
+        "/api/v1/conversations/", {"title": "Still here"}, content_type="application/json"
+    )
     assert made.status_code == 201

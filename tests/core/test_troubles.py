@@ -168,4 +168,6 @@ def test_what_the_database_says_is_put_in_an_operators_words(statement: str, mea
     with connection.cursor() as cursor, pytest.raises(DatabaseError) as caught:
         cursor.execute(statement)
     trouble = explain(caught.value)
-    assert (trouble.message if trouble else None) == meant or (trouble and meant and meant in trouble.message)
+    assert (trouble.message if trouble else None) == meant or (
+        trouble and meant and meant in trouble.message
+    )

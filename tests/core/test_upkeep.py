@@ -38,7 +38,9 @@ def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "close_old_connections", lambda: None)
 
 
-def test_a_sweep_that_fails_is_logged_and_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sweep_that_fails_is_logged_and_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     ran: list[str] = []
 
     def fail() -> None:

@@ -39,7 +39,9 @@ def add(
 ) -> UUID:
     """Adds what was said to be read at once; returns the conversation."""
     place = conversation or uuid7()
-    windows_add(user_id=user.pk, conversation_id=place, messages=messages, **{"at_once": True, **options})
+    windows_add(
+        user_id=user.pk, conversation_id=place, messages=messages, **{"at_once": True, **options}
+    )
     return place
 
 

@@ -18,7 +18,9 @@ class Files:
         self.user = user
 
     def __call__(self, command: object, **fields: Any) -> str:
-        return command_run(user_id=self.user.pk, fields={"command": command, **fields}, change=BY_ASSISTANT)
+        return command_run(
+            user_id=self.user.pk, fields={"command": command, **fields}, change=BY_ASSISTANT
+        )
 
     def create(self, path: str, text: str = "x") -> None:
         self("create", path=path, file_text=text)

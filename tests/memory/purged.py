@@ -30,9 +30,7 @@ def talk(alice: User, note: MakeNote) -> tuple[Memory, Message, Message]:
         state="done",
         memories=[{"id": str(made.pk), "note_id": made.note_id, "text": TEXT}],
     )
-    context = (
-        f"<context>\nNow: today\n<memories>\n- [{made.note_id}, 2026-11-21] {TEXT}\n</memories>\n</context>"
-    )
+    context = f"<context>\nNow: today\n<memories>\n- [{made.note_id}, 2026-11-21] {TEXT}\n</memories>\n</context>"
     said = Message.objects.create(
         user=alice, conversation=conversation, turn=turn, position=1, role="user", text=f"Remember: {TEXT}",
         blocks=json.dumps([{"type": "text", "text": context}, {"type": "text", "text": f"Remember: {TEXT}"}]),

@@ -80,10 +80,18 @@ def test_the_admin_changes_a_note_with_history_and_search(
     assert found(alice, "coffee") == [made.pk]
 
 
-def test_the_admin_cannot_save_what_a_note_cannot_hold(browser: Client, alice: User, note: MakeNote) -> None:
+def test_the_admin_cannot_save_what_a_note_cannot_hold(
+    browser: Client, alice: User, note: MakeNote
+) -> None:
     made = note(alice, "Likes tea.")
     page = reverse("admin:memory_memory_change", args=[made.pk])
-    form = {"content": "x" * 20_001, "tier": "long_term", "kind": "general", "importance": "3", "tags": "[]"}
+    form = {
+        "content": "x" * 20_001,
+        "tier": "long_term",
+        "kind": "general",
+        "importance": "3",
+        "tags": "[]",
+    }
     assert browser.post(page, form).status_code == 200
     assert memory_get(alice.pk, made.pk).content == "Likes tea."
 
@@ -101,9 +109,15 @@ def test_deleting_in_the_admin_can_be_undone_and_deleting_again_cannot(
     assert not Memory.objects.with_deleted(alice.pk).exists()
 
 
-def test_many_notes_are_deleted_through_the_service(browser: Client, alice: User, note: MakeNote) -> None:
+def test_many_notes_are_deleted_through_the_service(
+    browser: Client, alice: User, note: MakeNote
+) -> None:
     notes = [note(alice, f"Tea number {number}.") for number in range(3)]
-    form = {"action": "delete_selected", "_selected_action": [str(row.pk) for row in notes], "post": "yes"}
+    form = {
+        "action": "delete_selected",
+        "_selected_action": [str(row.pk) for row in notes],
+        "post": "yes",
+    }
     browser.post(reverse("admin:memory_memory_changelist"), form)
     assert found(alice, "tea") == []
     assert {row.status for row in Memory.objects.with_deleted(alice.pk)} == {"deleted"}

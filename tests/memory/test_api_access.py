@@ -38,7 +38,9 @@ def test_nobody_gets_in_without_credentials(db: None, method: str, path: str) ->
 
 
 @pytest.mark.parametrize(("method", "path"), [entry for entry in EVERY if entry[0] != "GET"])
-def test_a_reading_token_cannot_write(alice: User, api: Api, note: MakeNote, method: str, path: str) -> None:
+def test_a_reading_token_cannot_write(
+    alice: User, api: Api, note: MakeNote, method: str, path: str
+) -> None:
     made = note(alice)
     answer = send(api(alice, "read"), method, BASE + path.format(id=made.pk), {"content": "Changed."})
     assert (answer.status_code, answer.json()["code"]) == (403, "missing_scope")
@@ -53,7 +55,9 @@ def test_a_reading_token_reads(alice: User, api: Api, note: MakeNote) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [entry for entry in EVERY if "{id}" in entry[1]])
-@pytest.mark.parametrize("key", ["foreign", "unknown", "note-xyz", "1", "x" * 300, "%00", "%F0%9F%A6%9E"])
+@pytest.mark.parametrize(
+    "key", ["foreign", "unknown", "note-xyz", "1", "x" * 300, "%00", "%F0%9F%A6%9E"]
+)
 def test_foreign_unknown_and_malformed_ids_are_not_found(
     alice: User, bob: User, api: Api, note: MakeNote, method: str, path: str, key: str
 ) -> None:
@@ -68,7 +72,9 @@ def test_foreign_unknown_and_malformed_ids_are_not_found(
     assert Memory.objects.for_user(alice).get().content == foreign.content
 
 
-def test_a_note_cannot_be_linked_to_somebody_elses(alice: User, bob: User, api: Api, note: MakeNote) -> None:
+def test_a_note_cannot_be_linked_to_somebody_elses(
+    alice: User, bob: User, api: Api, note: MakeNote
+) -> None:
     mine, his = note(alice), note(bob)
     answer = post(api(alice), f"{BASE}{mine.pk}/links/", {"target": str(his.pk)})
     assert answer.status_code == 404

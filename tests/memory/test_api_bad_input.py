@@ -164,7 +164,9 @@ def test_a_bad_depth_is_refused(alice: User, alices: Client, note: MakeNote, dep
     ],
 )
 def test_a_bad_version_is_refused(alice: User, alices: Client, note: MakeNote, body: Any) -> None:
-    answer = alices.generic("POST", f"{BASE}{note(alice).pk}/restore/", json.dumps(body), "application/json")
+    answer = alices.generic(
+        "POST", f"{BASE}{note(alice).pk}/restore/", json.dumps(body), "application/json"
+    )
     assert answer.status_code == 400
 
 
@@ -189,7 +191,9 @@ def test_a_version_there_never_was_is_not_found(alice: User, alices: Client, not
     ],
     ids=lambda value: json.dumps(value),
 )
-def test_a_bad_link_is_refused(alice: User, alices: Client, note: MakeNote, body: Any, status: int) -> None:
+def test_a_bad_link_is_refused(
+    alice: User, alices: Client, note: MakeNote, body: Any, status: int
+) -> None:
     a, b = note(alice, "A"), note(alice, "B")
     if isinstance(body, dict) and body.get("target") in {"self", "other"}:
         body = {**body, "target": str(a.pk if body["target"] == "self" else b.pk)}

@@ -81,7 +81,9 @@ def test_files_are_found_by_search_and_context(alice: User, api: Api) -> None:
     text = "The wedding is on 12 June in Graz."
     result(client, command="create", path="/memories/wedding.md", file_text=text)
     options: Any = {"content_type": "application/json"}
-    hits = client.post("/api/v1/search/", {"query": "When is the wedding?", "sources": ["file"]}, **options)
+    hits = client.post(
+        "/api/v1/search/", {"query": "When is the wedding?", "sources": ["file"]}, **options
+    )
     hit = hits.json()["results"][0]
     assert (hit["source"], hit["external_id"]) == ("file", "/memories/wedding.md")
     assert text in hit["text"]

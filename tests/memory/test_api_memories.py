@@ -68,7 +68,9 @@ def test_reading_over_the_api_is_no_access(alices: Client) -> None:
 
 def test_a_change_keeps_the_id_and_the_rest(alice: User, alices: Client) -> None:
     made = post(alices, BASE, {"content": "Allergic to shellfish.", "tags": ["food"]}).json()
-    answer = send(alices, "PATCH", f"{BASE}{made['note_id']}/", {"content": "Only prawns.", "importance": 4})
+    answer = send(
+        alices, "PATCH", f"{BASE}{made['note_id']}/", {"content": "Only prawns.", "importance": 4}
+    )
     changed = answer.json()
     assert answer.status_code == 200
     assert (changed["id"], changed["content"], changed["importance"]) == (made["id"], "Only prawns.", 4)
@@ -168,7 +170,9 @@ def test_the_list_takes_the_documented_filters(
 
 
 @pytest.mark.parametrize("query", ["tier=", "ordering=", "page=", "page_size=", "status=", "tier=none"])
-def test_a_filter_without_a_value_or_with_an_impossible_one_is_refused(alices: Client, query: str) -> None:
+def test_a_filter_without_a_value_or_with_an_impossible_one_is_refused(
+    alices: Client, query: str
+) -> None:
     refused = alices.get(f"{BASE}?{query}")
     assert (refused.status_code, refused.json()["extra"]["field"]) == (400, query.partition("=")[0])
 

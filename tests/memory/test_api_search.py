@@ -61,7 +61,9 @@ def conversation(alice: User, monkeypatch: pytest.MonkeyPatch) -> UUID:
     )
     documents_index(user_id=alice.pk, documents=[document])
     known = {(alice.pk, conversation_id)}
-    monkeypatch.setitem(owners._entries, "conversation", lambda user_id, row_id: (user_id, row_id) in known)
+    monkeypatch.setitem(
+        owners._entries, "conversation", lambda user_id, row_id: (user_id, row_id) in known
+    )
     return conversation_id
 
 
@@ -77,7 +79,9 @@ def test_a_result_has_the_documented_fields(alice: User, alices: Client, note: M
     assert {"keywords", "meaning"} <= set(hit["parts"])
 
 
-def test_other_words_with_the_same_meaning_find_a_note(alice: User, alices: Client, note: MakeNote) -> None:
+def test_other_words_with_the_same_meaning_find_a_note(
+    alice: User, alices: Client, note: MakeNote
+) -> None:
     made = note(alice, "Router and network configuration: the SSID is izzy, the channel is 11.")
     note(alice, "The cat is called Mia and likes boxes.")
     note(alice, "Dentist appointment every May.")
@@ -104,7 +108,9 @@ def test_a_search_can_keep_to_one_conversation(
     ]
 
 
-def test_foreign_and_unknown_conversations_are_not_found(bob: User, api: Api, conversation: UUID) -> None:
+def test_foreign_and_unknown_conversations_are_not_found(
+    bob: User, api: Api, conversation: UUID
+) -> None:
     for written in (str(conversation), str(uuid7()), "x", 5, ["x"]):
         for path in (SEARCH, CONTEXT):
             answer = ask(api(bob), path, {"query": "router", "conversation": written})
@@ -123,7 +129,9 @@ def test_tags_limit_a_search_to_notes_with_all_of_them(
     assert texts(alices, "router", tags=["home"], sources=["conversation"]) == []
 
 
-def test_a_search_in_the_past_answers_what_was_so_then(alice: User, alices: Client, note: MakeNote) -> None:
+def test_a_search_in_the_past_answers_what_was_so_then(
+    alice: User, alices: Client, note: MakeNote
+) -> None:
     made = note(alice, "The user lives in Portland.")
     ended = note(alice, "The user lives in a tent.", valid_from="2020-01-01", valid_to="2021-01-01")
     then = timezone.now()
@@ -187,7 +195,12 @@ def test_context_packs_text_within_the_budget(alice: User, alices: Client, note:
     [
         ["Where is the router?"],
         [{"role": "user", "content": "Where is the router?"}],
-        [{"role": "user", "content": [{"type": "text", "text": "Where is the router?"}, {"type": "image"}]}],
+        [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "Where is the router?"}, {"type": "image"}],
+            }
+        ],
         [
             "Hello",
             {"role": "assistant", "content": "Hi"},
@@ -195,12 +208,16 @@ def test_context_packs_text_within_the_budget(alice: User, alices: Client, note:
         ],
     ],
 )
-def test_context_takes_messages_too(alice: User, alices: Client, note: MakeNote, messages: list[Any]) -> None:
+def test_context_takes_messages_too(
+    alice: User, alices: Client, note: MakeNote, messages: list[Any]
+) -> None:
     note(alice, "The router stands in the hall closet.")
     assert "hall closet" in ask(alices, CONTEXT, {"messages": messages}).json()["text"]
 
 
-def test_context_looks_at_the_last_three_messages_alone(alice: User, alices: Client, note: MakeNote) -> None:
+def test_context_looks_at_the_last_three_messages_alone(
+    alice: User, alices: Client, note: MakeNote
+) -> None:
     note(alice, "The router stands in the hall closet.")
     note(alice, "Paella is made on Sundays.")
     messages = ["router router router", "a", "b", "What about paella?"]
@@ -291,7 +308,8 @@ def test_a_huge_query_is_too_large(alices: Client, path: str, size: int) -> None
 
 
 @pytest.mark.parametrize(
-    "query", ['"', "*", "NEAR(a b)", "a AND OR", "'; DROP TABLE x; --", "{}:^", "🦞", "。", "-", "a" * 9000]
+    "query",
+    ['"', "*", "NEAR(a b)", "a AND OR", "'; DROP TABLE x; --", "{}:^", "🦞", "。", "-", "a" * 9000],
 )
 def test_a_query_of_signs_is_answered(alice: User, alices: Client, note: MakeNote, query: str) -> None:
     note(alice, "Router at home.")
@@ -337,7 +355,9 @@ def untrusted(user: User, note: MakeNote, text: str) -> Memory:
     return note(user, text, change=Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED))
 
 
-def test_context_of_another_time_reads_what_was_so_then(alice: User, alices: Client, note: MakeNote) -> None:
+def test_context_of_another_time_reads_what_was_so_then(
+    alice: User, alices: Client, note: MakeNote
+) -> None:
     made = note(alice, "The router stands in the hall closet.")
     before = timezone.now()
     memory_update(user_id=alice.pk, memory_id=made.pk, content="The router stands in the kitchen.")

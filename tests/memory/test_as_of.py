@@ -101,17 +101,23 @@ def test_a_deleted_note_takes_its_former_words_along_and_brings_them_back(
 
 def test_a_text_is_not_found_in_the_time_before_it_was_accepted(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user lives in Lisbon.", status="pending")
-    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", status="active")
+    memory_update(
+        user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", status="active"
+    )
     aged(made, 10)
     assert texts_at(alice, "Lisbon", timezone.now() - 9.5 * DAY) == []
     assert texts_at(alice, "Oslo", timezone.now()) == ["The user lives in Oslo."]
 
 
-def test_a_new_text_may_hold_from_another_time_than_that_of_the_edit(alice: User, note: MakeNote) -> None:
+def test_a_new_text_may_hold_from_another_time_than_that_of_the_edit(
+    alice: User, note: MakeNote
+) -> None:
     made = note(alice, "The user lives in Lisbon.")
     Memory.objects.unscoped().filter(pk=made.pk).update(created_at=timezone.now() - 100 * DAY)
     since = timezone.now() - 30 * DAY
-    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", valid_from=since)
+    memory_update(
+        user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", valid_from=since
+    )
     assert texts_at(alice, "lives", timezone.now() - 40 * DAY) == ["The user lives in Lisbon."]
     assert texts_at(alice, "lives", timezone.now() - 20 * DAY) == ["The user lives in Oslo."]
 
@@ -172,10 +178,15 @@ def test_the_list_shows_what_held_then(alice: User, note: MakeNote, client: Clie
     client.force_login(alice)
 
     def listed(moment: datetime) -> list[str]:
-        answer = client.get("/api/v1/memories/", {"as_of": moment.isoformat(), "ordering": "-created_at"})
+        answer = client.get(
+            "/api/v1/memories/", {"as_of": moment.isoformat(), "ordering": "-created_at"}
+        )
         return sorted(row["content"] for row in answer.json()["results"])
 
-    assert listed(timezone.now() - 9.5 * DAY) == ["The user lives in Lisbon.", "The user works in a bakery."]
+    assert listed(timezone.now() - 9.5 * DAY) == [
+        "The user lives in Lisbon.",
+        "The user works in a bakery.",
+    ]
     assert listed(timezone.now() - 20 * DAY) == []
     assert client.get("/api/v1/memories/", {"as_of": "soon"}).status_code == 400
 
@@ -186,5 +197,7 @@ def test_a_text_changed_before_it_holds_is_not_found_before_it_does(alice: User,
     memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.")
     assert texts_at(alice, "lives", timezone.now()) == []
     assert texts_at(alice, "lives", later + DAY) == ["The user lives in Oslo."]
-    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Rome.", valid_from=None)
+    memory_update(
+        user_id=alice.pk, memory_id=made.pk, content="The user lives in Rome.", valid_from=None
+    )
     assert texts_at(alice, "lives", timezone.now()) == ["The user lives in Rome."]

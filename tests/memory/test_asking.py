@@ -17,7 +17,9 @@ WIFI = "The user's home wifi password is hunter2-blue."
 
 
 def waits(content: str, *said: str, known: str = "") -> bool:
-    return needs_a_look(ConversationTaint(user_id=uuid7(), messages=lambda: said), [content], known=known)
+    return needs_a_look(
+        ConversationTaint(user_id=uuid7(), messages=lambda: said), [content], known=known
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,9 @@ async def test_a_password_that_the_user_asked_to_remember_is_kept(alice: User) -
 async def test_the_preference_decides(alice: User, review: Review, asked: bool, status: Status) -> None:
     await in_db(lambda: Preferences.objects.filter(user=alice).update(review=review))
     said = (
-        "Remember: my home wifi password is hunter2-blue" if asked else "The wifi password is hunter2-blue."
+        "Remember: my home wifi password is hunter2-blue"
+        if asked
+        else "The wifi password is hunter2-blue."
     )
     saved = await save(tools(alice, said), WIFI)
     row = await in_db(lambda: Memory.objects.for_user(alice).get(pk=parse_id(saved["note_id"])))

@@ -43,7 +43,11 @@ def test_ticked_notes_are_deleted_and_the_others_stay(
 ) -> None:
     page = post(browser, "delete", three[:2])
     assert "Deleted “Likes tea.” and “Has a cat.”." in page
-    assert states(alice) == {"Likes tea.": "deleted", "Has a cat.": "deleted", "Rows on Fridays.": "active"}
+    assert states(alice) == {
+        "Likes tea.": "deleted",
+        "Has a cat.": "deleted",
+        "Rows on Fridays.": "active",
+    }
 
 
 def test_ticked_notes_are_put_away(browser: Client, alice: User, three: list[Memory]) -> None:
@@ -51,12 +55,18 @@ def test_ticked_notes_are_put_away(browser: Client, alice: User, three: list[Mem
     assert states(alice)["Likes tea."] == "archived"
 
 
-def test_a_tag_is_added_to_those_that_have_others(browser: Client, alice: User, three: list[Memory]) -> None:
+def test_a_tag_is_added_to_those_that_have_others(
+    browser: Client, alice: User, three: list[Memory]
+) -> None:
     assert "Tagged “home”: “Has a cat.” and “Rows on Fridays.”." in post(
         browser, "tag", three[1:], tag=" home "
     )
     tags = dict(Memory.objects.for_user(alice).values_list("content", "tags"))
-    assert tags == {"Likes tea.": ["old"], "Has a cat.": ["old", "home"], "Rows on Fridays.": ["old", "home"]}
+    assert tags == {
+        "Likes tea.": ["old"],
+        "Has a cat.": ["old", "home"],
+        "Rows on Fridays.": ["old", "home"],
+    }
     post(browser, "tag", three[1:], tag="home")
     assert Memory.objects.for_user(alice).get(pk=three[1].pk).tags == ["old", "home"]
 
@@ -111,7 +121,11 @@ def test_a_merge_is_undone(browser: Client, alice: User, three: list[Memory]) ->
     assert "Merged into one: “Likes tea.” and “Has a cat.”." in page
     assert states(alice)["Likes tea and has a cat."] == "active"
     undo(browser, page)
-    assert states(alice) == {"Likes tea.": "active", "Has a cat.": "active", "Rows on Fridays.": "active"}
+    assert states(alice) == {
+        "Likes tea.": "active",
+        "Has a cat.": "active",
+        "Rows on Fridays.": "active",
+    }
 
 
 def test_what_was_changed_since_is_not_undone_with_the_others(
@@ -155,7 +169,11 @@ def test_all_or_none(alice: User, three: list[Memory]) -> None:
         bulk_change(memory_delete, user_id=alice.pk, memory_ids=[note.pk for note in three])
     with pytest.raises(NotFound):
         bulk_change(memory_archive, user_id=alice.pk, memory_ids=[note.pk for note in three])
-    assert states(alice) == {"Likes tea.": "active", "Has a cat.": "active", "Rows on Fridays.": "deleted"}
+    assert states(alice) == {
+        "Likes tea.": "active",
+        "Has a cat.": "active",
+        "Rows on Fridays.": "deleted",
+    }
 
 
 def test_somebody_elses_note_is_not_there(bob: User, alice: User, three: list[Memory]) -> None:

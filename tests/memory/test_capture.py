@@ -38,7 +38,9 @@ RULES = (
     Rule("nurse", "The user works as a nurse at the Kepler hospital."),
     Rule("moved to Linz", "The user lives in Linz.", replaces="Graz"),
     Rule(
-        "Falcon", "Project Falcon has to be done by 12 October.", values={"kind": "project", "importance": 4}
+        "Falcon",
+        "Project Falcon has to be done by 12 October.",
+        values={"kind": "project", "importance": 4},
     ),
 )
 REMEMBERED = [
@@ -124,7 +126,9 @@ async def test_a_note_knows_where_it_comes_from(alice: User, peer: AnthropicServ
     assert (nurse.source_conversation_id, nurse.source_message_id) == (place, messages[14].message_id)
 
 
-async def test_the_same_conversation_again_brings_no_new_note(alice: User, peer: AnthropicServer) -> None:
+async def test_the_same_conversation_again_brings_no_new_note(
+    alice: User, peer: AnthropicServer
+) -> None:
     model = peer.fallback = CaptureModel(*RULES)
     await captured(alice, *forty_messages())
     asked = len(model.gates) + len(model.extractions)
@@ -186,7 +190,9 @@ async def test_an_item_that_rests_on_the_overlap_alone_was_read_before(
 
 
 async def test_new_notes_are_linked_to_close_neighbours(alice: User, peer: AnthropicServer) -> None:
-    near = await in_db(lambda: memory_create(user_id=alice.pk, content="The user is allergic to peanuts."))
+    near = await in_db(
+        lambda: memory_create(user_id=alice.pk, content="The user is allergic to peanuts.")
+    )
     far = await in_db(lambda: memory_create(user_id=alice.pk, content="The car needs new brakes."))
     peer.fallback = CaptureModel(Rule("shellfish", "The user is allergic to shellfish."))
     await captured(alice, said("I am allergic to shellfish."))

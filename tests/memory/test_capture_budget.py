@@ -44,7 +44,9 @@ async def test_when_the_days_tokens_are_spent_windows_wait_for_tomorrow(
     assert (await read(alice, any_time=True)).added == 1
 
 
-async def test_what_chat_costs_does_not_count(alice: User, peer: AnthropicServer, settings: Settings) -> None:
+async def test_what_chat_costs_does_not_count(
+    alice: User, peer: AnthropicServer, settings: Settings
+) -> None:
     settings.IZZY_CAPTURE_TOKENS = 1000
     peer.fallback = CaptureModel(LINZ)
     await in_db(
@@ -55,7 +57,9 @@ async def test_what_chat_costs_does_not_count(alice: User, peer: AnthropicServer
     assert (await captured(alice, said("I live in Linz."))).added == 1
 
 
-async def test_figures_say_what_it_brought_and_cost(alice: User, bob: User, peer: AnthropicServer) -> None:
+async def test_figures_say_what_it_brought_and_cost(
+    alice: User, bob: User, peer: AnthropicServer
+) -> None:
     peer.fallback = CaptureModel(LINZ)
     await captured(alice, said("I live in Linz."))
     await captured(alice, said("Lovely weather."))
@@ -91,4 +95,6 @@ async def test_doctor_says_what_could_not_be_read(alice: User, peer: AnthropicSe
     (check,) = [check for check in checks() if check.name == "capture"]
     await in_db(add, alice, [said("I live in Linz.")])
     await in_db(CaptureWindow.objects.for_user(alice).update, state="gave_up")
-    assert (await in_db(run_check, check)).message.startswith("1 passage of conversations could not be read")
+    assert (await in_db(run_check, check)).message.startswith(
+        "1 passage of conversations could not be read"
+    )

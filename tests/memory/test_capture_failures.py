@@ -11,7 +11,19 @@ from apps.core.db.pool import in_db
 from apps.memory.capture import leases
 from apps.memory.capture.windows import windows_retry
 from apps.memory.models import Memory
-from tests.memory.capturing import LINZ, YES, add, captured, item, items, notes, read, said, status, windows
+from tests.memory.capturing import (
+    LINZ,
+    YES,
+    add,
+    captured,
+    item,
+    items,
+    notes,
+    read,
+    said,
+    status,
+    windows,
+)
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
 from tests.peers.capture_model import CaptureModel
 
@@ -39,7 +51,9 @@ async def test_a_failing_window_is_tried_again_later_and_given_up_in_the_end(
     assert await notes(alice) == ["The user lives in Linz."]
 
 
-async def test_a_server_at_fault_never_makes_a_window_be_given_up(alice: User, peer: AnthropicServer) -> None:
+async def test_a_server_at_fault_never_makes_a_window_be_given_up(
+    alice: User, peer: AnthropicServer
+) -> None:
     await in_db(add, alice, [said("I live in Linz.")])
     peer.fallback = failure(401, "authentication_error")
     for _ in range(leases.MAX_ATTEMPTS + 2):
@@ -67,7 +81,11 @@ async def test_the_gate_is_not_asked_twice(alice: User, peer: AnthropicServer) -
     await read(alice)
     peer.add(items(item("The user lives in Linz.")))
     assert (await read(alice, any_time=True)).added == 1
-    assert [request["tools"][0]["name"] for request in peer.messages] == ["judge", "save_items", "save_items"]
+    assert [request["tools"][0]["name"] for request in peer.messages] == [
+        "judge",
+        "save_items",
+        "save_items",
+    ]
 
 
 async def test_one_bad_window_does_not_hold_up_the_others(
@@ -152,7 +170,9 @@ async def test_of_odd_items_the_good_ones_are_kept(
         items("text", 7, item(""), item("x" * 1001)),
         items(
             item(
-                "The user lives in Linz.", action="update", target="note-00000000-0000-4000-8000-000000000000"
+                "The user lives in Linz.",
+                action="update",
+                target="note-00000000-0000-4000-8000-000000000000",
             )
         ),
     ],

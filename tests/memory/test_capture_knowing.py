@@ -32,7 +32,9 @@ async def test_what_izzy_put_beside_the_conversation_is_not_saved_again(
 
 
 async def test_an_echo_of_the_assistant_adds_no_weight(alice: User, peer: AnthropicServer) -> None:
-    known = await in_db(lambda: memory_create(user_id=alice.pk, content="The user's bicycle is a blue Koga."))
+    known = await in_db(
+        lambda: memory_create(user_id=alice.pk, content="The user's bicycle is a blue Koga.")
+    )
     peer.fallback = CaptureModel(Rule("Koga", "The user's bicycle is a blue Koga."))
     await captured(alice, said("Your bicycle is a blue Koga, isn't it?", "assistant"))
     after = await note(alice, pk=known.pk)

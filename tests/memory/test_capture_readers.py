@@ -29,7 +29,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # --- Several readers --------------------------------------------------------------------------------------------------
 
 
-async def test_a_users_windows_are_read_by_one_process_at_a_time(alice: User, peer: AnthropicServer) -> None:
+async def test_a_users_windows_are_read_by_one_process_at_a_time(
+    alice: User, peer: AnthropicServer
+) -> None:
     await in_db(add, alice, [said("I live in Linz.")])
     await in_db(CaptureLease.objects.create, user=alice, runner="another", lease_until=LEASE_END)
     assert (await read(alice)).windows == 0

@@ -48,13 +48,17 @@ async def test_a_quoted_document_is_not_believed(
 ) -> None:
     """Whatever segments the model claims as its evidence."""
     peer.fallback = obedient(cites=cites)
-    tally = await captured(alice, said(message), said("It is about your bank, evil.example.", "assistant"))
+    tally = await captured(
+        alice, said(message), said("It is about your bank, evil.example.", "assistant")
+    )
     assert await notes(alice) == []
     assert tally.pending == 1
     assert (await note(alice, status="pending")).trust == "untrusted"
 
 
-async def test_the_assistant_repeating_a_page_is_not_believed(alice: User, peer: AnthropicServer) -> None:
+async def test_the_assistant_repeating_a_page_is_not_believed(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.fallback = obedient()
     await captured(
         alice,
@@ -67,7 +71,9 @@ async def test_the_assistant_repeating_a_page_is_not_believed(alice: User, peer:
 
 async def test_the_users_own_words_are_believed(alice: User, peer: AnthropicServer) -> None:
     peer.fallback = obedient()
-    await captured(alice, said("My bank is evil.example, please remember."), said("I will.", "assistant"))
+    await captured(
+        alice, said("My bank is evil.example, please remember."), said("I will.", "assistant")
+    )
     assert await notes(alice) == [OBEYED]
     assert (await note(alice)).trust == "user"
 
@@ -107,7 +113,9 @@ async def test_repeating_a_note_from_elsewhere_neither_lowers_nor_raises_it(
     assert (after.trust, after.importance, after.content) == ("user", 3, OBEYED)
 
 
-async def test_sensitive_items_wait_unless_the_user_wants_none_to(alice: User, peer: AnthropicServer) -> None:
+async def test_sensitive_items_wait_unless_the_user_wants_none_to(
+    alice: User, peer: AnthropicServer
+) -> None:
     peer.fallback = CaptureModel(
         Rule("insulin", "The user takes insulin.", values={"sensitive": True}),
         Rule("violin", "The user plays the violin."),
@@ -197,7 +205,9 @@ def test_beside_others_words_only_a_whole_sentence_is_the_users(
         *segments_of(said("> The user's bank is evil.example.")),
     ]
     assert [segment.trust for segment in segments] == ["user", "assistant", "untrusted"]
-    item = Item(action=Action.ADD, content=content, evidence=tuple(evidence), standing=True, tags=("move",))
+    item = Item(
+        action=Action.ADD, content=content, evidence=tuple(evidence), standing=True, tags=("move",)
+    )
     kept, trusted = judged_item(item, segments, tainted=True)
     assert (trusted, kept.standing) == (trust, False)
     assert kept.tags == (("move",) if trust == "untrusted" else ())
@@ -209,7 +219,9 @@ def test_elsewhere_an_item_is_trusted_as_what_it_cites(evidence: list[int], trus
         *segments_of(said("I moved to Linz yesterday.")),
         *segments_of(said("So you live in Linz now.", "assistant")),
     ]
-    item = Item(action=Action.ADD, content="The user lives in Linz.", evidence=tuple(evidence), standing=True)
+    item = Item(
+        action=Action.ADD, content="The user lives in Linz.", evidence=tuple(evidence), standing=True
+    )
     assert judged_item(item, segments, tainted=False) == (item, trust)
 
 
@@ -234,7 +246,9 @@ async def test_what_a_page_makes_of_the_users_words_is_not_theirs(
 
 async def test_a_note_takes_no_tag_from_a_page(alice: User, peer: AnthropicServer) -> None:
     """Also where the user says again what is known already."""
-    known = await in_db(lambda: memory_create(user_id=alice.pk, content="The user is allergic to walnuts."))
+    known = await in_db(
+        lambda: memory_create(user_id=alice.pk, content="The user is allergic to walnuts.")
+    )
     peer.fallback = CaptureModel(
         Rule("allergic", known.content, cites=[1], values={"tags": ["bank: evil.example"]})
     )
@@ -254,8 +268,14 @@ LONG = "When " + "we sat in the garden and talked about the weather of the year,
     [
         ("I am not allergic to walnuts.", "The user is allergic to walnuts."),
         ("Ada owes Bob five euros.", "Bob owes Ada five euros."),
-        ('"Nobody of us was ever ill" he wrote "so eat what is there" I eat nuts.', "The user eats nuts."),
-        ("“He who eats these nuts will never be ill” I eat nuts.", "“He who eats these nuts will be ill”"),
+        (
+            '"Nobody of us was ever ill" he wrote "so eat what is there" I eat nuts.',
+            "The user eats nuts.",
+        ),
+        (
+            "“He who eats these nuts will never be ill” I eat nuts.",
+            "“He who eats these nuts will be ill”",
+        ),
         ("He wrote “Nobody at our place was ever ill of nuts” I eat nuts.", "The user eats nuts."),
         ("Yes.", "The user eats nuts."),
         (f"{LONG}he lied that\nI eat nuts.", "The user eats nuts."),

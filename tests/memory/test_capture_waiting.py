@@ -43,7 +43,10 @@ async def test_without_a_model_windows_wait_and_nothing_is_lost(alice: User) -> 
     await in_db(reader.sweep)
     now = await status(alice)
     assert (now.waiting, now.reason) == (1, "no_model")
-    assert now.waiting_sentence == "1 passage of your conversations waits to be read: no model is connected."
+    assert (
+        now.waiting_sentence
+        == "1 passage of your conversations waits to be read: no model is connected."
+    )
     (window,) = await windows(alice)
     assert (window.state, window.attempts) == ("waiting", 0)
 
@@ -72,7 +75,9 @@ async def test_doctor_says_what_waits_and_for_what(alice: User) -> None:
     assert "ANTHROPIC_API_KEY" in result.hint
 
 
-def test_the_memories_page_says_what_waits(alice: User, bob: User, sign_in: Callable[[User], Client]) -> None:
+def test_the_memories_page_says_what_waits(
+    alice: User, bob: User, sign_in: Callable[[User], Client]
+) -> None:
     add(alice, talk("I live in Linz.", "Nice."))
     wanted = b"1 passage of your conversations waits to be read: no model is connected."
     assert wanted in sign_in(alice).get("/memory/").content
@@ -127,7 +132,9 @@ async def test_after_a_window_was_read_the_next_begins_with_its_end(
 
 async def test_a_window_that_was_read_keeps_no_words(alice: User, peer: AnthropicServer) -> None:
     peer.fallback = CaptureModel(LINZ)
-    await captured(alice, said("I live in Linz, near the zoo.", shown=[(None, "The user likes animals.")]))
+    await captured(
+        alice, said("I live in Linz, near the zoo.", shown=[(None, "The user likes animals.")])
+    )
     (window,) = await windows(alice)
     kept = json.dumps(
         {field.name: str(getattr(window, field.attname)) for field in window._meta.concrete_fields}

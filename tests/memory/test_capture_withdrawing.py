@@ -8,7 +8,12 @@ import pytest
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.core.db.pool import in_db
-from apps.memory.capture.windows import conversation_withdraw, user_withdraw, windows_scrub, windows_withdraw
+from apps.memory.capture.windows import (
+    conversation_withdraw,
+    user_withdraw,
+    windows_scrub,
+    windows_withdraw,
+)
 from tests.memory.capturing import (
     LINZ,
     YES,
@@ -26,7 +31,9 @@ from tests.peers.capture_model import CaptureModel, Rule
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def test_who_switches_capture_off_has_what_waits_dropped(alice: User, peer: AnthropicServer) -> None:
+async def test_who_switches_capture_off_has_what_waits_dropped(
+    alice: User, peer: AnthropicServer
+) -> None:
     await in_db(add, alice, talk("I live in Linz.", "Nice."))
     await in_db(lambda: preferences_update(user_id=alice.pk, capture=False))
     assert (await read(alice)).windows == 0
@@ -97,7 +104,9 @@ async def test_scrubbing_a_message_empties_its_windows(alice: User, peer: Anthro
     assert window.gate_reason == ""
 
 
-async def test_what_is_scrubbed_while_it_is_read_is_not_saved(alice: User, peer: AnthropicServer) -> None:
+async def test_what_is_scrubbed_while_it_is_read_is_not_saved(
+    alice: User, peer: AnthropicServer
+) -> None:
     one = said("I live in Linz.")
     await in_db(add, alice, [one])
     held, asked = reply(tool("judge", YES), hold_after=1), asyncio.Event()

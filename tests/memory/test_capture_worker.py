@@ -98,7 +98,9 @@ def all_read(server: Server) -> bool:
 def active(server: Server) -> list[str]:
     return [
         text
-        for (text,) in server.rows("select content from memory_memory where status = 'active' order by id")
+        for (text,) in server.rows(
+            "select content from memory_memory where status = 'active' order by id"
+        )
     ]
 
 
@@ -107,7 +109,10 @@ def run_out(server: Server) -> None:
     import sqlite3
     from contextlib import closing
 
-    with closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database, database:
+    with (
+        closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database,
+        database,
+    ):
         database.execute("update memory_capturelease set lease_until = '2000-01-01'")
 
 

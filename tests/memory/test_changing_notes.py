@@ -31,7 +31,9 @@ def test_the_id_stays_and_the_old_text_is_out_of_search_at_once(alice: User, not
 def test_the_old_text_is_kept_in_the_history(alice: User, note: MakeNote) -> None:
     made = note(alice, "I am allergic to shellfish.", importance=5)
     change = Change(actor=Origin.ASSISTANT, reason="corrected")
-    memory_update(user_id=alice.pk, memory_id=made.pk, change=change, content="Only prawns.", importance=4)
+    memory_update(
+        user_id=alice.pk, memory_id=made.pk, change=change, content="Only prawns.", importance=4
+    )
     newest, first = note_history(alice.pk, made.pk)
     assert (newest.version, newest.content, newest.current) == (2, "Only prawns.", True)
     assert (newest.action, newest.actor, newest.reason) == ("updated", "assistant", "corrected")
@@ -132,7 +134,11 @@ def test_undo_brings_a_version_back_and_is_itself_in_the_history(alice: User, no
     memory_update(user_id=alice.pk, memory_id=made.pk, content="Second.", tags=["b"], valid_to=None)
     memory_update(user_id=alice.pk, memory_id=made.pk, content="Third.")
     back = memory_undo(user_id=alice.pk, memory_id=made.pk, version=1)
-    assert (back.content, back.tags, back.valid_to) == ("First.", ["a"], datetime(2030, 1, 1, tzinfo=UTC))
+    assert (back.content, back.tags, back.valid_to) == (
+        "First.",
+        ["a"],
+        datetime(2030, 1, 1, tzinfo=UTC),
+    )
     versions = note_history(alice.pk, made.pk)
     assert [version.content for version in versions] == ["First.", "Third.", "Second.", "First."]
     assert versions[0].action == "undone"
@@ -175,7 +181,9 @@ def test_the_text_of_an_earlier_time_is_the_users_own(alice: User, bob: User, no
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_changes_at_the_same_time_all_happen_one_after_the_other(alice: User, note: MakeNote) -> None:
+async def test_changes_at_the_same_time_all_happen_one_after_the_other(
+    alice: User, note: MakeNote
+) -> None:
     made = await in_db(note, alice, "Version 1.")
     changes = (
         in_db(memory_update, user_id=alice.pk, memory_id=made.pk, content=f"Version {number}.")

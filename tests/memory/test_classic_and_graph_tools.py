@@ -66,7 +66,12 @@ async def test_storing_gives_each_tier_its_documented_priority_and_decay(
 ) -> None:
     stored = await call(alice, "store_memory", content="User has a cat.", tags=["pet", "cat"], **given)
     note = await in_db(memory_get, alice.pk, parse_id(stored["note_id"]))
-    assert (note.tier, note.priority, note.decay_rate, note.tags) == (tier, priority, rate, ["pet", "cat"])
+    assert (note.tier, note.priority, note.decay_rate, note.tags) == (
+        tier,
+        priority,
+        rate,
+        ["pet", "cat"],
+    )
     assert (note.origin, note.trust) == ("assistant", "assistant")
 
 
@@ -76,7 +81,8 @@ async def test_both_names_share_one_store(alice: User) -> None:
     assert hit["note_id"] == stored["note_id"]
     saved = await call(alice, "memory_save", content="User has a hamster.", tags=["pet"])
     assert {
-        memory["note_id"] for memory in (await call(alice, "recall_memory", keywords=["PET"]))["memories"]
+        memory["note_id"]
+        for memory in (await call(alice, "recall_memory", keywords=["PET"]))["memories"]
     } == {
         stored["note_id"],
         saved["note_id"],
@@ -100,7 +106,9 @@ async def test_recall_gives_the_documented_fields(alice: User, note: MakeNote) -
     assert (await in_db(memory_get, alice.pk, made.pk)).access_count == 1
 
 
-async def test_recall_orders_by_priority_and_is_limited_by_tier_and_tags(alice: User, note: MakeNote) -> None:
+async def test_recall_orders_by_priority_and_is_limited_by_tier_and_tags(
+    alice: User, note: MakeNote
+) -> None:
     await in_db(note, alice, "food b", priority=0.5, tags=["x"])
     await in_db(note, alice, "food c", tier="short_term", tags=["y"])
     await in_db(note, alice, "food a", priority=0.8)

@@ -31,7 +31,9 @@ def test_a_short_term_note_starts_lower_and_fades_faster(alice: User) -> None:
 
 
 def test_priority_and_decay_can_be_given(alice: User) -> None:
-    note = memory_create(user_id=alice.pk, content="Once.", tier="short_term", priority=0.3, decay_rate=0.1)
+    note = memory_create(
+        user_id=alice.pk, content="Once.", tier="short_term", priority=0.3, decay_rate=0.1
+    )
     assert (note.priority, note.decay_rate) == (0.3, 0.1)
 
 
@@ -111,7 +113,8 @@ def test_what_bulk_stores_reads_back_like_what_a_single_save_stores(alice: User)
 
 def test_bulk_notes_are_searchable_when_it_returns(alice: User) -> None:
     notes = memory_bulk_create(
-        user_id=alice.pk, drafts=[{"content": "The bicycle is red."}, {"content": "The cat is called Mia."}]
+        user_id=alice.pk,
+        drafts=[{"content": "The bicycle is red."}, {"content": "The cat is called Mia."}],
     )
     assert found(alice, "what is the cat called")[0] == notes[1].pk
 

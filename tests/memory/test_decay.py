@@ -13,7 +13,13 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.memory.models import Memory
 from apps.memory.notes.changes import access_record, cycle_advance, decay_apply
-from apps.memory.notes.selectors import NoteFilter, current_cycle, memories_list, memory_get, note_history
+from apps.memory.notes.selectors import (
+    NoteFilter,
+    current_cycle,
+    memories_list,
+    memory_get,
+    note_history,
+)
 from apps.memory.notes.undoing import memory_restore
 from tests.memory.conftest import MakeNote, found
 
@@ -123,7 +129,9 @@ def test_what_faded_and_went_unread_is_archived_and_can_come_back(alice: User, n
     output = StringIO()
     call_command("decay", stdout=output)
     assert "1 notes archived" in output.getvalue()
-    states = [memory_get(alice.pk, row.pk).status for row in (unread, read, strong, vital, lasting, standing)]
+    states = [
+        memory_get(alice.pk, row.pk).status for row in (unread, read, strong, vital, lasting, standing)
+    ]
     assert states == ["archived", *["active"] * 5]
     assert note_history(alice.pk, unread.pk)[0].reason == "faded and unread"
     assert unread.pk not in found(alice, "parking ticket")

@@ -68,7 +68,9 @@ def texts(result: dict[str, Any]) -> list[str]:
     return [memory["text"] for memory in result["memories"]]
 
 
-async def test_it_finds_what_a_search_for_the_word_misses(alice: User, kitchen: dict[str, Memory]) -> None:
+async def test_it_finds_what_a_search_for_the_word_misses(
+    alice: User, kitchen: dict[str, Memory]
+) -> None:
     assert await in_db(memory_recall, alice.pk, ["eat"]) == []
     assert await in_db(certain, alice, "eat") == []
     result = await ask(alice, EAT)
@@ -123,14 +125,18 @@ async def test_what_faded_is_found_and_marked(alice: User, note: MakeNote) -> No
         note, alice, "The user cannot eat shellfish for dinner.", tags=["dinner", "food"], priority=0.0
     )
     memories = (await ask(alice, EAT))["memories"]
-    assert {one["text"]: one.get("faded") for one in memories}["The user cannot eat shellfish for dinner."]
+    assert {one["text"]: one.get("faded") for one in memories}[
+        "The user cannot eat shellfish for dinner."
+    ]
     assert sum("faded" in one for one in memories) == 1
 
 
 async def test_what_waits_or_is_gone_is_left_out(alice: User, bob: User, note: MakeNote) -> None:
     await in_db(note, bob, "bob's dinner", tags=["dinner"])
     await in_db(note, alice, "pending dinner", tags=["dinner"], status="pending")
-    await in_db(note, alice, "dinner of yore", tags=["dinner"], valid_to=timezone.now() - timedelta(days=1))
+    await in_db(
+        note, alice, "dinner of yore", tags=["dinner"], valid_to=timezone.now() - timedelta(days=1)
+    )
     gone = await in_db(note, alice, "deleted dinner", tags=["dinner"])
     away = await in_db(note, alice, "archived dinner", tags=["dinner"])
     await in_db(memory_delete, user_id=alice.pk, memory_id=gone.pk)
@@ -154,12 +160,16 @@ async def test_links_are_followed_one_hop_from_the_best(
     await in_db(edge_create, user_id=alice.pk, source_id=shop.pk, target_id=curry.pk)
     await in_db(edge_create, user_id=alice.pk, source_id=shop.pk, target_id=his_car.pk)
     result = await ask(alice, EAT)
-    (linked,) = [memory for memory in result["memories"] if memory["text"] == "Mr Somchai closes at nine."]
+    (linked,) = [
+        memory for memory in result["memories"] if memory["text"] == "Mr Somchai closes at nine."
+    ]
     assert linked["via"] == curry.note_id
     assert "His van is blue." not in texts(result)
 
 
-async def test_a_weak_link_leads_nowhere(alice: User, note: MakeNote, kitchen: dict[str, Memory]) -> None:
+async def test_a_weak_link_leads_nowhere(
+    alice: User, note: MakeNote, kitchen: dict[str, Memory]
+) -> None:
     curry = kitchen["The hotter the Thai curry the better, says the user."]
     shop = await in_db(note, alice, "Mr Somchai closes at nine.")
     await in_db(edge_create, user_id=alice.pk, source_id=curry.pk, target_id=shop.pk, weight=0.1)

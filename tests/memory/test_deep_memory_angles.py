@@ -24,13 +24,17 @@ EAT = "what does the user like to eat?"
         ("what do you know about me?", {"preference", "family", "work", "health"}),
     ],
 )
-def test_a_question_is_looked_at_from_its_topics_angles(alice: User, query: str, expected: set[str]) -> None:
+def test_a_question_is_looked_at_from_its_topics_angles(
+    alice: User, query: str, expected: set[str]
+) -> None:
     angles = rule_angles(alice.pk, query)
     assert 3 <= len(angles) <= MAX_SETS
     assert expected <= {word for angle in angles for word in angle.words}
 
 
-def test_the_owners_own_tags_near_the_question_are_an_angle(alice: User, bob: User, note: MakeNote) -> None:
+def test_the_owners_own_tags_near_the_question_are_an_angle(
+    alice: User, bob: User, note: MakeNote
+) -> None:
     note(alice, "a", tags=["Seafood", "taxes"])
     note(bob, "b", tags=["bakery"])
     words = {word for angle in rule_angles(alice.pk, EAT) for word in angle.words}
@@ -54,7 +58,9 @@ def test_a_name_is_kept_and_what_fills_up_weighs_less(alice: User) -> None:
 
 
 def test_sets_are_not_repeated_nor_more_than_five() -> None:
-    angles = completed([["Food", "meal"], ["meal", "food"], [], *([word] for word in "abcdefg")], "food?")
+    angles = completed(
+        [["Food", "meal"], ["meal", "food"], [], *([word] for word in "abcdefg")], "food?"
+    )
     assert [angle.words for angle in angles] == [("Food", "meal"), ("a",), ("b",), ("c",), ("d",)]
 
 

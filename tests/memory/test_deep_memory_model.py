@@ -127,7 +127,9 @@ async def test_a_model_that_cannot_expand_is_done_without(
     peer.fallback = broken
     result, events = await ask(alice)
     assert "summary" not in result
-    assert {"Loves Thai curry.", "Shellfish is poison."} <= {memory["text"] for memory in result["memories"]}
+    assert {"Loves Thai curry.", "Shellfish is poison."} <= {
+        memory["text"] for memory in result["memories"]
+    }
     assert [event["status"] for event in events] == ["expanding", "searching", "found"]
     assert all(purpose == "expansion" for purpose, _ in await calls(alice))
 

@@ -130,7 +130,9 @@ def test_restoring_what_is_there_changes_nothing(alice: User, note: MakeNote) ->
     assert MemoryRevision.objects.for_user(alice).count() == 0
 
 
-def test_after_thirty_days_there_is_no_way_back_even_before_the_sweep(alice: User, note: MakeNote) -> None:
+def test_after_thirty_days_there_is_no_way_back_even_before_the_sweep(
+    alice: User, note: MakeNote
+) -> None:
     made = note(alice)
     memory_delete(user_id=alice.pk, memory_id=made.pk)
     age(made, 29.9)
@@ -176,7 +178,9 @@ def test_a_purged_note_leaves_those_it_superseded(alice: User, note: MakeNote) -
     assert memory_get(alice.pk, old.pk).superseded_by_id is None
 
 
-def test_deleting_an_account_clears_its_memory_and_no_other(alice: User, bob: User, note: MakeNote) -> None:
+def test_deleting_an_account_clears_its_memory_and_no_other(
+    alice: User, bob: User, note: MakeNote
+) -> None:
     mine, second = note(alice, f"Saw {WORD}."), note(alice, "Second.")
     his = note(bob, "Bob's own.")
     edge_create(user_id=alice.pk, source_id=mine.pk, target_id=second.pk)
@@ -194,5 +198,9 @@ def test_no_table_of_memory_is_forgotten_by_the_purger() -> None:
     """A new table of the app must be thought of in `user_forget` or `user_files_forget`."""
     names = {model.__name__ for model in apps.get_app_config("memory").get_models()}
     files = {"MemoryFile", "MemoryFileRevision"}
-    cascading = {"PurgeReceipt", "CaptureWindow", "CaptureLease"}  # nothing but rows that go with their user
+    cascading = {
+        "PurgeReceipt",
+        "CaptureWindow",
+        "CaptureLease",
+    }  # nothing but rows that go with their user
     assert names == {"Memory", "MemoryRevision", "MemoryEdge", "DecayCycle", *files, *cascading}

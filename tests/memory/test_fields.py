@@ -126,7 +126,9 @@ def test_a_time_without_zone_is_utc(text: str, moment: datetime) -> None:
     assert clean_time(text, field="as_of") == moment
 
 
-@pytest.mark.parametrize("value", ["yesterday", "2026-13-01", "2026-05-01T25:00", "", 5, None, [], "9" * 100])
+@pytest.mark.parametrize(
+    "value", ["yesterday", "2026-13-01", "2026-05-01T25:00", "", 5, None, [], "9" * 100]
+)
 def test_it_refuses_what_is_no_time(value: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         clean_time(value, field="as_of")
@@ -158,7 +160,9 @@ _NAMES = [
 
 
 @given(st.dictionaries(st.sampled_from([*_NAMES, "decay_rate", "other"]), _JSON, max_size=5))
-def test_whatever_comes_in_is_cleaned_or_refused_with_the_field_named(changes: dict[str, object]) -> None:
+def test_whatever_comes_in_is_cleaned_or_refused_with_the_field_named(
+    changes: dict[str, object],
+) -> None:
     refused, cleaned = None, None
     try:
         cleaned = clean_changes(changes)

@@ -9,9 +9,7 @@ from tests.memory.filing import run as run
 
 pytestmark = pytest.mark.django_db
 
-HEADER = (
-    "Here're the files and directories up to 2 levels deep in {}, excluding hidden items and node_modules:\n"
-)
+HEADER = "Here're the files and directories up to 2 levels deep in {}, excluding hidden items and node_modules:\n"
 
 
 def test_an_empty_memory_is_an_empty_directory(run: Files) -> None:
@@ -67,7 +65,9 @@ def test_a_file_is_shown_with_line_numbers(run: Files) -> None:
     head = "Here's the content of /memories/a.txt with line numbers:\n"
     whole = "     1\tone\n     2\t\ttwo\n     3\tthree"
     assert run("view", path="/memories/a.txt") == head + whole
-    assert run("view", path="/memories/a.txt", view_range=[2, 3]) == head + "     2\t\ttwo\n     3\tthree"
+    assert (
+        run("view", path="/memories/a.txt", view_range=[2, 3]) == head + "     2\t\ttwo\n     3\tthree"
+    )
     assert run("view", path="/memories/a.txt", view_range=[3, -1]) == head + "     3\tthree"
     assert run("view", path="/memories/a.txt", view_range=[0, 1]) == head + "     1\tone"
     assert run("view", path="/memories/a.txt", view_range=[1, 99]) == head + whole
@@ -86,7 +86,9 @@ def test_a_range_outside_the_file_is_refused(run: Files, view_range: list[int]) 
 @pytest.mark.parametrize("view_range", ["1-2", [1], [1, 2, 3], [1, "2"], [True, 2], {"a": 1}, [1.5, 2]])
 def test_a_range_that_is_none_is_refused(run: Files, view_range: object) -> None:
     run.create("/memories/a.txt")
-    assert "view_range" in refusal(run, InvalidInput, "view", path="/memories/a.txt", view_range=view_range)
+    assert "view_range" in refusal(
+        run, InvalidInput, "view", path="/memories/a.txt", view_range=view_range
+    )
 
 
 def test_too_many_lines_are_not_shown() -> None:

@@ -21,8 +21,12 @@ def test_create_makes_and_overwrites_files(run: Files) -> None:
 
 def test_a_file_cannot_be_where_a_directory_is_nor_in_a_file(run: Files) -> None:
     run.create("/memories/a/b.txt")
-    assert "/memories/a is a directory" in refusal(run, Conflict, "create", path="/memories/a", file_text="x")
-    assert "/memories is a directory" in refusal(run, Conflict, "create", path="/memories", file_text="x")
+    assert "/memories/a is a directory" in refusal(
+        run, Conflict, "create", path="/memories/a", file_text="x"
+    )
+    assert "/memories is a directory" in refusal(
+        run, Conflict, "create", path="/memories", file_text="x"
+    )
     said = refusal(run, Conflict, "create", path="/memories/a/b.txt/c/d.txt", file_text="x")
     assert "/memories/a/b.txt is a file" in said
     run.create("/memories/z.txt")
@@ -80,7 +84,9 @@ def test_str_replace_refuses_what_it_cannot_place(run: Files) -> None:
         ("one\n", 1, "a\nb", "one\na\nb\n"),
     ],
 )
-def test_insert_puts_lines_after_a_line(run: Files, before: str, line: int, text: str, after: str) -> None:
+def test_insert_puts_lines_after_a_line(
+    run: Files, before: str, line: int, text: str, after: str
+) -> None:
     run.create("/memories/a.txt", before)
     said = run("insert", path="/memories/a.txt", insert_line=line, insert_text=text)
     assert said == "The file /memories/a.txt has been edited."
@@ -90,7 +96,9 @@ def test_insert_puts_lines_after_a_line(run: Files, before: str, line: int, text
 def test_insert_refuses_a_line_that_is_not_there(run: Files) -> None:
     run.create("/memories/a.txt", "one\ntwo\n")
     for line in (3, -1):
-        said = refusal(run, InvalidInput, "insert", path="/memories/a.txt", insert_line=line, insert_text="x")
+        said = refusal(
+            run, InvalidInput, "insert", path="/memories/a.txt", insert_line=line, insert_text="x"
+        )
         assert said == (
             f"Error: Invalid `insert_line` parameter: {line}. "
             "It should be within the range of lines of the file: [0, 2]"
@@ -102,7 +110,9 @@ def test_insert_refuses_a_line_that_is_not_there(run: Files) -> None:
 @pytest.mark.parametrize("line", ["1", 1.0, True, None, [1], 10**30])
 def test_a_line_number_that_is_none_is_refused(run: Files, line: object) -> None:
     run.create("/memories/a.txt", "one\ntwo\n")
-    said = refusal(run, InvalidInput, "insert", path="/memories/a.txt", insert_line=line, insert_text="x")
+    said = refusal(
+        run, InvalidInput, "insert", path="/memories/a.txt", insert_line=line, insert_text="x"
+    )
     assert "insert_line" in said
 
 
@@ -148,5 +158,7 @@ def test_rename_overwrites_nothing(run: Files) -> None:
     assert said == "Error: The path /memories/no does not exist"
     said = refusal(run, InvalidInput, "rename", old_path="/memories", new_path="/memories/e")
     assert said == "Cannot rename the /memories directory itself"
-    assert "into itself" in refusal(run, Conflict, "rename", old_path="/memories/c", new_path="/memories/c/e")
+    assert "into itself" in refusal(
+        run, Conflict, "rename", old_path="/memories/c", new_path="/memories/c/e"
+    )
     assert run.paths() == ["/memories/a.txt", "/memories/b.txt", "/memories/c/d.txt"]

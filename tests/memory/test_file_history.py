@@ -103,7 +103,9 @@ def test_search_follows_at_once(alice: User) -> None:
     assert found(alice, "shellfish") == ["/memories/allergies.txt"]
     assert found(alice, "allergies file") == ["/memories/allergies.txt"]
     write(alice, "The user is allergic to hazelnuts.", "/memories/allergies.txt")
-    assert [hit.text for hit in search(alice.pk, "shellfish", scope=FILES) if "shellfish" in hit.text] == []
+    assert [
+        hit.text for hit in search(alice.pk, "shellfish", scope=FILES) if "shellfish" in hit.text
+    ] == []
     file_rename(user_id=alice.pk, old_path="/memories/allergies.txt", new_path="/memories/health.txt")
     assert found(alice, "hazelnuts") == ["/memories/health.txt"]
     file_delete(user_id=alice.pk, path="/memories/health.txt")

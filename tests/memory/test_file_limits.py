@@ -92,7 +92,9 @@ def test_a_place_has_one_spelling(run: Files, written: str, meant: str) -> None:
     assert run.paths() == [meant]
 
 
-@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\ud800", "\x1b[2J", "\x07", 5, ["x"], {"a": 1}, None])
+@pytest.mark.parametrize(
+    "text", ["\x00", "a\x00b", "\ud800", "\x1b[2J", "\x07", 5, ["x"], {"a": 1}, None]
+)
 def test_what_is_no_text_is_not_written(run: Files, text: object) -> None:
     run.create("/memories/a.txt", "one\n")
     refusal(run, InvalidInput, "create", path="/memories/a.txt", file_text=text)

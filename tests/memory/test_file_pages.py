@@ -86,7 +86,9 @@ def test_a_file_is_added(browser: Client, alice: User) -> None:
     assert (file.path, file.content, file.origin) == (PATH, "  one\ntwo\n", "user")
 
 
-@pytest.mark.parametrize("path", ["trips/porto.md", "memories/trips/porto.md", " /memories/trips/porto.md "])
+@pytest.mark.parametrize(
+    "path", ["trips/porto.md", "memories/trips/porto.md", " /memories/trips/porto.md "]
+)
 def test_a_path_is_completed_with_the_directory_that_all_files_are_in(
     path: str, browser: Client, alice: User
 ) -> None:

@@ -86,7 +86,9 @@ async def answers(memory: Any) -> list[tuple[str, bool]]:
 
 def _text(content: Any) -> str:
     text = content if isinstance(content, str) else "".join(block["text"] for block in content)
-    return text.removeprefix("Error: ").replace("the range of lines of the file: [0, 8]", "the range [0, 8].")
+    return text.removeprefix("Error: ").replace(
+        "the range of lines of the file: [0, 8]", "the range [0, 8]."
+    )
 
 
 async def test_the_commands_answer_as_the_sdks_own_tool_does(alice: User, tmp_path: Path) -> None:

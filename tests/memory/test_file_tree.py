@@ -203,9 +203,13 @@ def stored(user: User) -> dict[str, str]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(commands=st.lists(COMMANDS, min_size=8, max_size=20))
-def test_the_files_are_those_of_a_plain_directory_tree(alice: User, commands: list[dict[str, Any]]) -> None:
+def test_the_files_are_those_of_a_plain_directory_tree(
+    alice: User, commands: list[dict[str, Any]]
+) -> None:
     for file in MemoryFile.objects.for_user(alice):
-        command_run(user_id=alice.pk, fields={"command": "delete", "path": file.path}, change=BY_ASSISTANT)
+        command_run(
+            user_id=alice.pk, fields={"command": "delete", "path": file.path}, change=BY_ASSISTANT
+        )
     tree = Tree()
     for given_ in [*BEGINNING, *commands]:
         both(alice, tree, given_)

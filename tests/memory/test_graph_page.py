@@ -49,7 +49,9 @@ def test_a_search_around_a_note_keeps_the_note_and_offers_to_link_what_it_finds(
 
 
 def test_a_contradiction_that_was_settled_reads_so(alice: User, browser: Client) -> None:
-    one, two = (memory_create(user_id=alice.pk, content=text) for text in ("Eats no meat.", "Loves steak."))
+    one, two = (
+        memory_create(user_id=alice.pk, content=text) for text in ("Eats no meat.", "Loves steak.")
+    )
     edge = edge_create(user_id=alice.pk, source_id=two.pk, target_id=one.pk, relation="contradicts")
     assert re.search(r">\s*contradicts\s*<", shown(browser, f"?note={one.pk}"))
     contradiction_resolve(user_id=alice.pk, edge_id=edge.pk, keep_id=one.pk)
@@ -118,7 +120,9 @@ def test_around_a_note_stand_those_two_steps_away_and_no_further(
     assert "3 within two steps" in page
 
 
-def test_a_replaced_note_stays_and_a_deleted_one_goes(alice: User, browser: Client, note: MakeNote) -> None:
+def test_a_replaced_note_stays_and_a_deleted_one_goes(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
     old = note(alice, "Lives in Porto")
     memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Lives in Lisbon")
     one, two = note(alice, "Stays"), note(alice, "Goes")
@@ -155,11 +159,16 @@ def test_a_note_can_be_found_to_look_around(alice: User, browser: Client, note: 
 def test_notes_about_the_same_are_offered_and_can_be_linked_and_unlinked(
     alice: User, browser: Client, note: MakeNote
 ) -> None:
-    one, two = note(alice, "Runs along the river on Mondays"), note(alice, "Runs along the river on Fridays")
+    one, two = (
+        note(alice, "Runs along the river on Mondays"),
+        note(alice, "Runs along the river on Fridays"),
+    )
     here = f"{PAGE}?note={one.pk}"
     assert "About the same" in shown(browser, f"?note={one.pk}")
     link = reverse("memory:link", args=[one.pk])
-    assert browser.post(link, {"target": str(two.pk), "relation": "elaborates"}).headers["Location"] == here
+    assert (
+        browser.post(link, {"target": str(two.pk), "relation": "elaborates"}).headers["Location"] == here
+    )
     edge = MemoryEdge.objects.for_user(alice).get()
     assert (edge.source_id, edge.target_id, edge.relation) == (one.pk, two.pk, "elaborates")
     page = shown(browser, f"?note={one.pk}")
@@ -173,7 +182,12 @@ def test_nothing_can_be_linked_to_what_is_not_ones_own(
     alice: User, bob: User, browser: Client, note: MakeNote
 ) -> None:
     mine, theirs = note(alice, "Mine"), note(bob, "Theirs")
-    for source, target in ((mine.pk, theirs.pk), (theirs.pk, mine.pk), (mine.pk, uuid7()), (mine.pk, "x")):
+    for source, target in (
+        (mine.pk, theirs.pk),
+        (theirs.pk, mine.pk),
+        (mine.pk, uuid7()),
+        (mine.pk, "x"),
+    ):
         answer = browser.post(reverse("memory:link", args=[source]), {"target": str(target)})
         assert answer.status_code == 404
     itself = browser.post(reverse("memory:link", args=[mine.pk]), {"target": str(mine.pk)}, follow=True)

@@ -92,7 +92,13 @@ def test_the_score_is_relevance_times_importance_by_three_times_recency() -> Non
     ],
 )
 def test_the_threshold_is_on_the_final_score(
-    alice: User, note: MakeNote, relevance: Relevance, value: float, importance: int, age: int, shown: bool
+    alice: User,
+    note: MakeNote,
+    relevance: Relevance,
+    value: float,
+    importance: int,
+    age: int,
+    shown: bool,
 ) -> None:
     made = note(alice, importance=importance)
     relevance({made: value})
@@ -101,7 +107,9 @@ def test_the_threshold_is_on_the_final_score(
     assert bool(surfaced.text) == shown
 
 
-def test_nothing_relevant_gives_nothing_at_all(alice: User, note: MakeNote, relevance: Relevance) -> None:
+def test_nothing_relevant_gives_nothing_at_all(
+    alice: User, note: MakeNote, relevance: Relevance
+) -> None:
     relevance({note(alice): 0.1})
     surfaced = surface(alice.pk, ["What is the capital of France?"])
     assert (surfaced.text, surfaced.tokens, surfaced.items) == ("", 0, ())
@@ -112,7 +120,9 @@ def test_without_words_nothing_is_searched(alice: User, texts: list[str]) -> Non
     assert surface(alice.pk, texts).items == ()
 
 
-def test_the_block_tells_what_when_and_which_note(alice: User, note: MakeNote, relevance: Relevance) -> None:
+def test_the_block_tells_what_when_and_which_note(
+    alice: User, note: MakeNote, relevance: Relevance
+) -> None:
     made = note(alice, "I am allergic to\nshellfish.")
     relevance({made: 0.9})
     surfaced = surface(alice.pk, ["dinner"])
@@ -151,7 +161,9 @@ def test_archived_deleted_and_waiting_notes_stay_away(
     assert surface(alice.pk, ["anything"]).items == ()
 
 
-def test_a_faded_note_is_brought_up_and_marked(alice: User, note: MakeNote, relevance: Relevance) -> None:
+def test_a_faded_note_is_brought_up_and_marked(
+    alice: User, note: MakeNote, relevance: Relevance
+) -> None:
     made = note(alice, "Faded.", tier="short_term")
     fresh = note(alice, "Fresh.")
     for _ in range(100):
@@ -181,7 +193,9 @@ def test_age_counts_from_when_a_note_was_last_brought_up(
     assert surface(alice.pk, ["food"]).items == ()
     Memory.objects.for_user(alice).update(last_accessed=timezone.now() - days(5))
     assert surface(alice.pk, ["food"]).items != ()
-    Memory.objects.for_user(alice).update(last_accessed=timezone.now() - days(200), updated_at=timezone.now())
+    Memory.objects.for_user(alice).update(
+        last_accessed=timezone.now() - days(200), updated_at=timezone.now()
+    )
     assert surface(alice.pk, ["food"]).items != ()
 
 
@@ -254,7 +268,9 @@ def test_items_are_what_the_event_carries(alice: User, note: MakeNote, relevance
 
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)
 _TEXTS = st.text(st.sampled_from("ab cdéß漢字 \n🦞.,"), min_size=1, max_size=400) | st.lists(
-    st.sampled_from(["tea", "harbour", "cat", "allergic", "2026", "Besprechung"]), min_size=1, max_size=200
+    st.sampled_from(["tea", "harbour", "cat", "allergic", "2026", "Besprechung"]),
+    min_size=1,
+    max_size=200,
 ).map(" ".join)
 
 
@@ -289,7 +305,9 @@ def test_a_question_brings_up_the_note_that_answers_it(alice: User, note: MakeNo
     allergy = note(alice, "The user is allergic to shellfish.", importance=5, tags=["food"])
     note(alice, "The user's cat is called Mia.")
     note(alice, "The router stands in the hall closet.")
-    surfaced = surface(alice.pk, ["Hi!", "Hello, what can I do?", "Can I eat the shellfish paella tonight?"])
+    surfaced = surface(
+        alice.pk, ["Hi!", "Hello, what can I do?", "Can I eat the shellfish paella tonight?"]
+    )
     assert allergy.pk in [item.id for item in surfaced.items]
     assert all(item.score > THRESHOLD for item in surfaced.items)
 
@@ -342,7 +360,9 @@ def test_a_corrected_note_is_brought_up_with_its_new_text(alice: User, note: Mak
     ]
 
 
-def test_a_note_corrected_since_it_was_shown_is_shown_anew(alice: User, bob: User, note: MakeNote) -> None:
+def test_a_note_corrected_since_it_was_shown_is_shown_anew(
+    alice: User, bob: User, note: MakeNote
+) -> None:
     kept, made = (
         note(alice, "The router has the number 7."),
         note(alice, "The router stands in the hall closet."),
@@ -353,9 +373,9 @@ def test_a_note_corrected_since_it_was_shown_is_shown_anew(alice: User, bob: Use
     memory_update(user_id=alice.pk, memory_id=made.pk, content="The router stands in the kitchen.")
     shown = still_shown(alice.pk, items)
     assert shown == {kept.pk, long.pk}
-    assert [item.id for item in surface(alice.pk, ["Where is the router?"], exclude_ids=shown).items] == [
-        made.pk
-    ]
+    assert [
+        item.id for item in surface(alice.pk, ["Where is the router?"], exclude_ids=shown).items
+    ] == [made.pk]
     items += [item.to_json() for item in surface(alice.pk, ["Where is the router?"]).items]
     assert still_shown(alice.pk, items) == {kept.pk, made.pk, long.pk}
     assert still_shown(bob.pk, items) == set()

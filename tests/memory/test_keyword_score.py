@@ -187,7 +187,9 @@ def test_only_ones_own_active_and_valid_notes_are_scored(alice: User, bob: User,
     assert list(scores(alice, "x")) == ["now"]
 
 
-@pytest.mark.parametrize("keywords", ["food", ["x"] * 21, [3], [None], ["\ud800"], ["a\x00"], ["x" * 101]])
+@pytest.mark.parametrize(
+    "keywords", ["food", ["x"] * 21, [3], [None], ["\ud800"], ["a\x00"], ["x" * 101]]
+)
 def test_wrong_keywords_are_refused(alice: User, keywords: Any) -> None:
     with pytest.raises(IzzyError):
         memory_relevant(alice.pk, keywords)
@@ -196,7 +198,9 @@ def test_wrong_keywords_are_refused(alice: User, keywords: Any) -> None:
 def test_matching_leaves_out_what_no_keyword_is_in(alice: User, note: MakeNote) -> None:
     note(alice, "User loves Thai food", tags=["cuisine"])
     note(alice, "User plays chess")
-    assert [item.note.content for item in memory_matching(alice.pk, ["cuisine"])] == ["User loves Thai food"]
+    assert [item.note.content for item in memory_matching(alice.pk, ["cuisine"])] == [
+        "User loves Thai food"
+    ]
     assert memory_matching(alice.pk, []) == []
 
 

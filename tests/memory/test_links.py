@@ -37,7 +37,9 @@ def test_an_edge_starts_with_the_documented_values(alice: User, note: MakeNote) 
 def test_linking_again_sets_the_weight(alice: User, note: MakeNote) -> None:
     a, b = note(alice, "A"), note(alice, "B")
     first = edge_create(user_id=alice.pk, source_id=a.pk, target_id=b.pk, relation="works with")
-    again = edge_create(user_id=alice.pk, source_id=a.pk, target_id=b.pk, relation="works with", weight=0.2)
+    again = edge_create(
+        user_id=alice.pk, source_id=a.pk, target_id=b.pk, relation="works with", weight=0.2
+    )
     assert (again.pk, again.weight) == (first.pk, 0.2)
     edge_create(user_id=alice.pk, source_id=a.pk, target_id=b.pk, relation="contradicts")
     assert links_of(alice.pk, a.pk).count() == 2

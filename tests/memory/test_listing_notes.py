@@ -27,7 +27,9 @@ def notes(alice: User, bob: User, note: MakeNote) -> dict[str, Memory]:
     made = {
         "tea": note(alice, "Drinks green tea", tags=["Food", "drinks"], kind="preference", importance=2),
         "job": note(alice, "Works at the harbour", category="work", tier="short_term", importance=5),
-        "cat": note(alice, "The cat likes TEA boxes", tags=["pets"], change=Change(actor=Origin.ASSISTANT)),
+        "cat": note(
+            alice, "The cat likes TEA boxes", tags=["pets"], change=Change(actor=Origin.ASSISTANT)
+        ),
     }
     for days, row in enumerate(reversed(made.values())):
         Memory.objects.for_user(alice).filter(pk=row.pk).update(
@@ -109,7 +111,9 @@ def test_a_filter_no_note_can_meet_is_refused(alice: User, wanted: dict[str, str
 
 
 @pytest.mark.parametrize("written", ["Österreich", "österreich", "ÖSTERREICH"])
-def test_letters_beyond_ascii_are_found_in_either_case(alice: User, note: MakeNote, written: str) -> None:
+def test_letters_beyond_ascii_are_found_in_either_case(
+    alice: User, note: MakeNote, written: str
+) -> None:
     note(alice, "Urlaub in Österreich")
     note(alice, "Urlaub am Meer", tags=["Österreich"])
     assert len(listed(alice, q=written)) == 2
@@ -126,7 +130,9 @@ def test_signs_of_the_databases_patterns_stand_for_themselves(
     assert sorted(listed(alice, q=query)) == [f"has {query} in the text", "has it in a tag"]
 
 
-def test_archived_and_deleted_notes_have_lists_of_their_own(alice: User, notes: dict[str, Memory]) -> None:
+def test_archived_and_deleted_notes_have_lists_of_their_own(
+    alice: User, notes: dict[str, Memory]
+) -> None:
     memory_archive(user_id=alice.pk, memory_id=notes["tea"].pk)
     memory_delete(user_id=alice.pk, memory_id=notes["job"].pk)
     assert listed(alice, status="archived") == ["Drinks green tea"]

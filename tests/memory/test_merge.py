@@ -146,7 +146,9 @@ def test_redoing_an_undone_merge_leaves_one_note(alice: User, note: MakeNote, te
         assert MemoryEdge.objects.for_user(alice).filter(source=into, relation="supersedes").count() == 1
 
 
-def test_redoing_a_merge_leaves_alone_what_says_something_else_by_now(alice: User, note: MakeNote) -> None:
+def test_redoing_a_merge_leaves_alone_what_says_something_else_by_now(
+    alice: User, note: MakeNote
+) -> None:
     into, other, third = (note(alice, f"The user likes {what}.") for what in ("tea", "cake", "jam"))
     memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk, third.pk])
     memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)

@@ -113,7 +113,9 @@ def test_filters_limit_the_list(
     assert listed == contents
 
 
-def test_a_search_finds_by_meaning_and_shows_how_well(alice: User, browser: Client, note: MakeNote) -> None:
+def test_a_search_finds_by_meaning_and_shows_how_well(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
     note(alice, "The cat is called Mia and likes boxes.")
     note(alice, "Router and network configuration: the SSID is izzy, the channel is 11.")
     page = shown(browser, "?q=WiFi+problem")

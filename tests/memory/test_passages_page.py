@@ -23,7 +23,9 @@ def give_up(user: User, words: str) -> None:
     )
 
 
-def test_what_could_not_be_read_is_shown_with_its_words_and_the_reason(alice: User, sign_in: SignIn) -> None:
+def test_what_could_not_be_read_is_shown_with_its_words_and_the_reason(
+    alice: User, sign_in: SignIn
+) -> None:
     give_up(alice, "I live in Linz.")
     page = sign_in(alice).get(reverse("memory:list")).content.decode()
     assert "1 passage could not be read" in page
@@ -32,7 +34,9 @@ def test_what_could_not_be_read_is_shown_with_its_words_and_the_reason(alice: Us
     assert f'action="{RETRY}"' in page
 
 
-def test_it_is_tried_once_more_on_demand_and_only_ones_own(alice: User, bob: User, sign_in: SignIn) -> None:
+def test_it_is_tried_once_more_on_demand_and_only_ones_own(
+    alice: User, bob: User, sign_in: SignIn
+) -> None:
     give_up(alice, "I live in Linz.")
     give_up(bob, "I live in Graz.")
     answer = sign_in(alice).post(RETRY, headers={"HX-Request": "true"})
@@ -44,7 +48,9 @@ def test_it_is_tried_once_more_on_demand_and_only_ones_own(alice: User, bob: Use
     assert CaptureWindow.objects.for_user(bob).get().state == "gave_up"
 
 
-def test_without_a_script_the_page_comes_back_and_says_what_happened(alice: User, sign_in: SignIn) -> None:
+def test_without_a_script_the_page_comes_back_and_says_what_happened(
+    alice: User, sign_in: SignIn
+) -> None:
     answer = sign_in(alice).post(RETRY, follow=True)
     assert answer.redirect_chain[-1][0] == reverse("memory:list")
     assert "Nothing was left to try again." in answer.content.decode()

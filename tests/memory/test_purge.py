@@ -65,7 +65,9 @@ def test_with_redaction_nothing_is_left_and_the_conversation_can_be_sent(
     assert Conversation.objects.for_user(alice).get().title == ""
 
 
-def test_only_the_chosen_messages_are_redacted(alice: User, talk: tuple[Memory, Message, Message]) -> None:
+def test_only_the_chosen_messages_are_redacted(
+    alice: User, talk: tuple[Memory, Message, Message]
+) -> None:
     made, said, answer = talk
     receipt = memory_purge(user_id=alice.pk, ids=[made.pk], redact=[said.pk])
     said.refresh_from_db()

@@ -129,12 +129,18 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
     (note,) = [row for row in server.get("memories/")["results"] if WORD in row["content"]]
     with server.http as client:
         changed = f"The user's {WORD} is a {FORMER} and eats prints."
-        assert client.patch(f"/api/v1/memories/{note['id']}/", json={"content": changed}).status_code == 200
+        assert (
+            client.patch(f"/api/v1/memories/{note['id']}/", json={"content": changed}).status_code == 200
+        )
         changed = f"The user's {WORD} eats woodcuts."
-        assert client.patch(f"/api/v1/memories/{note['id']}/", json={"content": changed}).status_code == 200
+        assert (
+            client.patch(f"/api/v1/memories/{note['id']}/", json={"content": changed}).status_code == 200
+        )
     post(server, f"memories/{note['id']}/links/", {"target": kept["id"], "relation": f"pet of {WORD}"})
     second = say(
-        server, "What does my walrus eat, the one I told you about?", reply(f"Your {WORD} eats woodcuts.")
+        server,
+        "What does my walrus eat, the one I told you about?",
+        reply(f"Your {WORD} eats woodcuts."),
     )
     say(
         server, "Search your memory.",
@@ -145,14 +151,16 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
         say(server, f"Tell me a long story, part {number}." + " And then they went on." * 150,
             reply("Once upon a time. " * 150), conversation=first["conversation"])  # fmt: skip
     eventually(
-        lambda: server.rows("select count(*) from chat_conversation where summary like '%xylographic%'")[0][
+        lambda: server.rows("select count(*) from chat_conversation where summary like '%xylographic%'")[
             0
-        ],
+        ][0],
         lambda: server.rows("select id, length(summary), summary_until from chat_conversation"),
     )
     assert server.rows("select count(*) from chat_turn where memories like '%xylographic%'")[0][0]
     for _ in everywhere(server):
-        assert [hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]]
+        assert [
+            hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]
+        ]
     before = traces(server.folder, WORD, FORMER)
     assert before
 
@@ -164,7 +172,9 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
     assert receipt["left"] == [], receipt["left"]
     assert {place["place"]: place["found"] > 0 for place in receipt["places"]}["chat.blocks"]
     for _ in everywhere(server):
-        assert not [hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]]
+        assert not [
+            hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]
+        ]
         assert post(server, "context/", {"query": f"the {WORD} eats"})["text"].count(WORD) == 0
     scrubbed(server, receipt)
     assert traces(server.folder, WORD, FORMER) == {}
@@ -257,26 +267,37 @@ def test_nothing_is_left_of_a_file(server: Server, peer: AnthropicServer) -> Non
     scrubbed(server, receipt)
     assert traces(server.folder, word) == {}
     for _ in everywhere(server):
-        assert not [hit for hit in post(server, "search/", {"query": word})["results"] if word in hit["text"]]
+        assert not [
+            hit for hit in post(server, "search/", {"query": word})["results"] if word in hit["text"]
+        ]
 
 
 def test_the_sweep_of_deleted_notes_leaves_as_little(server: Server, peer: AnthropicServer) -> None:
     word = "vermilionhedgesaw"
     peer.fallback = answers
     made = post(
-        server, "memories/", {"content": f"The {word} hangs in the shed beside the roses.", "importance": 5}
+        server,
+        "memories/",
+        {"content": f"The {word} hangs in the shed beside the roses.", "importance": 5},
     )
     say(server, "What have I got beside my roses, in the shed?",
         reply(tool("memory_search", {"query": "shed roses"})), reply("I see."))  # fmt: skip
     with server.http as client:
         assert client.delete(f"/api/v1/memories/{made['id']}/").status_code == 204
-    with closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database, database:
-        database.execute("update memory_memory set deleted_at = '2020-01-01' where deleted_at is not null")
+    with (
+        closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database,
+        database,
+    ):
+        database.execute(
+            "update memory_memory set deleted_at = '2020-01-01' where deleted_at is not null"
+        )
     assert traces(server.folder, word)
     with working(server):
         swept = eventually(
             lambda: [
-                row for row in server.get("memory-purges/")["results"] if row["by_sweep"] and row["purged_at"]
+                row
+                for row in server.get("memory-purges/")["results"]
+                if row["by_sweep"] and row["purged_at"]
             ],
             lambda: server.get("memory-purges/"),
         )

@@ -66,7 +66,9 @@ def test_words_as_json_escapes_are_found(alice: User, note: MakeNote) -> None:
     assert receipt.left == []
 
 
-def test_a_column_that_is_no_place_of_its_own_is_looked_into_and_cleaned(alice: User, note: MakeNote) -> None:
+def test_a_column_that_is_no_place_of_its_own_is_looked_into_and_cleaned(
+    alice: User, note: MakeNote
+) -> None:
     made = note(alice, TEXT)
     turn = Turn.objects.create(
         user=alice,
@@ -101,7 +103,10 @@ def test_what_was_made_of_the_message_a_note_came_from_goes_whatever_it_says(
     alice: User, note: MakeNote
 ) -> None:
     """Izzy read it along: nothing of the conversation names the note, and message, title and summary say it in other words."""
-    made, other = note(alice, TEXT), Conversation.objects.create(user=alice, title="Bread", summary="Bread.")
+    made, other = (
+        note(alice, TEXT),
+        Conversation.objects.create(user=alice, title="Bread", summary="Bread."),
+    )
     conversation = Conversation.objects.create(
         user=alice, title="A bird's feather", summary="They hid it below the steps.", summary_until=1
     )
@@ -190,7 +195,9 @@ def test_a_receipt_names_places_in_plain_words(
     assert not {name for name in found if name.startswith(("agent.toolcall", "search.passage."))}
 
 
-def test_a_capability_whose_code_says_it_stays_and_is_told_of(alice: User, bob: User, note: MakeNote) -> None:
+def test_a_capability_whose_code_says_it_stays_and_is_told_of(
+    alice: User, bob: User, note: MakeNote
+) -> None:
     """Changed, it would not be what was approved; the receipt must not say that nothing is left."""
     made = note(alice, TEXT)
     code = f'def run(args: dict) -> str:\n    """Where things are."""\n    return "{TEXT}"\n'

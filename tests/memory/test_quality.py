@@ -42,7 +42,9 @@ def test_what_is_said_twice_is_a_pair(alice: User, bob: User, note: MakeNote) ->
 
 
 @pytest.mark.parametrize("away", [memory_delete, memory_archive])
-def test_a_pair_is_gone_with_one_of_its_notes(alice: User, note: MakeNote, away: Callable[..., Any]) -> None:
+def test_a_pair_is_gone_with_one_of_its_notes(
+    alice: User, note: MakeNote, away: Callable[..., Any]
+) -> None:
     _, second = (note(alice, text) for text in TWICE)
     assert memory_quality(alice.pk)["duplicates"] == 1
     away(user_id=alice.pk, memory_id=second.pk)
@@ -52,7 +54,9 @@ def test_a_pair_is_gone_with_one_of_its_notes(alice: User, note: MakeNote, away:
 def test_a_changed_note_is_compared_anew(alice: User, note: MakeNote) -> None:
     first, _ = note(alice, TWICE[0]), note(alice, "The train to Graz leaves at nine.")
     assert duplicate_ids(alice.pk) == []
-    memory_update(user_id=alice.pk, memory_id=first.pk, content="The train to Graz leaves at nine o'clock.")
+    memory_update(
+        user_id=alice.pk, memory_id=first.pk, content="The train to Graz leaves at nine o'clock."
+    )
     assert len(duplicate_ids(alice.pk)) == 1
 
 
@@ -114,14 +118,18 @@ def test_every_number_of_the_page_leads_to_its_notes(
     alice: User, note: MakeNote, sign_in: Callable[[User], Client]
 ) -> None:
     first, second = (note(alice, text) for text in TWICE)
-    Memory.objects.for_user(alice).update(created_at=timezone.now() - timedelta(days=8), trust="untrusted")
+    Memory.objects.for_user(alice).update(
+        created_at=timezone.now() - timedelta(days=8), trust="untrusted"
+    )
     edge_create(user_id=alice.pk, source_id=first.pk, target_id=second.pk, relation="contradicts")
     browser = sign_in(alice)
     page = browser.get("/memory/quality/").content.decode()
     assert "Said twice" in page
     assert "Tokens per memory" not in page, "nothing has been read yet"
     for show in ("duplicates", "contradictions", "unused", "untrusted"):
-        assert "allergic to shellfish" in browser.get(f"/memory/quality/?show={show}").content.decode(), show
+        assert (
+            "allergic to shellfish" in browser.get(f"/memory/quality/?show={show}").content.decode()
+        ), show
     shown = browser.get("/memory/quality/?show=duplicates").content.decode()
     assert f"notes={first.pk}&amp;notes={second.pk}" in shown
     assert browser.get("/memory/quality/?show=nonsense&page=x").status_code == 200

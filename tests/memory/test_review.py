@@ -119,7 +119,9 @@ def test_accepting_a_replacement_supersedes(alice: User, note: MakeNote) -> None
     assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
 
 
-def test_a_proposal_for_a_note_that_is_gone_becomes_a_note_of_its_own(alice: User, note: MakeNote) -> None:
+def test_a_proposal_for_a_note_that_is_gone_becomes_a_note_of_its_own(
+    alice: User, note: MakeNote
+) -> None:
     target = note(alice, "The user lives in Lisbon.")
     proposal = proposed(alice, target, "The user lives in Oslo.")
     memories_erase(user_id=alice.pk, memory_ids=[target.pk])
@@ -217,7 +219,10 @@ def test_one_word_in_a_long_text_is_shown_as_one_word() -> None:
     changed = [
         piece for piece in text_diff(text, text.replace("word2000 ", "other ")) if piece.kind != "same"
     ]
-    assert [(piece.kind, piece.text) for piece in changed] == [("removed", "word2000"), ("added", "other")]
+    assert [(piece.kind, piece.text) for piece in changed] == [
+        ("removed", "word2000"),
+        ("added", "other"),
+    ]
 
 
 def test_very_long_texts_that_differ_all_over_are_replaced_as_a_whole() -> None:

@@ -39,7 +39,9 @@ def pending(alice: User) -> Memory:
     return memory_submit(user_id=alice.pk, content="The user lives in Oslo, Norway.", change=FOREIGN)
 
 
-def test_the_queue_lists_what_waits(alice: User, alices: Client, pending: Memory, note: MakeNote) -> None:
+def test_the_queue_lists_what_waits(
+    alice: User, alices: Client, pending: Memory, note: MakeNote
+) -> None:
     like = note(alice, "The user lives in Norway, Oslo, now.")
     (row,) = alices.get(f"{BASE}review/").json()["results"]
     assert (row["id"], row["proposal"], row["review_reason"]) == (str(pending.pk), "add", "untrusted")
@@ -65,7 +67,9 @@ def test_accept_reject_and_merge(alice: User, alices: Client, pending: Memory, n
     assert alices.get(f"{BASE}review/").json()["count"] == 0
 
 
-def test_several_are_decided_at_once(alice: User, alices: Client, pending: Memory, note: MakeNote) -> None:
+def test_several_are_decided_at_once(
+    alice: User, alices: Client, pending: Memory, note: MakeNote
+) -> None:
     active = note(alice)
     body = {"decision": "accept", "notes": [str(pending.pk), str(active.pk)]}
     done = post(alices, f"{BASE}review/", body).json()
@@ -132,7 +136,11 @@ def test_the_history_tells_state_actor_and_trust(alice: User, alices: Client, no
     memory_update(user_id=alice.pk, memory_id=made.pk, content="The user likes rum.")
     newest, first = alices.get(f"{BASE}{made.pk}/history/").json()["results"]
     assert (newest["action"], newest["actor"], newest["current"]) == ("updated", "user", True)
-    assert (first["content"], first["trust"], first["status"]) == ("The user likes tea.", "user", "active")
+    assert (first["content"], first["trust"], first["status"]) == (
+        "The user likes tea.",
+        "user",
+        "active",
+    )
     assert "change" not in first
 
 

@@ -95,7 +95,9 @@ def test_editing_before_accepting(alice: User, browser: Client, pending: Memory)
     assert (fresh(pending).content, fresh(pending).trust) == ("I live in\nBergen.", Trust.USER)
 
 
-def test_merging_into_the_one_like_it(alice: User, browser: Client, pending: Memory, note: MakeNote) -> None:
+def test_merging_into_the_one_like_it(
+    alice: User, browser: Client, pending: Memory, note: MakeNote
+) -> None:
     like = note(alice, "The user lives in Oslo, Norway.")
     form = browser.get(url("review-merge", pending.pk)).content.decode()
     assert str(like.pk) in form
@@ -163,7 +165,9 @@ def test_what_was_settled_is_open_again(keep: str, alice: User, browser: Client,
     page = answer.content.decode()
     assert "These cannot both be true" not in page
     steps = re.findall(r'name="step" value="([^"]+)"', page)
-    again = browser.post(url("take-back"), {"step": steps, "page": "review"}, follow=True).content.decode()
+    again = browser.post(
+        url("take-back"), {"step": steps, "page": "review"}, follow=True
+    ).content.decode()
     assert "These cannot both be true" in again
     assert (fresh(one).status, fresh(two).status) == (Status.ACTIVE, Status.ACTIVE)
     assert {edge.relation for edge in MemoryEdge.objects.for_user(alice)} == {"contradicts"}
@@ -218,7 +222,9 @@ def test_ticked_notes_are_merged(alice: User, browser: Client, note: MakeNote) -
     assert sorted(found_texts(alice, "tea")) == ["Drinks green tea.", "Likes tea."]
 
 
-def test_too_few_and_foreign_notes_are_told(alice: User, bob: User, browser: Client, note: MakeNote) -> None:
+def test_too_few_and_foreign_notes_are_told(
+    alice: User, bob: User, browser: Client, note: MakeNote
+) -> None:
     mine, foreign = note(alice, "Mine."), note(bob, "Bob's secret.")
     assert "Tick two or more" in shown(browser, f"{url('merge')}?notes={mine.pk}")
     assert browser.get(f"{url('merge')}?notes={mine.pk}&notes={foreign.pk}").status_code == 404
@@ -226,7 +232,9 @@ def test_too_few_and_foreign_notes_are_told(alice: User, bob: User, browser: Cli
     assert fresh(foreign).status == Status.ACTIVE
 
 
-def test_a_replaced_note_is_brought_back_from_the_page(alice: User, browser: Client, note: MakeNote) -> None:
+def test_a_replaced_note_is_brought_back_from_the_page(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
     old = note(alice, "Lives in Lisbon.")
     middle = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Lives in Madrid.")
     memory_supersede(user_id=alice.pk, memory_id=middle.pk, content="Lives in Oslo.")

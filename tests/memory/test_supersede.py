@@ -78,7 +78,9 @@ def test_somebody_elses_note_cannot_be_replaced(alice: User, bob: User, note: Ma
     assert not Memory.objects.for_user(bob).exists()
 
 
-def test_what_holds_only_from_later_lets_the_old_note_hold_until_then(alice: User, note: MakeNote) -> None:
+def test_what_holds_only_from_later_lets_the_old_note_hold_until_then(
+    alice: User, note: MakeNote
+) -> None:
     old = note(alice, "The user lives in Lisbon.")
     later = timezone.now() + timedelta(days=7)
     replace(alice, old, "The user lives in Oslo.", valid_from=later)
@@ -98,7 +100,9 @@ def test_the_worker_ends_what_is_replaced_by_now(alice: User, note: MakeNote) ->
     assert fresh(old).status == Status.SUPERSEDED
 
 
-def test_undoing_a_replacement_that_has_begun_meanwhile_leaves_one_note(alice: User, note: MakeNote) -> None:
+def test_undoing_a_replacement_that_has_begun_meanwhile_leaves_one_note(
+    alice: User, note: MakeNote
+) -> None:
     old = note(alice, "The user lives in Lisbon.")
     new = replace(alice, old, "The user lives in Oslo.", valid_from=timezone.now() + timedelta(days=7))
     past = timezone.now() - timedelta(seconds=1)
@@ -170,7 +174,9 @@ def test_an_update_by_the_assistant_lowers_the_trust_and_one_by_hand_raises_it(
     alice: User, note: MakeNote
 ) -> None:
     made = note(alice, "The user lives in Lisbon.")
-    memory_update(user_id=alice.pk, memory_id=made.pk, change=BY_ASSISTANT, content="The user lives in Oslo.")
+    memory_update(
+        user_id=alice.pk, memory_id=made.pk, change=BY_ASSISTANT, content="The user lives in Oslo."
+    )
     assert fresh(made).trust == Trust.ASSISTANT
     memory_update(user_id=alice.pk, memory_id=made.pk, tags=["home"])
     assert fresh(made).trust == Trust.ASSISTANT
@@ -183,7 +189,9 @@ def test_an_update_by_the_assistant_lowers_the_trust_and_one_by_hand_raises_it(
 def test_a_note_that_waits_is_not_changed_by_the_assistant(alice: User, note: MakeNote) -> None:
     made = note(alice, "The user lives in Lisbon.", status="pending")
     with pytest.raises(Conflict):
-        memory_update(user_id=alice.pk, memory_id=made.pk, change=BY_ASSISTANT, content="x", status="active")
+        memory_update(
+            user_id=alice.pk, memory_id=made.pk, change=BY_ASSISTANT, content="x", status="active"
+        )
     with pytest.raises(Conflict):
         replace(alice, made, "The user lives in Oslo.")
     assert not MemoryRevision.objects.for_user(alice).exists()

@@ -80,7 +80,9 @@ def test_the_memories_page_finds_a_note_by_its_tag(alice: User, tagged: Memory, 
     assert "tag:Quokka" in page
 
 
-def test_a_beginning_of_a_tag_finds_it_and_part_of_another_word_does_not(alice: User, tagged: Memory) -> None:
+def test_a_beginning_of_a_tag_finds_it_and_part_of_another_word_does_not(
+    alice: User, tagged: Memory
+) -> None:
     assert best(alice, "quok") == tagged.pk
     assert best(alice, "trips to islands") == tagged.pk
     assert best(alice, "okka") is None

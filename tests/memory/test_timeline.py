@@ -148,7 +148,9 @@ def test_a_full_month_comes_in_pages(alice: User, browser: Client, note: MakeNot
     assert "51–61 of 61" in shown(browser, "?page=99")
 
 
-def test_somebody_elses_notes_are_not_in_it(alice: User, bob: User, browser: Client, note: MakeNote) -> None:
+def test_somebody_elses_notes_are_not_in_it(
+    alice: User, bob: User, browser: Client, note: MakeNote
+) -> None:
     theirs = note(bob, "Bob's secret")
     memory_update(user_id=bob.pk, memory_id=theirs.pk, content="Bob's other secret")
     note(alice, "Mine")

@@ -134,7 +134,9 @@ async def test_who_saves_a_correction_is_told_what_it_makes_untrue(alice: User, 
     answer = await tools.call("memory_save", content="The user works as a teacher at the city school.")
     assert [one["note_id"] for one in answer["similar"]] == [old]
     assert "memory_delete" in answer["message"]
-    assert "similar" not in await tools.call("memory_save", content="The cellar key hangs behind the door.")
+    assert "similar" not in await tools.call(
+        "memory_save", content="The cellar key hangs behind the door."
+    )
 
 
 async def test_a_note_that_denies_another_waits_for_the_users_word(alice: User) -> None:
@@ -153,7 +155,11 @@ async def test_what_is_known_already_is_not_called_saved(alice: User) -> None:
     note_id = await save(tools, "The user likes tea.")
     again = await tools.call("memory_save", content="the user likes Tea", tags=["drinks"])
     same = await update(tools, note_id, " The user likes tea. ")
-    assert (again["status"], again["note_id"], again["text"]) == ("known", note_id, "The user likes tea.")
+    assert (again["status"], again["note_id"], again["text"]) == (
+        "known",
+        note_id,
+        "The user likes tea.",
+    )
     assert again["message"].endswith("Brought up to date: tags.")
     assert (same["status"], same["message"]) == ("known", UNCHANGED)
     assert "updated" not in same["message"].lower()
@@ -202,7 +208,9 @@ async def test_a_search_keeps_to_its_category(alice: User) -> None:
     tools = Tools(user_id=alice.pk)
     await save(tools, "Tea is for the morning.", category="home")
     await save(tools, "Tea is served at four.", category="work")
-    assert [hit["text"] for hit in await search(tools, "tea", category="work")] == ["Tea is served at four."]
+    assert [hit["text"] for hit in await search(tools, "tea", category="work")] == [
+        "Tea is served at four."
+    ]
     assert await search(tools, "tea", category="nothing") == []
 
 
@@ -266,7 +274,9 @@ async def test_a_long_note_is_answered_by_its_fitting_passage(alice: User) -> No
     "note_id",
     ["note-00000000-0000-7000-8000-000000000000", "note-1", "", "x" * 500, "../etc", "a\x00b", "🦞"],
 )
-async def test_an_unknown_or_malformed_id_says_how_to_find_the_right_one(alice: User, note_id: str) -> None:
+async def test_an_unknown_or_malformed_id_says_how_to_find_the_right_one(
+    alice: User, note_id: str
+) -> None:
     tools = Tools(user_id=alice.pk)
     for change in (update(tools, note_id, "New."), delete(tools, note_id)):
         with pytest.raises(NotFound, match="Call memory_search"):
@@ -281,7 +291,9 @@ async def test_a_foreign_id_is_answered_like_an_unknown_one(alice: User, bob: Us
             await change
         assert refused.value.message == UNKNOWN_NOTE.format(id=note_id)
     assert await search(tools, "secret") == []
-    assert [hit["text"] for hit in await search(Tools(user_id=alice.pk), "secret")] == ["Alice's secret."]
+    assert [hit["text"] for hit in await search(Tools(user_id=alice.pk), "secret")] == [
+        "Alice's secret."
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "  \n ", "a\x00b", "\ud800"])

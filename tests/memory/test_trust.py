@@ -95,7 +95,9 @@ async def test_what_the_user_said_in_their_own_words_is_remembered_after_a_page_
 ) -> None:
     own = "The user is allergic to hazelnuts."
     model.add(reply(tool("read_page")), reply(tool("memory_save", {"content": own})), reply("Done."))
-    await say(alice, await conversation(alice), "Does the bakery open on Sunday? I'm allergic to hazelnuts.")
+    await say(
+        alice, await conversation(alice), "Does the bakery open on Sunday? I'm allergic to hazelnuts."
+    )
     assert await notes(alice) == {own: (Status.ACTIVE, Trust.ASSISTANT)}
 
 
@@ -177,9 +179,13 @@ async def test_the_name_of_an_untrusted_file_taints_whoever_lists_it(
 
 
 async def test_a_file_of_the_user_taints_nobody(alice: User, model: AnthropicServer) -> None:
-    await in_db(lambda: file_write(user_id=alice.pk, path="/memories/bank.md", text="My bank is Triodos."))
+    await in_db(
+        lambda: file_write(user_id=alice.pk, path="/memories/bank.md", text="My bank is Triodos.")
+    )
     read = tool("memory", {"command": "view", "path": "/memories/bank.md"})
-    model.add(reply(read), reply(tool("memory_save", {"content": "Banks with Triodos."})), reply("Done."))
+    model.add(
+        reply(read), reply(tool("memory_save", {"content": "Banks with Triodos."})), reply("Done.")
+    )
     viewed, _ = await say(alice, await conversation(alice), "What is in my files?")
     assert not viewed.untrusted
     assert await notes(alice) == {"Banks with Triodos.": (Status.ACTIVE, Trust.ASSISTANT)}
@@ -203,7 +209,9 @@ async def test_an_untrusted_note_that_is_found_taints_the_conversation(
     assert (await notes(alice))[EVIL] == (Status.PENDING, Trust.UNTRUSTED)
 
 
-async def test_an_answer_to_a_question_is_the_users_own_word(alice: User, model: AnthropicServer) -> None:
+async def test_an_answer_to_a_question_is_the_users_own_word(
+    alice: User, model: AnthropicServer
+) -> None:
     own = "The user's dentist is Doctor Abendroth."
     place = await conversation(alice)
     model.add(
@@ -215,7 +223,9 @@ async def test_an_answer_to_a_question_is_the_users_own_word(alice: User, model:
     async with connected(alice) as page:
         await page.say("When does the practice open?", conversation=place)
         ended = await page.ended()
-        await page.send("answer", id=ended["pending_question"]["id"], text="My dentist is doctor Abendroth")
+        await page.send(
+            "answer", id=ended["pending_question"]["id"], text="My dentist is doctor Abendroth"
+        )
         await page.ended()
         await runners().idle()
     assert await notes(alice) == {own: (Status.ACTIVE, Trust.ASSISTANT)}

@@ -100,7 +100,9 @@ class Reply:
 
     def message(self, model: str, input_tokens: int) -> dict[str, Any]:
         """The whole message, as a request without `stream` gets it."""
-        content = [{key: value for key, value in block.items() if key != "_raw"} for block in self.blocks]
+        content = [
+            {key: value for key, value in block.items() if key != "_raw"} for block in self.blocks
+        ]
         return self._head(model, input_tokens) | {"content": content, "stop_reason": self._stop_reason()}
 
     def events(self, model: str, input_tokens: int) -> Iterator[dict[str, Any]]:
@@ -140,7 +142,9 @@ def _block_events(index: int, block: Block) -> Iterator[dict[str, Any]]:
     if block["type"] == "text":
         start: Block = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": word} for word in words(block["text"])]
-        deltas += [{"type": "citations_delta", "citation": found} for found in block.get("citations", [])]
+        deltas += [
+            {"type": "citations_delta", "citation": found} for found in block.get("citations", [])
+        ]
     elif block["type"] == "thinking":
         start = {"type": "thinking", "thinking": "", "signature": ""}
         deltas = [{"type": "thinking_delta", "thinking": word} for word in words(block["thinking"])]

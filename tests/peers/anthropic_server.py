@@ -30,7 +30,17 @@ from typing import Any, Self
 from tests.peers.anthropic_replies import Reply, cited, failure, reply, searched, text, thinking, tool
 from tests.peers.anthropic_strict import problem_of
 
-__all__ = ["AnthropicServer", "Reply", "cited", "failure", "reply", "searched", "text", "thinking", "tool"]
+__all__ = [
+    "AnthropicServer",
+    "Reply",
+    "cited",
+    "failure",
+    "reply",
+    "searched",
+    "text",
+    "thinking",
+    "tool",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +169,9 @@ class AnthropicServer:
             await _send(writer, 200, {"input_tokens": len(request.body) // 4})
         elif path == "/v1/models":
             data = [self._model(name) for name in self.models]
-            await _send(writer, 200, {"data": data, "has_more": False, "first_id": None, "last_id": None})
+            await _send(
+                writer, 200, {"data": data, "has_more": False, "first_id": None, "last_id": None}
+            )
         elif path.removeprefix("/v1/models/") in self.models:
             await _send(writer, 200, self._model(path.removeprefix("/v1/models/")))
         else:
@@ -182,10 +194,16 @@ class AnthropicServer:
         elif wanted.get("stream"):
             await self._stream(given, wanted, writer)
         else:
-            await _send(writer, 200, given.message(wanted["model"], len(request.body) // 4), given.headers)
+            await _send(
+                writer, 200, given.message(wanted["model"], len(request.body) // 4), given.headers
+            )
 
     async def _stream(self, given: Reply, wanted: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        head = {"content-type": "text/event-stream", "transfer-encoding": "chunked", "request-id": "req_peer"}
+        head = {
+            "content-type": "text/event-stream",
+            "transfer-encoding": "chunked",
+            "request-id": "req_peer",
+        }
         writer.write(_head(200, head | given.headers))
         size = len(json.dumps(wanted)) // 4
         async for event in self._paced(given, wanted["model"], size):
@@ -240,7 +258,10 @@ def _chunk(data: bytes) -> bytes:
 
 
 async def _send(
-    writer: asyncio.StreamWriter, status: int, body: dict[str, Any], headers: dict[str, str] | None = None
+    writer: asyncio.StreamWriter,
+    status: int,
+    body: dict[str, Any],
+    headers: dict[str, str] | None = None,
 ) -> None:
     await _send_bytes(
         writer, status, json.dumps(body).encode(), {"content-type": "application/json"} | (headers or {})
@@ -282,7 +303,9 @@ def main() -> None:
     options = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(
-            _serve_forever(options.port, load_script(options.script) if options.script else [], options.delay)
+            _serve_forever(
+                options.port, load_script(options.script) if options.script else [], options.delay
+            )
         )
 
 

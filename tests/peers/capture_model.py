@@ -75,7 +75,9 @@ class CaptureModel:
                 "sensitive": False,
             }
             for action, wanted in (("supersede", rule.replaces), ("update", rule.updates)):
-                target = next((key for key, note in _NOTE.findall(text) if wanted and wanted in note), None)
+                target = next(
+                    (key for key, note in _NOTE.findall(text) if wanted and wanted in note), None
+                )
                 if target:
                     item |= {"action": action, "target": target}
             yield item | {"evidence": rule.cites or found} | rule.values

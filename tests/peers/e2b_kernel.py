@@ -68,7 +68,12 @@ def main() -> None:
             count += 1
             run(job["code"], namespace)
         except BaseException as error:  # noqa: BLE001  the kernel lives on
-            tell(type="error", name=type(error).__name__, value=str(error), traceback=traceback.format_exc())
+            tell(
+                type="error",
+                name=type(error).__name__,
+                value=str(error),
+                traceback=traceback.format_exc(),
+            )
         tell(type="number_of_executions", execution_count=count)
         tell(type="end")
 

@@ -63,7 +63,11 @@ class Machine:
     ) -> Any:
         """A process within."""
         base = Path(sys.base_prefix) / "bin"
-        env = {"PATH": f"{base}:/usr/local/bin:/usr/bin:/bin", "HOME": "/home/user", "LANG": "C.UTF-8"} | envs
+        env = {
+            "PATH": f"{base}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": "/home/user",
+            "LANG": "C.UTF-8",
+        } | envs
         network = [] if self.network.get("allowOut") else ["--unshare-net"]
         wrapped = [
             *("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/home"),
@@ -147,7 +151,9 @@ class E2BServer:
                 await self._answer(call, reader, writer)
         writer.close()
 
-    async def _answer(self, call: Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, call: Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         if "e2b-sandbox-id" in call.headers:
             await self._inside(call, reader, writer)
         elif call.headers.get("x-api-key") != self.api_key:
@@ -214,7 +220,9 @@ class E2BServer:
 
     # --- envd and interpreter
 
-    async def _inside(self, call: Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _inside(
+        self, call: Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         machine = self.sandboxes.get(call.headers["e2b-sandbox-id"])
         if machine is None:
             send(writer, 502, {"message": "The sandbox was not found", "code": 502, "sandboxId": ""})
@@ -264,7 +272,9 @@ class E2BServer:
             code = await asyncio.wait_for(process.wait(), seconds)
         except TimeoutError:
             machine.stop(process)
-            send_chunk(writer, envelope(2, {"error": {"code": "deadline_exceeded", "message": "too slow"}}))
+            send_chunk(
+                writer, envelope(2, {"error": {"code": "deadline_exceeded", "message": "too slow"}})
+            )
             writer.write(b"0\r\n\r\n")
             return
         await pumps
@@ -287,7 +297,9 @@ class E2BServer:
         if machine.kernel is None:
             place = machine.path("/tmp/.kernel.py")
             place.write_text(KERNEL.read_text())
-            machine.kernel = await machine.start(["python3", "-u", "/tmp/.kernel.py"], envs={}, pipe_in=True)
+            machine.kernel = await machine.start(
+                ["python3", "-u", "/tmp/.kernel.py"], envs={}, pipe_in=True
+            )
         kernel = machine.kernel
         assert kernel.stdin is not None
         asked = {"code": call.json["code"], "envs": call.json.get("env_vars") or {}}

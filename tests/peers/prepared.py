@@ -57,7 +57,10 @@ class Prepared:
 def prepared() -> Prepared:
     folder = Path(tempfile.mkdtemp(prefix="izzy-prepared-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "izzysite.settings", "IZZY_DATA_DIR": str(folder)}
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+        "IZZY_DATA_DIR": str(folder),
+    }
     command = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MAKE]
     done = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environment, text=True, capture_output=True, check=False

@@ -37,7 +37,9 @@ class SearchServer(WebPages):
 
     async def _searxng(self, asked: Asked, writer: Any) -> None:
         entries = [{**entry, "publishedDate": entry.get("age")} for entry in self.results]
-        await self._json(writer, {"query": "", "results": entries, "answers": [], "number_of_results": 0})
+        await self._json(
+            writer, {"query": "", "results": entries, "answers": [], "number_of_results": 0}
+        )
 
     async def _brave(self, asked: Asked, writer: Any) -> None:
         if asked.headers.get("x-subscription-token") != "key-of-the-tests":

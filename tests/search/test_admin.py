@@ -29,14 +29,22 @@ def test_a_deleted_passage_leaves_full_text_too(admin: User, alice: User, sign_i
     client.post(f"/admin/search/passage/{passage.pk}/delete/", {"post": "yes"})
     assert found(alice, "car") == ["The bicycle is blue"]
     assert not len(backend.postings(IndexOwner.objects.get().number, Stem("car")))
-    selected = {"action": "delete_selected", "_selected_action": [Passage.objects.get().pk], "post": "yes"}
+    selected = {
+        "action": "delete_selected",
+        "_selected_action": [Passage.objects.get().pk],
+        "post": "yes",
+    }
     client.post("/admin/search/passage/", selected)
     assert found(alice, "bicycle") == []
 
 
-def test_deleting_an_owner_takes_their_texts_out_of_search(admin: User, alice: User, sign_in: SignIn) -> None:
+def test_deleting_an_owner_takes_their_texts_out_of_search(
+    admin: User, alice: User, sign_in: SignIn
+) -> None:
     save(alice, "The car is red")
-    sign_in(admin).post(f"/admin/search/indexowner/{IndexOwner.objects.get().pk}/delete/", {"post": "yes"})
+    sign_in(admin).post(
+        f"/admin/search/indexowner/{IndexOwner.objects.get().pk}/delete/", {"post": "yes"}
+    )
     assert found(alice, "car") == []
     assert not Passage.objects.exists()
 
@@ -46,7 +54,10 @@ def test_spaces_cannot_be_deleted(admin: User, alice: User, sign_in: SignIn) -> 
     space = EmbeddingSpace.objects.get()
     client = sign_in(admin)
     assert client.get(f"/admin/search/embeddingspace/{space.pk}/change/").status_code == 200
-    assert client.post(f"/admin/search/embeddingspace/{space.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert (
+        client.post(f"/admin/search/embeddingspace/{space.pk}/delete/", {"post": "yes"}).status_code
+        == 403
+    )
 
 
 def test_the_admin_is_for_superusers_alone(alice: User, sign_in: SignIn) -> None:

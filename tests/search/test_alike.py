@@ -10,7 +10,9 @@ from apps.search.selectors import alike_pairs
 from .conftest import save
 
 
-def test_the_most_alike_are_kept_wherever_they_stand(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_alike_are_kept_wherever_they_stand(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(selectors, "BLOCK", 2)
     monkeypatch.setattr(selectors, "MAX_PAIRS", 1)
     things = ("car", "bus", "train", "bicycle", "boat", "plane", "tram", "lorry", "scooter")

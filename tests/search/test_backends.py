@@ -46,7 +46,12 @@ def test_each_write_raises_the_change_that_its_rows_carry(alice: User) -> None:
 def test_a_row_comes_back_as_it_was_given(alice: User) -> None:
     (name,) = save(alice, "The car is red")
     (row,) = backend.rows_fetch(alice.pk, ids_of(alice)).values()
-    assert (row.source_id, row.text, row.conversation_id, row.past) == (name, "The car is red", None, False)
+    assert (row.source_id, row.text, row.conversation_id, row.past) == (
+        name,
+        "The car is red",
+        None,
+        False,
+    )
     assert row.happened_at.tzinfo is not None
 
 

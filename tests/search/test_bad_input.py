@@ -60,14 +60,20 @@ def test_operators_in_a_query_are_words_like_others(alice: User) -> None:
     assert found(alice, "NEAR")[0] == "The band is called NEAR"
 
 
-@pytest.mark.parametrize("text", ["🎉", "…", "的", "a", "\u202e", "x" * 30_000, "e\u0301" * 300, "\u0000"])
+@pytest.mark.parametrize(
+    "text", ["🎉", "…", "的", "a", "\u202e", "x" * 30_000, "e\u0301" * 300, "\u0000"]
+)
 def test_any_text_can_be_saved_and_removed_from_view(alice: User, text: str) -> None:
     save(alice, text, "The car is red")
     assert "The car is red" in found(alice, "car")
 
 
 def test_a_text_of_ten_megabytes_is_saved_in_parts(alice: User) -> None:
-    save(alice, "Clouds drift over the hill. " * 40_000 + "The needle lies under the oak.", "The car is red")
+    save(
+        alice,
+        "Clouds drift over the hill. " * 40_000 + "The needle lies under the oak.",
+        "The car is red",
+    )
     assert "needle" in found(alice, "Where is the needle?")[0]
 
 

@@ -71,7 +71,9 @@ def test_what_concerns_no_note_brings_up_none(alice: User, number: int, message:
     ],
 )
 @pytest.mark.parametrize("others", [False, True])
-def test_what_concerns_a_note_brings_it_up_first(alice: User, message: str, place: int, others: bool) -> None:
+def test_what_concerns_a_note_brings_it_up_first(
+    alice: User, message: str, place: int, others: bool
+) -> None:
     save(alice, *(LIFE if others else LIFE[place : place + 1]))
     assert up(alice, message)[:1] == [LIFE[place]]
 
@@ -100,7 +102,9 @@ def test_words_that_are_cut_into_the_same_pieces_are_not_alike(alice: User) -> N
     assert up(alice, "Do you know any joke?") == []  # "jo-ke" and the friend called Jo
 
 
-@pytest.mark.parametrize("message", ["What could I give her?", "And when is it?", "Who else comes there?"])
+@pytest.mark.parametrize(
+    "message", ["What could I give her?", "And when is it?", "Who else comes there?"]
+)
 def test_a_message_that_leans_on_the_talk_takes_it_in(alice: User, message: str) -> None:
     save(alice, *LIFE)
     assert up(alice, message) == []
@@ -168,7 +172,11 @@ def test_another_embedder_is_judged_by_its_own_chance(alice: User, ollama: Ollam
 @pytest.mark.parametrize(
     ("notes", "question", "joke"),
     [
-        (("Сестра Анна выходит замуж.", "Роутер стоит в шкафу."), "Где стоит роутер?", "Расскажи анекдот"),
+        (
+            ("Сестра Анна выходит замуж.", "Роутер стоит в шкафу."),
+            "Где стоит роутер?",
+            "Расскажи анекдот",
+        ),
         (("用户的姐姐明年结婚。", "路由器放在走廊的柜子里。"), "路由器在哪里？", "讲个笑话"),
         (("ผู้ใช้แพ้ถั่วลิสง", "เราเตอร์อยู่ในตู้ที่โถงทางเดิน"), "เราเตอร์อยู่ที่ไหน", "เล่าเรื่องตลกหน่อย"),
     ],

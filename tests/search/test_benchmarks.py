@@ -56,9 +56,13 @@ OTHER_TALK = {
             "text": text,
             "created_at": "2025-05-01T10:00:00",
         }
-        for number, text in enumerate(["I planted roses.", "Which colour?", "Yellow roses, by the fence."])
+        for number, text in enumerate(
+            ["I planted roses.", "Which colour?", "Yellow roses, by the fence."]
+        )
     ],
-    "questions": [{"question": "Which roses did Eve plant?", "category": "single", "evidence": ["n2", "n0"]}],
+    "questions": [
+        {"question": "Which roses did Eve plant?", "category": "single", "evidence": ["n2", "n0"]}
+    ],
 }
 
 

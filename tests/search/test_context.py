@@ -42,7 +42,11 @@ def test_the_block_holds_the_best_hits_with_day_and_speaker(alice: User) -> None
     talk = "2026-03-01\nAnn: I washed the car\nBen: I sold the car"
     notes = "2026-03-01 memory\n- The car was red"
     assert packed.text in {f"{talk}\n{notes}", f"{notes}\n{talk}"}
-    assert {item.text for item in packed.items} == {"I washed the car", "I sold the car", "The car was red"}
+    assert {item.text for item in packed.items} == {
+        "I washed the car",
+        "I sold the car",
+        "The car was red",
+    }
     assert packed.tokens == estimate_tokens(packed.text)
 
 

@@ -27,7 +27,9 @@ SMALL_TALK = (
 def test_an_answer_is_found_by_the_question_before_it(alice: User) -> None:
     say(alice, *HOLIDAY)
     say(alice, *SMALL_TALK, start=DAY + timedelta(days=3))
-    assert "Lisbon, for two weeks, in a flat near the river." in found(alice, "summer holiday place", top_k=3)
+    assert "Lisbon, for two weeks, in a flat near the river." in found(
+        alice, "summer holiday place", top_k=3
+    )
 
 
 def test_the_speaker_whom_a_question_names_comes_first(alice: User) -> None:
@@ -48,14 +50,21 @@ def test_i_is_the_user_in_our_own_conversations(alice: User) -> None:
 def test_a_note_holds_its_own_when_i_ask_about_myself(alice: User) -> None:
     save(alice, "The favourite colour is green")
     say(alice, ("user", "Which colour shall I paint the wall?"), ("assistant", "White is always fine."))
-    say(alice, *((speaker, f"{text} Today.") for speaker, text in SMALL_TALK), start=DAY + timedelta(days=1))
+    say(
+        alice,
+        *((speaker, f"{text} Today.") for speaker, text in SMALL_TALK),
+        start=DAY + timedelta(days=1),
+    )
     assert found(alice, "What is my favourite colour?")[0] == "The favourite colour is green"
 
 
 def test_a_sitting_with_the_one_who_is_named_comes_before_others(alice: User) -> None:
     say(alice, ("Ben", "How was your trip?"), ("Ann", "The trip was long and the train was late."))
     say(
-        alice, ("Cleo", "How was your trip?"), ("Dora", "The trip was long and the train was late."), name="c"
+        alice,
+        ("Cleo", "How was your trip?"),
+        ("Dora", "The trip was long and the train was late."),
+        name="c",
     )
     hits = search(alice.pk, "What did Cleo hear about the train trip?", top_k=2)
     assert {hit.external_id for hit in hits} == {"c0", "c1"}

@@ -51,7 +51,9 @@ def test_saving_and_searching_go_on_while_it_is_down(alice: User, ollama: Ollama
     assert "meaning" in search(alice.pk, "new tyres for the car")[0].parts
 
 
-def test_while_it_is_down_searches_do_not_wait_for_it_one_by_one(alice: User, ollama: OllamaPeer) -> None:
+def test_while_it_is_down_searches_do_not_wait_for_it_one_by_one(
+    alice: User, ollama: OllamaPeer
+) -> None:
     save(alice, "The car is red")
     sweep_pending()
     ollama.mode = "broken"
@@ -111,6 +113,8 @@ def test_health_says_what_is_missing(alice: User, ollama: OllamaPeer, settings: 
 
 
 def test_the_button_of_the_instance_page_asks_the_embedder(ollama: OllamaPeer) -> None:
-    assert connect_embedder().message == "The embedder ollama:nomic-embed-text answers with 64 dimensions."
+    assert (
+        connect_embedder().message == "The embedder ollama:nomic-embed-text answers with 64 dimensions."
+    )
     ollama.mode = "broken"
     assert not connect_embedder().ok

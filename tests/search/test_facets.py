@@ -23,7 +23,10 @@ def test_the_facets_of_a_note_are_one_result_and_are_replaced_together(alice: Us
         note("The user likes paella with shellfish."),
     ]
     documents_index(user_id=alice.pk, documents=both)
-    assert set(Passage.objects.filter(source_id=key).values_list("facet", flat=True)) == {"text", "occasions"}
+    assert set(Passage.objects.filter(source_id=key).values_list("facet", flat=True)) == {
+        "text",
+        "occasions",
+    }
     hits = search(alice.pk, "shellfish allergy: ordering paella")
     assert [hit.source_id for hit in hits].count(key) == 1
     assert search(alice.pk, "Spain")[0].source_id == key

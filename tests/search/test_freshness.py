@@ -70,7 +70,9 @@ def test_what_another_process_saved_changed_and_removed_is_seen_by_the_next_sear
     assert found(alice, "car") == ["The car is blue"]
 
 
-def test_an_index_that_is_current_is_not_read_again(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_is_current_is_not_read_again(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     save(alice, "The car is red")
     found(alice, "car")
     held = index_of(alice)

@@ -46,7 +46,9 @@ def test_a_telling_word_is_found_from_its_third_letter_on(alice: User, text: str
         "happiness is run", "boiler makes a strange noise at night, hap",
     ],
 )  # fmt: skip
-def test_several_words_are_found_as_they_were_said_as_far_as_they_were_typed(alice: User, query: str) -> None:
+def test_several_words_are_found_as_they_were_said_as_far_as_they_were_typed(
+    alice: User, query: str
+) -> None:
     say(alice, ("user", TEXTS[0]), ("user", "A noise that is strange; a boiler at night"))
     assert found(alice, query)[0] == TEXTS[0] or TEXTS[0] in found(alice, query)
 

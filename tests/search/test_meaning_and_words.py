@@ -44,7 +44,10 @@ def test_it_finds_other_forms_of_a_word(alice: User) -> None:
 
 def test_it_finds_a_name_by_its_beginning(alice: User) -> None:
     save(
-        alice, "Quetzalcoatlus is what Bob calls his bike", "A bike shop opened in town", "Bob sold his bike"
+        alice,
+        "Quetzalcoatlus is what Bob calls his bike",
+        "A bike shop opened in town",
+        "Bob sold his bike",
     )
     assert found(alice, "Quetz")[0] == "Quetzalcoatlus is what Bob calls his bike"
 
@@ -57,7 +60,11 @@ def test_a_hyphenated_word_is_found_joined_and_apart(alice: User) -> None:
 
 def test_a_long_note_is_one_hit_with_its_best_part(alice: User) -> None:
     filler = "The weather report went on and on about clouds. " * 120
-    save(alice, f"{filler} The spare key lies under the blue flowerpot. {filler}", "A short note about cars")
+    save(
+        alice,
+        f"{filler} The spare key lies under the blue flowerpot. {filler}",
+        "A short note about cars",
+    )
     hits = search(alice.pk, "Where is the spare key?")
     assert len(hits) == 2
     assert "blue flowerpot" in hits[0].text

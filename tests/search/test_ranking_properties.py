@@ -99,7 +99,9 @@ def test_shares_are_of_the_largest(values: Sequence[float]) -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(text=st.text(alphabet="ab c.\n!?", max_size=1500), size=st.integers(5, 60), overlap=st.integers(0, 4))
+@given(
+    text=st.text(alphabet="ab c.\n!?", max_size=1500), size=st.integers(5, 60), overlap=st.integers(0, 4)
+)
 def test_chunks_keep_every_word_and_their_size(text: str, size: int, overlap: int) -> None:
     chunks = chunk_text(text, size, overlap)
     assert all(estimate_tokens(chunk) <= size for chunk in chunks)

@@ -77,7 +77,9 @@ def test_killed_in_the_middle_it_goes_on_where_it_stopped(
     assert len(documents) == len(set(documents)) == 150
 
 
-def test_an_embedder_that_goes_down_leaves_the_old_space_at_work(notes: User, ollama: OllamaPeer) -> None:
+def test_an_embedder_that_goes_down_leaves_the_old_space_at_work(
+    notes: User, ollama: OllamaPeer
+) -> None:
     ollama.mode = "broken"
     with pytest.raises(CommandError, match="run the command again to go on"):
         reindex()

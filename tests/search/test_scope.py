@@ -31,13 +31,19 @@ def test_notes_can_be_chosen_and_left_out(alice: User) -> None:
     red, blue = save(alice, "The car is red", "The car is blue")
     assert found(alice, "car", scope=Scope(only_ids=[blue])) == ["The car is blue"]
     assert found(alice, "car", scope=Scope(exclude_ids={blue})) == ["The car is red"]
-    assert found(alice, "car", scope=Scope(only_ids=[red, blue], exclude_ids=[red])) == ["The car is blue"]
-    assert [name for name, _ in similar(alice.pk, "The car is red", scope=Scope(exclude_ids=[red]))] == [blue]
+    assert found(alice, "car", scope=Scope(only_ids=[red, blue], exclude_ids=[red])) == [
+        "The car is blue"
+    ]
+    assert [name for name, _ in similar(alice.pk, "The car is red", scope=Scope(exclude_ids=[red]))] == [
+        blue
+    ]
 
 
 def test_what_is_no_longer_true_is_found_only_by_a_look_back(alice: User) -> None:
     now = timezone.now()
-    save(alice, "Lives in Bonn", valid_from=now - timedelta(days=900), valid_to=now - timedelta(days=300))
+    save(
+        alice, "Lives in Bonn", valid_from=now - timedelta(days=900), valid_to=now - timedelta(days=300)
+    )
     save(alice, "Lives in Rome", valid_from=now - timedelta(days=300))
     assert found(alice, "Where does she live?") == ["Lives in Rome"]
     before = Scope(as_of=now - timedelta(days=600))

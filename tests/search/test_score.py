@@ -90,7 +90,9 @@ def test_what_answers_is_worth_showing_and_what_does_not_is_not(alice: User) -> 
         assert all(hit.score < WORTH_SHOWING for hit in others), question
 
 
-def test_a_question_scores_higher_where_its_answer_is_than_where_it_is_not(alice: User, bob: User) -> None:
+def test_a_question_scores_higher_where_its_answer_is_than_where_it_is_not(
+    alice: User, bob: User
+) -> None:
     save(alice, *NOTES[::2])
     save(bob, *NOTES[1::2])
     for question, answer in ANSWERED.items():
@@ -119,7 +121,9 @@ def test_nothing_is_worth_showing_for_greetings_and_nonsense(alice: User, spoken
 def test_the_scores_of_few_results_are_those_of_many(alice: User) -> None:
     say(alice, *TALK)
     many = [(hit.text, hit.score) for hit in search(alice.pk, "teapot for a sister", top_k=50)]
-    assert [(hit.text, hit.score) for hit in search(alice.pk, "teapot for a sister", top_k=2)] == many[:2]
+    assert [(hit.text, hit.score) for hit in search(alice.pk, "teapot for a sister", top_k=2)] == many[
+        :2
+    ]
 
 
 def test_a_threshold_leaves_out_what_scores_less(alice: User) -> None:

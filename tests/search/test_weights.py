@@ -30,7 +30,16 @@ def test_weights_are_read_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["date=1", "[1]", "3", '{"date": "1"}', '{"date": true}', '{"date": -1}', '{"date": 1e9}', "[" * 9999],
+    [
+        "date=1",
+        "[1]",
+        "3",
+        '{"date": "1"}',
+        '{"date": true}',
+        '{"date": -1}',
+        '{"date": 1e9}',
+        "[" * 9999,
+    ],
 )
 def test_what_are_no_weights_is_told(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("IZZY_X", text)

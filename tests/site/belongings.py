@@ -84,7 +84,10 @@ def make_belongings(owner: User) -> Belongings:
     ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)
     conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
     Conversation.objects.for_user(owner).filter(pk=conversation.pk).update(
-        title=f"About the {MARK}", channel="chat", summary=f"The {MARK} is allergic", summary_by="extract"
+        title=f"About the {MARK}",
+        channel="chat",
+        summary=f"The {MARK} is allergic",
+        summary_by="extract",
     )
     turn = Turn.objects.create(
         user=owner, conversation=conversation, state="waiting", waiting_for=[{"text": MARK}]
@@ -116,7 +119,10 @@ def make_belongings(owner: User) -> Belongings:
 def make_build(owner: User, conversation: Conversation) -> tuple[UUID, UUID]:
     """A build that failed, with a question that nobody answered."""
     capability = capability_begin(
-        user_id=owner.pk, name="never_built", description=f"For the {MARK}", input_schema={"type": "object"}
+        user_id=owner.pk,
+        name="never_built",
+        description=f"For the {MARK}",
+        input_schema={"type": "object"},
     )
     build = Build.objects.create(
         user=owner, capability=capability, name=capability.name, description=f"For the {MARK}", state="failed",

@@ -35,7 +35,9 @@ def texts(node: Any, place: str = "") -> Iterator[tuple[str, str]]:
 def test_each_operation_says_in_a_line_what_it_does() -> None:
     summaries = {name: operation.get("summary", "") for name, operation in operations()}
     assert {
-        name: text for name, text in summaries.items() if not re.fullmatch(r"[A-Z][^`\n]{8,110}[^.`]", text)
+        name: text
+        for name, text in summaries.items()
+        if not re.fullmatch(r"[A-Z][^`\n]{8,110}[^.`]", text)
     } == {}
     assert len(set(summaries.values())) == len(summaries)
 

@@ -149,7 +149,9 @@ def url_of(route: Route, hers: Belongings) -> str:
     return route.url({name: values[name][0] for name in route.parameters})
 
 
-def send(client: Client, method: str, url: str, body: bytes = b"{}", kind: str = "application/json") -> Any:
+def send(
+    client: Client, method: str, url: str, body: bytes = b"{}", kind: str = "application/json"
+) -> Any:
     if method in {"GET", "HEAD"}:
         return client.generic(method, url)
     return client.generic(method, url, body, content_type=kind)
@@ -216,7 +218,9 @@ def test_odd_json_is_no_server_error_and_what_is_refused_leaves_nothing(
     for route in routes:
         url = url_of(route, hers)
         bodies = {
-            name: body for name, body in WRONG_TYPE.items() if not (talks(route) and body.startswith(b"{"))
+            name: body
+            for name, body in WRONG_TYPE.items()
+            if not (talks(route) and body.startswith(b"{"))
         }
         tries = [(method, name) for method in read_bodies(route, hers) for name in bodies]
         tries += [(method, "null") for method in (*METHODS[:-1], *ODD_METHODS)]
@@ -279,7 +283,10 @@ def test_malformed_and_unknown_ids_are_404(
     client, before = sign_in(alice), rows_of(alice)
     own = {name: values[0] for name, values in parameters(hers).items()}
     for url in [
-        route.url({**own, wrong: value}) for route in routes for wrong in route.parameters for value in IDS
+        route.url({**own, wrong: value})
+        for route in routes
+        for wrong in route.parameters
+        for value in IDS
     ]:
         for method in METHODS:
             response = send(client, method, url)
@@ -319,7 +326,9 @@ def wrong_tokens(user: User) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("routes", groups(REST))
-def test_credentials_that_let_nobody_in_are_401(routes: list[Route], alice: User, hers: Belongings) -> None:
+def test_credentials_that_let_nobody_in_are_401(
+    routes: list[Route], alice: User, hers: Belongings
+) -> None:
     urls, headers = [url_of(route, hers) for route in routes], wrong_tokens(alice)
     before = rows_of(alice)
     for name, header in headers.items():
@@ -409,7 +418,10 @@ def test_pages_of_malformed_and_unknown_ids_are_404(
     own = {name: values[0] for name, values in parameters(make_belongings(admin)).items()}
     client = sign_in(admin)
     for url in [
-        route.url({**own, wrong: value}) for route in routes for wrong in route.parameters for value in IDS
+        route.url({**own, wrong: value})
+        for route in routes
+        for wrong in route.parameters
+        for value in IDS
     ]:
         for method in ("GET", "POST"):
             assert client.generic(method, url).status_code in {404, 405}, (method, url)
@@ -427,7 +439,12 @@ def test_garbage_in_headers_and_cookies_is_no_server_error(path: str, alice: Use
         {"origin": "http://["},
         {"host": "evil.example"},
         {"host": "[::1"},
-        {"accept-language": "*;q=x," * 100, "accept": "\xff", "range": "bytes=9-1", "if-modified-since": "x"},
+        {
+            "accept-language": "*;q=x," * 100,
+            "accept": "\xff",
+            "range": "bytes=9-1",
+            "if-modified-since": "x",
+        },
         {"hx-request": "true", "hx-current-url": "http://[\xff", "hx-trigger": "%ff"},
         {"x-forwarded-for": "a,b,,\xff", "x-forwarded-proto": "x", "x-forwarded-host": "evil.example"},
     ):

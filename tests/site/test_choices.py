@@ -35,7 +35,9 @@ OPEN = {"chat.TurnEvent.type"}
 def rows(alice: User) -> None:
     make_belongings(alice)
     CaptureWindow.objects.create(user=alice, conversation_id=uuid7())
-    EmbeddingSpace.objects.create(name="another", dimension=2, noise=0, match=1, slot="b", state="retired")
+    EmbeddingSpace.objects.create(
+        name="another", dimension=2, noise=0, match=1, slot="b", state="retired"
+    )
 
 
 @pytest.mark.parametrize(("model", "field"), CHOSEN, ids=lambda part: getattr(part, "name", None))
@@ -55,7 +57,9 @@ def test_the_database_takes_no_value_that_is_no_choice(
 
 
 @pytest.mark.parametrize(("model", "field"), CHOSEN, ids=lambda part: getattr(part, "name", None))
-def test_the_database_takes_every_choice(model: type[models.Model], field: "models.Field[str, str]") -> None:
+def test_the_database_takes_every_choice(
+    model: type[models.Model], field: "models.Field[str, str]"
+) -> None:
     (check,) = [
         c for c in model._meta.constraints if c.name == f"{model._meta.db_table}_{field.column}_known"
     ]

@@ -117,7 +117,9 @@ def problems(described: dict[str, Any], answer: Any) -> list[str]:
 
 def check_answer(path: str, method: str, status: int, answer: Any) -> None:
     responses = operation(path, method)["responses"]
-    assert str(status) in responses, f"{method} {path} answers {status}, described are {sorted(responses)}"
+    assert str(status) in responses, (
+        f"{method} {path} answers {status}, described are {sorted(responses)}"
+    )
     if answer is None:
         assert "content" not in responses[str(status)]
         return

@@ -38,7 +38,9 @@ def settings_read() -> set[str]:
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 value = node.args[0].value
-                if name in HELPERS or (name in {"get", "getenv"} and "environ" in ast.unparse(node.func)):
+                if name in HELPERS or (
+                    name in {"get", "getenv"} and "environ" in ast.unparse(node.func)
+                ):
                     found.add(str(value))
     return found
 
@@ -70,7 +72,10 @@ def test_documents_name_only_settings_that_exist(document: Path) -> None:
 
 
 def test_our_commands_are_in_the_readme() -> None:
-    own = {name for name, app in get_commands().items() if str(app).startswith("apps.")} - {"web", "worker"}
+    own = {name for name, app in get_commands().items() if str(app).startswith("apps.")} - {
+        "web",
+        "worker",
+    }
     text = (ROOT / "README.md").read_text()
     assert not [name for name in sorted(own) if f"manage.py {name}" not in text]
 
@@ -122,7 +127,9 @@ def exists(name: str) -> bool:
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         place = ROOT.joinpath(*parts[:length])
-        module = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        module = (
+            place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        )
         if place.is_dir() or module.is_file():
             left = parts[length:]
             return not left or (

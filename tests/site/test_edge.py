@@ -39,7 +39,9 @@ def post(client: Client, body: bytes, content_type: str = "application/json") ->
         (rb'{"content": "a\u0000b"}', "invalid_text"),
     ],
 )
-def test_malformed_bodies_are_400_in_the_one_shape(alice: User, api: Api, body: bytes, code: str) -> None:
+def test_malformed_bodies_are_400_in_the_one_shape(
+    alice: User, api: Api, body: bytes, code: str
+) -> None:
     response = post(api(alice), body)
     assert response.status_code == 400
     assert set(response.json()) == SHAPE

@@ -19,7 +19,9 @@ def writable(yes: bool) -> None:
         cursor.execute(f"PRAGMA query_only={'OFF' if yes else 'ON'}")
 
 
-def test_programs_read_on_and_are_told_why_nothing_is_saved(alice: User, api: Callable[..., Client]) -> None:
+def test_programs_read_on_and_are_told_why_nothing_is_saved(
+    alice: User, api: Callable[..., Client]
+) -> None:
     client = api(alice)
     assert client.post("/api/v1/memories/", NOTE, content_type="application/json").status_code == 201
     client = api(alice)  # with a token whose first use is to be noted

@@ -72,7 +72,9 @@ def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[
                 keep = len(parts) - node.level + (1 if is_package else 0)
                 base = ".".join([*parts[:keep], *([base] if base else [])])
             names = {f"{base}.{alias.name}" for alias in node.names}
-            yield from ((name, node.lineno) for name in {name if is_module(name) else base for name in names})
+            yield from (
+                (name, node.lineno) for name in {name if is_module(name) else base for name in names}
+            )
         elif isinstance(node, ast.Call):
             yield from (
                 (argument.value, node.lineno)
@@ -96,7 +98,9 @@ def misplaced(module: str, names: Iterable[str]) -> list[str]:
     """Those of the names that stand in an app which is not to the left of the module's."""
     own, _ = split(module)
     others = [(name, split(name)[0]) for name in names]
-    return [name for name, app in others if app not in {"", own} and PLACE.get(app, len(ORDER)) >= PLACE[own]]
+    return [
+        name for name, app in others if app not in {"", own} and PLACE.get(app, len(ORDER)) >= PLACE[own]
+    ]
 
 
 def layer_of(parts: Iterable[str], unnamed: int) -> int:
@@ -154,7 +158,9 @@ def names_in(source: str, module: str) -> list[str]:
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_a_module_imports_only_what_it_may(file: Path) -> None:
     module = module_of(file)
-    names = [name for name, _ in imported(file.read_text(), module, is_package=file.name == "__init__.py")]
+    names = [
+        name for name, _ in imported(file.read_text(), module, is_package=file.name == "__init__.py")
+    ]
     assert misplaced(module, names) == [], "to the right of it"
     assert mislayered(module, names) == [], "of a higher layer"
 
@@ -216,7 +222,9 @@ def test_a_lower_layer_may_be_imported(module: str, source: str) -> None:
 
 
 def test_a_circle_of_folders_is_seen() -> None:
-    typing = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from apps.memory.recall import deep"
+    typing = (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from apps.memory.recall import deep"
+    )
     sources = {
         "apps/memory/recall/deep.py": "def f():\n    from apps.memory.trust.rules import judged",
         "apps/memory/trust/rules.py": typing,

@@ -31,11 +31,17 @@ def written(folder: Path, *, libraries: str = "") -> str:
         )
         try:
             with site.client() as client:
-                answer = client.post("/api/v1/chat/", json={"message": "The quokka likes the heliotrope."})
+                answer = client.post(
+                    "/api/v1/chat/", json={"message": "The quokka likes the heliotrope."}
+                )
                 assert answer.json()["text"] == "Noted."
-                assert client.post("/api/v1/memories/", json={"content": "A capybara"}).status_code == 201
+                assert (
+                    client.post("/api/v1/memories/", json={"content": "A capybara"}).status_code == 201
+                )
             foreign = b"GET /?okapi HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
-            with closing(socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE)) as connection:
+            with closing(
+                socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE)
+            ) as connection:
                 connection.sendall(foreign)
                 assert connection.recv(100).startswith(b"HTTP/1.1 400")
             # Written in the background, some time after the first answer.

@@ -16,7 +16,9 @@ from apps.accounts.models import User
 
 ROOT = Path(settings.BASE_DIR)
 OURS = [model for model in apps.get_models() if model.__module__.startswith("apps.")]
-SOURCES = sorted([*ROOT.glob("apps/**/*.py"), *ROOT.glob("izzysite/*.py"), *ROOT.glob("benchmarks/*.py")])
+SOURCES = sorted(
+    [*ROOT.glob("apps/**/*.py"), *ROOT.glob("izzysite/*.py"), *ROOT.glob("benchmarks/*.py")]
+)
 
 
 @pytest.mark.django_db
@@ -60,7 +62,8 @@ def test_the_admin_is_for_superusers_alone(alice: User, admin: User) -> None:
 def test_the_lock_holds_what_pyproject_asks_for_with_hashes_and_without_a_registry() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     locked = {
-        name.lower().replace("_", "-") for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.MULTILINE)
+        name.lower().replace("_", "-")
+        for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.MULTILINE)
     }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]

@@ -40,7 +40,9 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_an_older_python_is_told_to_be_too_old(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_python_is_told_to_be_too_old(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 10, 4))
     with pytest.raises(SystemExit, match=r"needs Python 3\.11 or newer"):
         setup.main()
@@ -55,7 +57,9 @@ def test_what_fails_is_named(
     assert not setup.STAMP.exists()
 
 
-def test_a_place_that_cannot_be_written_is_named(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_cannot_be_written_is_named(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(setup, "make_venv", lambda folder: folder.mkdir())
     monkeypatch.setattr(setup, "install_packages", lambda: None)
     monkeypatch.setattr(setup, "install_system_packages", lambda packages, otherwise: None)

@@ -17,7 +17,8 @@ from izzysite.env import allowed_hosts, public_host
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("on", True), ("YES", True), ("1", True), ("off", False), ("0", False), ("", True)]
+    ("text", "value"),
+    [("on", True), ("YES", True), ("1", True), ("off", False), ("0", False), ("", True)],
 )
 def test_a_switch_is_on_or_off(monkeypatch: pytest.MonkeyPatch, text: str, value: bool) -> None:
     monkeypatch.setenv("IZZY_X", text)

@@ -53,7 +53,9 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             }
         ],
         "api/v1/chat/": [{"message": "Hello", "conversation": conversation, "stream": False}],
-        "api/v1/conversations/<str:conversation_id>/answer/": [{"id": str(hers.tool_call), "text": "yes"}],
+        "api/v1/conversations/<str:conversation_id>/answer/": [
+            {"id": str(hers.tool_call), "text": "yes"}
+        ],
         "api/v1/conversations/<str:conversation_id>/approve/": [
             {"id": str(hers.tool_call), "decision": "allow"}
         ],
@@ -83,7 +85,8 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"decision": "reject", "notes": [str(hers.waiting_note)]},
         ],
         "memory/ticked/": [
-            {"do": what, "notes": note, "tag": "bobs"} for what in ("tag", "archive", "delete", "restore")
+            {"do": what, "notes": note, "tag": "bobs"}
+            for what in ("tag", "archive", "delete", "restore")
         ],
         "memory/take-back/": [
             {"step": f"undo {note} 0 1"},
@@ -155,7 +158,9 @@ def send(client: Client, method: str, url: str, body: dict[str, Any]) -> Any:
 def form_of(body: dict[str, Any]) -> tuple[bytes, str]:
     from django.test.client import BOUNDARY, encode_multipart
 
-    return encode_multipart(BOUNDARY, {key: str(value) for key, value in body.items()}), MULTIPART_CONTENT
+    return encode_multipart(
+        BOUNDARY, {key: str(value) for key, value in body.items()}
+    ), MULTIPART_CONTENT
 
 
 def content_of(response: Any) -> str:
@@ -283,7 +288,9 @@ def test_alice_herself_finds_what_is_hers(alice: User, api: Callable[[User], Cli
         f"/api/v1/conversations/{hers.conversation}/messages/",
     ):
         assert MARK in content_of(client.get(url)), url
-    found = client.post("/api/v1/search/", {"query": "shellfish allergy"}, content_type="application/json")
+    found = client.post(
+        "/api/v1/search/", {"query": "shellfish allergy"}, content_type="application/json"
+    )
     assert MARK in content_of(found)
     view = {"command": "view", "path": FILE}
     shown = client.post("/api/v1/memory-files/", view, content_type="application/json")

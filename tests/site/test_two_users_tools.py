@@ -22,7 +22,12 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
     return {
         "ask_user": {"question": "?"},
         "think": {"thought": "x"},
-        "memory": {"command": "str_replace", "path": FILE, "old_str": "Prawns", "new_str": "bob was here"},
+        "memory": {
+            "command": "str_replace",
+            "path": FILE,
+            "old_str": "Prawns",
+            "new_str": "bob was here",
+        },
         "memory_search": {"query": QUESTION, "top_k": 20, "include_conversation": True},
         "memory_save": {"content": "bob was here"},
         "memory_update": {"note_id": note, "content": "bob was here"},

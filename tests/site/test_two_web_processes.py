@@ -34,12 +34,18 @@ async def test_a_tab_at_one_process_sees_the_turn_that_the_other_runs(site: Site
         tab = await WebSocket.connect("127.0.0.1", first, "/ws/chat/", site.headers)
         await tab.send(json.dumps({"type": "open", "conversation": conversation}))
         seen = [json.loads(await tab.receive() or "{}")["type"]]
-        message = {"conversation": conversation, "message": "remember that I like plums", "stream": False}
+        message = {
+            "conversation": conversation,
+            "message": "remember that I like plums",
+            "stream": False,
+        }
         answer = await asyncio.to_thread(post, client, "/api/v1/chat/", message)
     assert answer.status_code == 200
     while "response" not in seen:
         frame = await asyncio.wait_for(tab.receive(), PATIENCE)
         seen.append(json.loads(frame or "{}")["type"])
     assert seen[0] == "snapshot"
-    assert {"turn_queued", "turn_started", "text_delta", "tool_start", "tool_result", "response"} <= set(seen)
+    assert {"turn_queued", "turn_started", "text_delta", "tool_start", "tool_result", "response"} <= set(
+        seen
+    )
     tab.close()

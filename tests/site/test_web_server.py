@@ -102,7 +102,8 @@ def test_headers_meant_for_the_server_steer_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["multipart/form-data", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"]
+    "kind",
+    ["multipart/form-data", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"],
 )
 def test_malformed_forms_are_answered_by_the_site(site: Site, kind: str) -> None:
     with site.client() as client:
@@ -111,7 +112,9 @@ def test_malformed_forms_are_answered_by_the_site(site: Site, kind: str) -> None
         assert set(response.json()) == {"code", "message", "extra"}
 
 
-async def test_a_frame_over_the_limit_closes_that_socket_with_its_reason_and_no_other(site: Site) -> None:
+async def test_a_frame_over_the_limit_closes_that_socket_with_its_reason_and_no_other(
+    site: Site,
+) -> None:
     other = await WebSocket.connect("127.0.0.1", site.port, "/ws/chat/", site.headers)
     socket_ = await WebSocket.connect("127.0.0.1", site.port, "/ws/chat/", site.headers)
     await socket_.send("x" * 2_000_000)

@@ -75,7 +75,9 @@ class Answer:
                 block = self.opened[event.index]
                 if block.start["type"] == CALL:
                     made = storable(_block(block, cut=False))
-                    self.server.append(ServerCall(str(made.get("id")), str(made.get("name")), made["input"]))
+                    self.server.append(
+                        ServerCall(str(made.get("id")), str(made.get("name")), made["input"])
+                    )
                 if block.start["type"] == "text":
                     text = storable(source_links(block.citations))
             case "message_delta":
@@ -234,4 +236,6 @@ def _counted(usage: Any) -> dict[str, int]:
     """The tokens that the answer names."""
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     values = {name: getattr(usage, name, None) for name in names}
-    return {name: min(max(value, 0), MAX_COUNT) for name, value in values.items() if isinstance(value, int)}
+    return {
+        name: min(max(value, 0), MAX_COUNT) for name, value in values.items() if isinstance(value, int)
+    }

@@ -90,7 +90,9 @@ class Usage:
     calls: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+        return Usage(
+            *(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)

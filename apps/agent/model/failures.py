@@ -19,7 +19,13 @@ STATUS_OF_TYPE = {
     "overloaded_error": 529,
 }
 """The error type in a body beats the status: an error inside a stream comes with status 200."""
-TOO_LONG = ("prompt is too long", "context length", "context window", "maximum context", "too many tokens")
+TOO_LONG = (
+    "prompt is too long",
+    "context length",
+    "context window",
+    "maximum context",
+    "too many tokens",
+)
 DETAIL_CHARS = 300
 LONGEST_WAIT = 86_400.0
 """Seconds; who asks for more, or for infinitely many, is not repeated to the minute."""

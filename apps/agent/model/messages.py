@@ -55,7 +55,8 @@ def source_links(citations: Any) -> str:
             found.setdefault(url, " ".join(str(citation.get("title") or url).split()))
     # The page chose its title: it must not end the link.
     titles = {
-        url: re.sub(r"[\[\]<>`*_\\]", " ", title).strip()[:80] or "source" for url, title in found.items()
+        url: re.sub(r"[\[\]<>`*_\\]", " ", title).strip()[:80] or "source"
+        for url, title in found.items()
     }
     links = [f"[{title}](<{url}>)" for url, title in titles.items()]
     return f" ({', '.join(links)})" if links else ""

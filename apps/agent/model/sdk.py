@@ -46,13 +46,17 @@ def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
     The marker on the last system block (or tool) keeps what never changes; the top-level one lets the endpoint mark
     the last block of the conversation, so that no message changes from one request to the next.
     """
-    system = [{"type": "text", "text": request.system}] if isinstance(request.system, str) else request.system
+    system = (
+        [{"type": "text", "text": request.system}] if isinstance(request.system, str) else request.system
+    )
     ours = request.ours if endpoint.searches_the_web else request.ours | {"web_search"}
     tools = request.tools
     if endpoint.is_anthropic:
         known = [(tool, None if tool["name"] in ours else find_tool(tool["name"])) for tool in tools]
         tools = [
-            {"type": found.typed, "name": found.name, **found.typed_fields} if found and found.typed else tool
+            {"type": found.typed, "name": found.name, **found.typed_fields}
+            if found and found.typed
+            else tool
             for tool, found in known
         ]
     searches = any(str(tool.get("type", "")).startswith("web_search") for tool in tools)
@@ -106,9 +110,9 @@ class SdkModelClient:
     Connections belong to an event loop, so there is one SDK client for each loop and endpoint.
     """
 
-    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Endpoint, "anthropic.AsyncAnthropic"]] = (
-        field(default_factory=WeakKeyDictionary)
-    )
+    _clients: WeakKeyDictionary[
+        asyncio.AbstractEventLoop, dict[Endpoint, "anthropic.AsyncAnthropic"]
+    ] = field(default_factory=WeakKeyDictionary)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient.stream`. A call that is cancelled or fails has its row too."""
@@ -178,7 +182,9 @@ class _Call:
             raise failures.bad_response(self.endpoint.server)
         if not self.answer.complete:
             raise failures.stream_cut()
-        yield ModelResponse(self.answer.blocks(), self.answer.stop_reason, self.usage(), self.answer.model)
+        yield ModelResponse(
+            self.answer.blocks(), self.answer.stop_reason, self.usage(), self.answer.model
+        )
 
     def usage(self) -> Usage:
         """The endpoint's count so far; zero offline, where no model is called."""
@@ -204,7 +210,9 @@ class _Call:
         import httpx2
 
         try:
-            async with await self.client.messages.create(**parameters(self.request, self.endpoint)) as stream:
+            async with await self.client.messages.create(
+                **parameters(self.request, self.endpoint)
+            ) as stream:
                 self.may_repeat = False
                 self.row.request_id = stream.response.headers.get("request-id", "")[:128]
                 async for event in stream:

@@ -31,9 +31,13 @@ def input_from(words: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 def _named(text: str, known: dict[str, Any]) -> dict[str, Any]:
     """Values by the names that stand before them."""
-    spelled = {re.escape(name).replace("_", "[_ ]"): name for name in sorted(known, key=len, reverse=True)}
+    spelled = {
+        re.escape(name).replace("_", "[_ ]"): name for name in sorted(known, key=len, reverse=True)
+    }
     names = "|".join(f"({pattern})" for pattern in spelled)
-    pieces = list(re.finditer(rf"(?<![\w-])(?:the )?(?:{names})(?![\w-]){SEPARATOR}", text, re.IGNORECASE))
+    pieces = list(
+        re.finditer(rf"(?<![\w-])(?:the )?(?:{names})(?![\w-]){SEPARATOR}", text, re.IGNORECASE)
+    )
     if not pieces or text[: pieces[0].start()].strip():
         return {}
     found = {}
@@ -64,7 +68,11 @@ def _value(text: str, schema: Any) -> Any:
     if kind == "array":
         found = _json(plain) if plain.startswith("[") else None
         parts = [part for part in re.split(r",|\sand\s", plain) if part.strip()]
-        return found if isinstance(found, list) else [_value(part, schema.get("items", {})) for part in parts]
+        return (
+            found
+            if isinstance(found, list)
+            else [_value(part, schema.get("items", {})) for part in parts]
+        )
     if kind == "object" or (kind is None and plain[:1] in '{["'):
         found = _json(plain)
         return plain if found is None else found

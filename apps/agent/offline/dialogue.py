@@ -156,7 +156,9 @@ def use(dialogue: Dialogue, name: str, arguments: dict[str, Any]) -> Blocks:
     """A call of a tool, or a sentence that says why there is none."""
     if name in dialogue.tools:
         return [call(name, arguments)]
-    return say(phrases.NO_MEMORY if name.startswith("memory_") or name == "deep_memory" else phrases.NO_TOOL)
+    return say(
+        phrases.NO_MEMORY if name.startswith("memory_") or name == "deep_memory" else phrases.NO_TOOL
+    )
 
 
 def search(dialogue: Dialogue, query: str, top_k: int = SEARCHED) -> Blocks:

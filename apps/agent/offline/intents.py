@@ -7,9 +7,7 @@ from typing import Any
 
 PATH = r"""["'`“]?(?P<path>/memories(?:/[^\s"'`”]*)?)["'`”]?"""
 NEW_PATH = PATH.replace("<path>", "<new_path>")
-A_FILE = (
-    r"(?:(?:the|a|my)\s+)?(?:new\s+)?(?:(?:memory\s+)?(?:file|directory|folder)\s+)?(?:called\s+|named\s+)?"
-)
+A_FILE = r"(?:(?:the|a|my)\s+)?(?:new\s+)?(?:(?:memory\s+)?(?:file|directory|folder)\s+)?(?:called\s+|named\s+)?"
 TEXT = r"(?P<text>.*)"
 LINES = r"(?:\s*,?\s*lines?\s+(?P<first>\d{1,6})(?:\s*(?:-|–|to)\s*(?P<last>\d{1,6}|the end|end))?)?"
 
@@ -26,7 +24,8 @@ FILE_PATTERNS = [
     ("view", rf"(?:(?:view|show|open|read|list|display|cat|ls)(?:\s+me)?|what(?:'s|’s|\s+is)\s+in|look\s+(?:in|into|at))?\s*(?:what(?:'s|’s|\s+is)\s+in\s+|(?:all\s+)?(?:the\s+|my\s+)?(?:memory\s+)?files\s+(?:in|under)\s+)?{A_FILE}{PATH}{LINES}"),
 ]  # fmt: skip
 FILE_COMPILED = [
-    (name, re.compile(rf"{pattern}[\s.!?]*", re.IGNORECASE | re.DOTALL)) for name, pattern in FILE_PATTERNS
+    (name, re.compile(rf"{pattern}[\s.!?]*", re.IGNORECASE | re.DOTALL))
+    for name, pattern in FILE_PATTERNS
 ]
 FILE_MAX_CHARS = 2_000
 """Longer words are only looked at for what creates a file: the other patterns are not linear."""
@@ -57,7 +56,12 @@ def _fields(name: str, parts: dict[str, str]) -> dict[str, Any]:
             old, new = _plain(parts["old"]), _plain(parts["new"])
             return {"command": name, "path": path, "old_str": old, "new_str": new}
         case "cut":
-            return {"command": "str_replace", "path": path, "old_str": _plain(parts["old"]), "new_str": ""}
+            return {
+                "command": "str_replace",
+                "path": path,
+                "old_str": _plain(parts["old"]),
+                "new_str": "",
+            }
         case "insert" | "top":
             line = int(parts.get("line", "0"))
             return {

@@ -84,7 +84,9 @@ def _clauses(text: str) -> list[_Clause]:
             found[-1].end = _end(text, start, end)
         elif statement:
             own = statement["own"]
-            said_of = None if statement["subject"] is None and not own else _words(statement["subject"] or "")
+            said_of = (
+                None if statement["subject"] is None and not own else _words(statement["subject"] or "")
+            )
             subject = found[-1].subject if said_of is None and weak and found else said_of
             at = start + statement.end("subject") if statement["subject"] else start
             at = start + len("the user") if own else at
@@ -166,13 +168,17 @@ def deep(dialogue: Dialogue, intent: Intent) -> Blocks:
     memories = latest.items("memories")
     if not memories:
         return say(phrases.NOTHING_FOUND.format(topic=_quoted(intent.topic)))
-    lines = [f"- {to_you(item['text'])}{UNTRUSTED if item.get('untrusted') else ''}" for item in memories]
+    lines = [
+        f"- {to_you(item['text'])}{UNTRUSTED if item.get('untrusted') else ''}" for item in memories
+    ]
     return say("This is what I know deep down:\n\n" + "\n".join(lines))
 
 
 def question(dialogue: Dialogue, intent: Intent) -> Blocks:
     if dialogue.latest is None:
-        return search(dialogue, intent.topic) if "memory_search" in dialogue.tools else say(phrases.UNKNOWN)
+        return (
+            search(dialogue, intent.topic) if "memory_search" in dialogue.tools else say(phrases.UNKNOWN)
+        )
     # Those that share a word with it, and those that Izzy brought up for it. However near a search finds them, others would be
     # a strange answer to "what is 2+2".
     notes = dialogue.notes
@@ -289,7 +295,9 @@ def _ask(dialogue: Dialogue, question: str, options: list[str]) -> Blocks | None
     if "ask_user" not in dialogue.tools:
         return None
     listed = "\n".join(f"{number}. {to_you(option)}" for number, option in enumerate(options, 1))
-    return [call("ask_user", {"question": f"{question}\n\n{listed}\n\nAnswer with its number, or *none*."})]
+    return [
+        call("ask_user", {"question": f"{question}\n\n{listed}\n\nAnswer with its number, or *none*."})
+    ]
 
 
 def _numbered(answer: str, count: int) -> int | None:
@@ -299,7 +307,9 @@ def _numbered(answer: str, count: int) -> int | None:
         place = int(number[0]) - 1
         return place if 0 <= place < count else count
     named = {"first": 0, "second": 1, "third": 2, "last": count - 1}
-    return next((min(place, count) for word, place in named.items() if word in answer.lower().split()), None)
+    return next(
+        (min(place, count) for word, place in named.items() if word in answer.lower().split()), None
+    )
 
 
 def _quoted(topic: str) -> str:

@@ -22,7 +22,9 @@ UNKNOWN = (
     "I did not understand that: I am in offline mode and only follow simple rules. Say *help* to see what I understand, "
     "or set `ANTHROPIC_API_KEY` to talk with a language model."
 )
-TOO_LONG = "That message is too long for offline mode. Say it in fewer words, or connect a language model."
+TOO_LONG = (
+    "That message is too long for offline mode. Say it in fewer words, or connect a language model."
+)
 NO_MEMORY = "This conversation is one without memory, so I can neither look up nor save anything here."
 NO_TOOL = "I have no tool for that in this conversation; it may be turned off in your preferences."
 NOTHING_FOUND = "I found nothing about {topic} in your notes."
@@ -41,9 +43,7 @@ NOTHING_TO_FORGET = (
 )
 NONE_CHOSEN = "Good, I left your notes as they are."
 TOO_LONG_TO_CHANGE = "That note is too long for me to change here. You can edit it on the memories page."
-UNSURE = (
-    "I am not sure which part of the note to change. Say *change X to Y*, or edit it on the memories page."
-)
+UNSURE = "I am not sure which part of the note to change. Say *change X to Y*, or edit it on the memories page."
 TO_REVIEW = "I have put that on the *Review* page: it is remembered once you accept it there."
 NO_NOTES = "You have no notes yet. Say *remember that …* and I will save one."
 NO_CAPABILITIES = "You have no capabilities yet. You can write or install one on the capabilities page."

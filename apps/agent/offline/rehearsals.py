@@ -54,7 +54,9 @@ DICE = Piece(
         {"input": {"dice": "five"}, "expect": "are no dice I know"},
     ],
     wanted=_pattern(r"\b(?:dice|die)\b"),
-    used=_pattern(r"(?:roll|throw)(?: me)?(?: an?)?\s+(?P<dice>\d{0,6} ?d ?\d{1,6}(?: ?[+-] ?\d{1,6})?)"),
+    used=_pattern(
+        r"(?:roll|throw)(?: me)?(?: an?)?\s+(?P<dice>\d{0,6} ?d ?\d{1,6}(?: ?[+-] ?\d{1,6})?)"
+    ),
     arguments=lambda match: {"dice": re.sub(r"\s", "", match["dice"])},
     usage="roll 3d6",
 )
@@ -78,7 +80,11 @@ UNITS = Piece(
     used=_pattern(
         r"(?:convert|what is|how much is)\s+(?P<value>-?\d{1,15}(?:\.\d{1,15})?) ?(?P<source>[\w°/]{1,20})\s+(?:to|in|into)\s+(?P<target>[\w°/]{1,20})"
     ),
-    arguments=lambda match: {"value": float(match["value"]), "from": match["source"], "to": match["target"]},
+    arguments=lambda match: {
+        "value": float(match["value"]),
+        "from": match["source"],
+        "to": match["target"],
+    },
     usage="convert 5 miles to km",
 )
 TEXT = Piece(
@@ -101,7 +107,9 @@ def piece_named(name: str) -> Piece | None:
 
 
 NAME = re.compile(r"^Name: (\w+)$", re.MULTILINE)
-CHANGES = "Offline I only build what I know by heart and cannot change it. Connect a language model for that."
+CHANGES = (
+    "Offline I only build what I know by heart and cannot change it. Connect a language model for that."
+)
 UNKNOWN = "Offline I only build what I know by heart, and {name} is not among it. Connect a language model for that."
 FAILED = "The {step} did not work: {reason}"
 STEPS = ("write_file", "run_code", "register_capability")
@@ -158,7 +166,9 @@ MISSING = (
     "I have no {title} yet. If it is being built, its card says when it is ready; if not, say *build me a {title}* and I "
     "will make one."
 )
-SWITCHED_OFF = "Capabilities are turned off in your preferences, so I can neither build nor use tools here."
+SWITCHED_OFF = (
+    "Capabilities are turned off in your preferences, so I can neither build nor use tools here."
+)
 GO_ON = "The tool is ready. Say for example *{usage}*."
 
 

@@ -101,7 +101,9 @@ class OfflineTransport(httpx2.AsyncBaseTransport):
         }
         if not wanted.get("stream"):
             return httpx2.Response(200, json=message)
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(message))
+        return httpx2.Response(
+            200, headers={"content-type": "text/event-stream"}, stream=_Stream(message)
+        )
 
 
 @dataclass

@@ -44,7 +44,12 @@ UNCHANGED = word_set(
 
 
 PIECES = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
-SUBJECTS = {"i'm": "the user is", "i've": "the user has", "i'd": "the user would", "i'll": "the user will"}
+SUBJECTS = {
+    "i'm": "the user is",
+    "i've": "the user has",
+    "i'd": "the user would",
+    "i'll": "the user will",
+}
 OTHERS = {"my": "the user's", "mine": "the user's", "me": "the user", "myself": "the user"}
 BACK = {"my": "your", "mine": "yours", "me": "you", "myself": "yourself"}
 THIRD = {
@@ -160,7 +165,9 @@ def content_words(text: str) -> list[str]:
     """The words that carry meaning, in lower case, each once, at most 500."""
     found = re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower().replace("’", "'"))
     kept = [
-        word.removesuffix("'s") for word in found if word not in STOP and word.removesuffix("'s") not in STOP
+        word.removesuffix("'s")
+        for word in found
+        if word not in STOP and word.removesuffix("'s") not in STOP
     ]
     return list(dict.fromkeys(kept))[:MAX_WORDS]
 

@@ -120,7 +120,9 @@ class ToolContext:
     emit: Emit  # sends a `tool_progress` event with the given data
     message_id: UUID | None = None  # the user's message that began the turn
     use_memory: bool = False  # whether notes, files and past conversations are within reach
-    permission: dict[str, Any] | None = None  # what the user has just allowed, as `Tool.permission` asked
+    permission: dict[str, Any] | None = (
+        None  # what the user has just allowed, as `Tool.permission` asked
+    )
     answer: str = ""  # what the user said, to a tool that waits for an answer
 
 
@@ -179,7 +181,9 @@ class Tool:
     approval: Approval = "allow"  # where the user has set none
     set_with: str = ""  # the tool whose setting holds where the user has set none for this one
     needs_memory: bool = False  # fails in a conversation without memory
-    untrusted: bool = False  # results quote others: what is written to memory afterwards waits for review
+    untrusted: bool = (
+        False  # results quote others: what is written to memory afterwards waits for review
+    )
     # Once others' words were read a call waits for a yes where it can reach hosts of others' choosing or use secrets, unless the
     # user always allows the tool, and where it takes something away or makes it stay: a sentence for the card, or "".
     reach: Callable[[ApprovalQuery], Reach | None] | None = None

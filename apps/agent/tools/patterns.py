@@ -17,11 +17,15 @@ MAX_PATTERN_CHARS = 300
 MAX_REPEAT = 1000
 MAX_MATCHED_CHARS = 2000
 MAX_MEMORY = 1 << 20  # bytes, of which a third is for the program of a pattern
-NO_LIBRARY = (
-    "cannot be matched on this machine: there is no google-re2 for it, so patterns are not supported here"
-)
+NO_LIBRARY = "cannot be matched on this machine: there is no google-re2 for it, so patterns are not supported here"
 
-DIGIT, LETTER, SPACE, NEWLINE, OTHER = "9", "x", " ", "\n", "-"  # as RE2's own \b and ^ want the marks to be
+DIGIT, LETTER, SPACE, NEWLINE, OTHER = (
+    "9",
+    "x",
+    " ",
+    "\n",
+    "-",
+)  # as RE2's own \b and ^ want the marks to be
 MARKS = {"d": {DIGIT}, "w": {DIGIT, LETTER}, "s": {SPACE, NEWLINE}}
 ALL = {DIGIT, LETTER, SPACE, NEWLINE, OTHER}
 CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
@@ -66,7 +70,9 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 def _reason(error: Exception) -> str:
     reason = (
-        error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else ""
+        error.args[0].decode("utf-8", "replace")
+        if error.args and isinstance(error.args[0], bytes)
+        else ""
     )
     if "repetition size" in reason:
         return f"repeats a part more than {MAX_REPEAT:,} times"

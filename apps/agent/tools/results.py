@@ -43,7 +43,9 @@ class Scrubber:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = {form for secret in secrets if len(secret) >= MIN_SECRET_CHARS for form in _forms(secret)}
+        forms = {
+            form for secret in secrets if len(secret) >= MIN_SECRET_CHARS for form in _forms(secret)
+        }
         ordered = sorted(sorted(forms), key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
@@ -121,6 +123,4 @@ def truncated(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     missing = len(text) - limit
-    return (
-        f"{text[:limit]}\n[{missing:,} more characters were left out. Ask for less, or for a narrower part.]"
-    )
+    return f"{text[:limit]}\n[{missing:,} more characters were left out. Ask for less, or for a narrower part.]"

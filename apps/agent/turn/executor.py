@@ -148,14 +148,17 @@ class ToolExecutor:
         except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
             if isinstance(error, TimeoutError) and limit.expired():
                 ending = MAY_HAVE_RUN if tool.tier == Tier.SIDE_EFFECTING else ASK_FOR_LESS
-                output, code = f"The tool did not finish within {tool.timeout:g} seconds. {ending}", "timeout"
+                output = f"The tool did not finish within {tool.timeout:g} seconds. {ending}"
+                code = "timeout"
             else:
                 output, code = self._crashed(tool, error), CRASHED
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         # What a tool that reads others' words stumbles over may be those very words.
         quoted = tool.untrusted and not output.own_words and code in ("", CRASHED)
-        text = result_text(output.data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted)
+        text = result_text(
+            output.data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted
+        )
         took = round((time.monotonic() - started) * 1000)
         return ToolOutcome(text, code, output.build_id or "", took, quoted or output.untrusted)
 

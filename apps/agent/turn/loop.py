@@ -21,7 +21,15 @@ from apps.agent.model.failures import stream_cut
 from apps.agent.model.messages import content_of, readable_text
 from apps.agent.selectors import ToolCallOutput
 from apps.agent.tools.base import Tool
-from apps.agent.turn.events import Event, ModelRetry, Question, Response, TextDelta, TurnFailed, TurnResumed
+from apps.agent.turn.events import (
+    Event,
+    ModelRetry,
+    Question,
+    Response,
+    TextDelta,
+    TurnFailed,
+    TurnResumed,
+)
 from apps.agent.turn.executor import ToolExecutor
 from apps.agent.turn.rounds import Round, ServerCalls, TurnTaken, UserDialog
 
@@ -170,7 +178,9 @@ def _request(state: LoopState, executor: ToolExecutor) -> ModelRequest:
     )
 
 
-async def _keep(state: LoopState, store: TurnStore, blocks: list[dict[str, Any]], stop_reason: str) -> None:
+async def _keep(
+    state: LoopState, store: TurnStore, blocks: list[dict[str, Any]], stop_reason: str
+) -> None:
     await store.save_assistant(blocks, stop_reason, state.rounds_done + 1)
     state.rounds_done += 1
     state.stop_reason = stop_reason

@@ -136,7 +136,9 @@ class Round:
                 user_id=self.executor.user_id,
                 id=call.row.id,
                 waits_for=(
-                    ToolCall.WaitsFor.ANSWER if isinstance(dialog, Question) else ToolCall.WaitsFor.APPROVAL
+                    ToolCall.WaitsFor.ANSWER
+                    if isinstance(dialog, Question)
+                    else ToolCall.WaitsFor.APPROVAL
                 ),
                 permission=call.row.permission,
             )
@@ -149,7 +151,9 @@ class Round:
         row, given = call.row, call.block["input"]
         if tool.waits_for_answer:
             tainted = await in_db(lambda: self.executor.taint.is_tainted)
-            return Question(call.id, str(row.input.get("question", "")), ASKED_AFTER if tainted else None)
+            return Question(
+                call.id, str(row.input.get("question", "")), ASKED_AFTER if tainted else None
+            )
         needed: ApprovalNeeded | None = ApprovalNeeded()
         if tool.permission is not None:
             row.permission = await in_db(tool.permission, self.executor.user_id, given) or {}
@@ -236,7 +240,9 @@ class ServerCalls:
     def begin(self, call: ServerCall) -> Event:
         """The card appears."""
         block = {"id": call.id, "name": call.name, "input": call.input}
-        row, _ = self._open.setdefault(call.id, (self.executor.row(block, SERVER_TIER), time.monotonic()))
+        row, _ = self._open.setdefault(
+            call.id, (self.executor.row(block, SERVER_TIER), time.monotonic())
+        )
         return ServerToolStart(str(row.id), row.name, row.input)
 
     async def end(self, result: ServerResult, number: int) -> list[Event]:
@@ -254,6 +260,8 @@ class ServerCalls:
             )
             events.append(ToolProgress(str(row.id), row.name, {"status": "found", "count": len(pages)}))
         took, row.round = round((time.monotonic() - started) * 1000), number
-        await in_db(services.toolcall_record, row, ToolOutcome(text, code, duration_ms=took, untrusted=True))
+        await in_db(
+            services.toolcall_record, row, ToolOutcome(text, code, duration_ms=took, untrusted=True)
+        )
         self.ended.append(ToolCallOutput.dump(row))
         return [*events, ToolResult(str(row.id), row.name, row.result, row.is_error, row.duration_ms)]

@@ -35,7 +35,9 @@ def checked_url(text: str) -> httpx.URL:
 
     text = text.strip()
     if re.search(r"[\x00-\x20\\\x7f]", text) or len(text) > MAX_URL_CHARS:
-        raise ToolFailure("That is not the address of a page. Give one such as https://example.org/page.")
+        raise ToolFailure(
+            "That is not the address of a page. Give one such as https://example.org/page."
+        )
     try:
         # `example.org/page` is what people write; `javascript:…` and `file:…` have a scheme of their own.
         has_scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)", text)
@@ -46,7 +48,9 @@ def checked_url(text: str) -> httpx.URL:
     if url.scheme not in DEFAULT_PORTS or not host:
         raise ToolFailure("Only http:// and https:// pages can be opened.")
     if url.userinfo:
-        raise ToolFailure("An address with a user name or password in it is not opened. Leave that part out.")
+        raise ToolFailure(
+            "An address with a user name or password in it is not opened. Leave that part out."
+        )
     name = canonical_host(host)
     if port is not None and port < FIRST_USER_PORT and port not in DEFAULT_PORTS.values():
         raise AddressRefused(f"Port {port} is not one for web pages.", host=name)
@@ -95,7 +99,9 @@ def unnamed_host(query: ApprovalQuery) -> str:
     read = WebRead.of(query.user_id, query.conversation_id)
     if key in addresses_in(query.own()):
         return ""
-    linked = addresses_in(text for page, text, unasked in read.pages if unasked and _host(page) == _host(key))
+    linked = addresses_in(
+        text for page, text, unasked in read.pages if unasked and _host(page) == _host(key)
+    )
     calls = ToolCall.objects.for_user(query.user_id).filter(turn_id=query.turn_id)
     unasked = calls.filter(name="open_page", decision="").values_list("round", "position")
     if (
@@ -146,7 +152,9 @@ def addresses_in(texts: Iterable[str]) -> set[str]:
     for word in (word for word in words if "." in word.strip(".") or "://" in word):
         address = word.lstrip(_BEFORE)
         edges = min(len(address) - len(address.rstrip(_BEHIND)), MAX_EDGES)
-        for end in range(len(address) - edges, len(address) + 1) if len(address) <= MAX_URL_CHARS else ():
+        for end in (
+            range(len(address) - edges, len(address) + 1) if len(address) <= MAX_URL_CHARS else ()
+        ):
             found |= {_key(address[:end]), _key(address[:end].partition("#")[0])}
     return found
 

@@ -47,7 +47,9 @@ async def brave(words: str, count: int, recency: str) -> list[Hit]:
     headers = {"X-Subscription-Token": settings.BRAVE_API_KEY}
     answer = await _asked(BRAVE_URL, params, name="Brave Search", headers=headers)
     web = answer.get("web")
-    return _hits(web.get("results") if isinstance(web, dict) else None, count, text="description", age="age")
+    return _hits(
+        web.get("results") if isinstance(web, dict) else None, count, text="description", age="age"
+    )
 
 
 async def _asked(

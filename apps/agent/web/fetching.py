@@ -29,7 +29,13 @@ READ_BYTES = {Kind.HTML: 5_000_000, Kind.TEXT: 5_000_000, Kind.PDF: 20_000_000, 
 
 _HTML = {"text/html", "application/xhtml+xml"}
 _PDF = {"application/pdf", "application/x-pdf"}
-_TEXT = {"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"}
+_TEXT = {
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+}
 _UNKNOWN = {"", "application/octet-stream", "binary/octet-stream", "application/x-download"}
 
 

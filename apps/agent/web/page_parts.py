@@ -55,7 +55,9 @@ async def page_part(context: ToolContext, url: str, offset: int) -> str:
     end = min(offset + PART_CHARS, len(page.text))
     if end < len(page.text):  # at the end of a paragraph, else of a line, where one is near
         marks = (("\n\n", 2), ("\n", 1), (" ", 1))
-        places = [page.text.rfind(mark, offset + PART_CHARS * 3 // 4, end) + size for mark, size in marks]
+        places = [
+            page.text.rfind(mark, offset + PART_CHARS * 3 // 4, end) + size for mark, size in marks
+        ]
         end = next((place for place in places if place > 1), end)
     notes = list(page.notes)
     if offset or end < len(page.text):

@@ -57,7 +57,9 @@ def check_search() -> CheckResult:
     return CheckResult(True, f"The web is searched with {LABELS[engine]}{place}.")
 
 
-async def found_pages(engine: Engine, words: str, *, count: int, recency: str = "") -> list[dict[str, str]]:
+async def found_pages(
+    engine: Engine, words: str, *, count: int, recency: str = ""
+) -> list[dict[str, str]]:
     """`{title, url, text, age}` of each page that one of Izzy's own engines finds, best first."""
     from apps.agent.web import engines  # at first use: HTTP takes a while to import
 

@@ -11,7 +11,15 @@ from django.utils import timezone
 from apps.agent.models import ToolCall
 from apps.agent.selectors import conversation_untrusted
 from apps.builder.builds.messages import message_add
-from apps.builder.models import OPEN_STATES, Build, BuilderMessage, DialogueMessage, Kind, MessageType, State
+from apps.builder.models import (
+    OPEN_STATES,
+    Build,
+    BuilderMessage,
+    DialogueMessage,
+    Kind,
+    MessageType,
+    State,
+)
 from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.lifecycle import capability_enable, capability_fail
 from apps.capabilities.catalog.selectors import secrets_missing
@@ -38,9 +46,7 @@ TEXTS: dict[Stage, str] = {
 }
 CANCELLED, YOU_CANCELLED = "cancelled", "You cancelled it."
 MAX_REASON_CHARS = 2_000
-UNTESTED = (
-    " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
-)
+UNTESTED = " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
 AT_ONCE = 200
 """Builds per transaction, so that nobody waits long for the write lock."""
 

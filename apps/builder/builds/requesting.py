@@ -44,11 +44,15 @@ def _check(user_id: UUID) -> None:
     if oldest := today[most - 1 : most]:
         wait = int((oldest[0].created_at + DAY - timezone.now()).total_seconds()) + 1
         minutes, hours = -(-wait // 60), -(-wait // 3600)
-        begins = f"{hours} hours" if minutes >= 120 else "a minute" if minutes <= 1 else f"{minutes} minutes"
+        begins = (
+            f"{hours} hours" if minutes >= 120 else "a minute" if minutes <= 1 else f"{minutes} minutes"
+        )
         message = f"{most} builds within a day are the limit (IZZY_BUILDS_PER_DAY). The next one may begin in {begins}."
         raise Throttled(message, code="too_many_builds", limit=most, retry_after=wait)
     if rows.filter(state__in=OPEN_STATES).count() >= MAX_OPEN:
-        message = f"{MAX_OPEN} builds wait or run already. Wait until one of them has ended, or cancel one."
+        message = (
+            f"{MAX_OPEN} builds wait or run already. Wait until one of them has ended, or cancel one."
+        )
         raise Throttled(message, code="too_many_builds", limit=MAX_OPEN, retry_after=60)
     current_backend()
 
@@ -58,9 +62,7 @@ def held_up(build: Build) -> str:
     if build.state != State.QUEUED:
         return ""
     if not check_worker().ok:
-        return (
-            "Nothing is built at the moment: Izzy's worker is not running. It begins when the worker is back."
-        )
+        return "Nothing is built at the moment: Izzy's worker is not running. It begins when the worker is back."
     running = Build.objects.unscoped().filter(state=State.RUNNING)
     own = running.filter(user_id=build.user_id).count()
     if own >= settings.IZZY_BUILDS_PER_USER:
@@ -130,7 +132,9 @@ def _begun(
         return Requested(there)
     _check(user_id)
     found = capability_begin(user_id=user_id, name=clean, description=description, input_schema=schema)
-    return Requested(found, _build(found, origin, Kind.NEW, description=description, input_schema=schema))
+    return Requested(
+        found, _build(found, origin, Kind.NEW, description=description, input_schema=schema)
+    )
 
 
 @transaction.atomic
@@ -189,7 +193,9 @@ def build_retry(*, user_id: UUID, build_id: object) -> Requested:
     build = build_get(user_id, build_id)
     if build.is_open or build.state == State.DONE:
         raise Conflict("This build did not fail.", code="not_failed")
-    origin = BuildOrigin(conversation_id=build.conversation_id, turn_id=build.turn_id, request=build.request)
+    origin = BuildOrigin(
+        conversation_id=build.conversation_id, turn_id=build.turn_id, request=build.request
+    )
     if build.kind == Kind.NEW:
         requested = build_request(
             user_id=user_id,

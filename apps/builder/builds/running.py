@@ -54,7 +54,9 @@ def build_answer(
         payload |= {"text": clean_text(text, field="text", max_chars=MAX_ANSWER_CHARS)}
     question.read = True
     question.save(update_fields=["read"])
-    return message_add(build=build, type=MessageType.ANSWER, direction=Direction.TO_BUILDER, payload=payload)
+    return message_add(
+        build=build, type=MessageType.ANSWER, direction=Direction.TO_BUILDER, payload=payload
+    )
 
 
 def _decided(build: Build, asked: dict[str, Any], decision: object) -> dict[str, Any]:
@@ -67,7 +69,9 @@ def _decided(build: Build, asked: dict[str, Any], decision: object) -> dict[str,
         hosts_grant(build=build, hosts=hosts)
     elif allowed:
         if missing := secrets_missing(build.user_id, names):
-            message = f"{missing[0]} is not stored yet. Add it in the settings, under Secrets, then allow it."
+            message = (
+                f"{missing[0]} is not stored yet. Add it in the settings, under Secrets, then allow it."
+            )
             raise Conflict(message, code="missing_secret", missing=missing)
         build.secrets = build.secrets | dict.fromkeys(names, sorted(hosts))
         build.save(update_fields=["secrets"])

@@ -67,7 +67,9 @@ def questions_pressing(user_id: UUID) -> list[tuple[BuilderMessage, float]]:
     rows = BuilderMessage.objects.for_user(user_id).filter(type=MessageType.QUESTION, read=False)
     rows = rows.filter(build__state__in=OPEN_STATES).select_related("build").order_by("created_at")
     now = timezone.now()
-    waiting = [(row, row.payload.get("seconds", 0) - (now - row.created_at).total_seconds()) for row in rows]
+    waiting = [
+        (row, row.payload.get("seconds", 0) - (now - row.created_at).total_seconds()) for row in rows
+    ]
     return [(row, left) for row, left in waiting if left > 0]
 
 
@@ -76,7 +78,9 @@ def waiting_for_user(user_id: UUID, builds: Iterable[Build]) -> set[UUID]:
     listed = list(builds)
     rows = BuilderMessage.objects.for_user(user_id).filter(type=MessageType.QUESTION, read=False)
     asking = rows.filter(build__in=[build.pk for build in listed if build.is_open])
-    made = {(build.capability_id, build.version): build.pk for build in listed if build.version is not None}
+    made = {
+        (build.capability_id, build.version): build.pk for build in listed if build.version is not None
+    }
     versions = CapabilityVersion.objects.for_user(user_id).select_related("capability__current")
     return set(asking.values_list("build_id", flat=True)) | {
         made[version.capability_id, version.number]

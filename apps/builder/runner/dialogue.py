@@ -104,12 +104,16 @@ class DialogueStore:
         if self.sandbox.unavailable:
             raise BuildFailed("sandbox_unavailable", self.sandbox.unavailable)
         usage, most = self.state.usage, settings.IZZY_BUILD_TOKENS
-        used = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        used = (
+            usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        )
         if used >= most:
             reason = f"It used up its {most:,} tokens (IZZY_BUILD_TOKENS). {SMALLER}"
             raise BuildFailed("too_many_tokens", reason)
 
-    async def add(self, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = "") -> None:
+    async def add(
+        self, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
+    ) -> None:
         """Raises TurnTaken."""
         if not await in_db(
             dialogue_add,

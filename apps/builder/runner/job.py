@@ -138,7 +138,9 @@ class Job:
                 failures += 1
                 state.partial_blocks.clear()
             elif state.stop_reason == "max_rounds" or state.rounds_done >= MAX_ROUNDS:
-                raise BuildFailed("max_rounds", f"It was not finished within {MAX_ROUNDS} rounds. {SMALLER}")
+                raise BuildFailed(
+                    "max_rounds", f"It was not finished within {MAX_ROUNDS} rounds. {SMALLER}"
+                )
             else:
                 reminders = reminders + 1 if state.rounds_done == seen + 1 else 1
                 cut = state.stop_reason == "max_tokens"

@@ -65,7 +65,9 @@ class BuildMailbox:
         line = " ".join(text.split())[:MAX_PROGRESS_CHARS]
         if line and line != self._last:
             self._last = line
-            await in_db(message_to_user, self.build_id, MessageType.PROGRESS, {"stage": stage, "text": line})
+            await in_db(
+                message_to_user, self.build_id, MessageType.PROGRESS, {"stage": stage, "text": line}
+            )
 
     async def ask(self, payload: dict[str, Any]) -> dict[str, Any] | None:
         """Asks and waits IZZY_BUILD_ANSWER_SECONDS; the answer's payload, or None when nobody answered in time."""

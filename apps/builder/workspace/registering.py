@@ -34,9 +34,7 @@ NO_FIELDS = (
     "The input schema names no fields, but example {number} gives {names}: hand in an input_schema with properties that "
     "describe each field."
 )
-NOT_ASKED = (
-    "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
-)
+NOT_ASKED = "You have not asked for {hosts} yet. Call request_network first, then register; or leave these hosts out."
 DECLINED = "The user declined {names}. Do not ask again: build it without, or end with what is missing."
 TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
@@ -157,13 +155,17 @@ async def _tested(context: BuildContext, draft: Draft, build: Build) -> bool:
             raise ToolFailure(f"It cannot be loaded in a fresh sandbox. {problem}\n{NOT_YET}")
     environment = None if hosts_missing else await _environment(context, draft)
     if environment is None:
-        await context.mailbox.progress("It will be tested when you have allowed what it needs", "verifying")
+        await context.mailbox.progress(
+            "It will be tested when you have allowed what it needs", "verifying"
+        )
         return False
     run = replace(run, hosts=frozenset(draft.hosts), env=environment)
     for number, example in enumerate(draft.examples, start=1):
         if problem := await _problem(run, {MAIN: draft.main}, example):
             shown = ends(json.dumps(example["input"], ensure_ascii=False), SHOWN_CHARS)
-            raise ToolFailure(f"Example {number} with input {shown} failed in a fresh sandbox. {problem}")
+            raise ToolFailure(
+                f"Example {number} with input {shown} failed in a fresh sandbox. {problem}"
+            )
     return True
 
 

@@ -21,7 +21,9 @@ from apps.core.http.addresses import private_hosts
 OUTPUT_CHARS = 8_000
 ERROR_CHARS = 4_000
 MAX_CODE_SECONDS, MAX_COMMAND_SECONDS = 180, 300
-GRACE_SECONDS = 90  # making a sandbox and its queue may add these to a call before the pipeline gives it up
+GRACE_SECONDS = (
+    90  # making a sandbox and its queue may add these to a call before the pipeline gives it up
+)
 MAX_HOSTS = 20
 ANSWER_GRACE_SECONDS = 15
 NEVER = "The user's settings allow builds no network. Build it without; if that cannot be done, end by saying so to the user."
@@ -48,7 +50,9 @@ def output_text(result: CodeResult | CommandResult) -> str:
         parts = [f"exit code {result.exit_code}"]
     else:
         parts, texts["value"] = [], result.value
-    parts += [f"{name}:\n{ends(text.rstrip(), OUTPUT_CHARS)}" for name, text in texts.items() if text.strip()]
+    parts += [
+        f"{name}:\n{ends(text.rstrip(), OUTPUT_CHARS)}" for name, text in texts.items() if text.strip()
+    ]
     if result.error is not None:
         parts.append(f"{result.error.code}: {ends(result.error.message, ERROR_CHARS)}")
     return "\n".join(parts) or "Done, without output."
@@ -101,7 +105,9 @@ async def run_command(context: BuildContext, arguments: RunCommand) -> str:
     can answer a prompt."""
     found = re.search(r"pip3? install (.+)", arguments.command)
     packages = found[1].strip()[:100] if found else ""
-    words, stage = (f"Installing {packages}", "installing") if packages else ("Running a command", "testing")
+    words, stage = (
+        (f"Installing {packages}", "installing") if packages else ("Running a command", "testing")
+    )
     await context.mailbox.progress(words, stage)
     result = await context.sandbox.run_command(arguments.command, seconds=arguments.seconds)
     text = await context.noted(output_text(result))
@@ -161,7 +167,12 @@ async def request_network(context: BuildContext, arguments: Network) -> str:
     if context.network == "any" and await in_db(_allowed_unasked, context.build_id, missing):
         return await _granted(context, missing, "by the user's settings")
     named = ", ".join(missing)
-    question = {"kind": "network", "hosts": missing, "why": arguments.why, "text": f"May it reach {named}?"}
+    question = {
+        "kind": "network",
+        "hosts": missing,
+        "why": arguments.why,
+        "text": f"May it reach {named}?",
+    }
     context.unanswered |= set(missing)
     answer = await context.mailbox.ask(question)
     if answer is None:

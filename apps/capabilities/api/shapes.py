@@ -6,7 +6,12 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import ErrorDetails
 
-from apps.capabilities.catalog.drafts import clean_description, clean_listed, clean_permissions, clean_tags
+from apps.capabilities.catalog.drafts import (
+    clean_description,
+    clean_listed,
+    clean_permissions,
+    clean_tags,
+)
 from apps.capabilities.catalog.files import FILES, files_read, is_tampered
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_output_schema, clean_schema
@@ -86,8 +91,8 @@ class CapabilityInput(ClosedInput):
 
     name: Annotated[str, Checked(lambda value, field: clean_name(value), NAME), Refused("empty_text")]
     description: Annotated[str, Checked(lambda value, field: clean_description(value), DESCRIPTION)]
-    input_schema: Annotated[dict[str, Any], Checked(clean_schema, OBJECT), Refused("invalid_schema")] = Field(
-        description="JSON schema, draft 2020-12, of type object."
+    input_schema: Annotated[dict[str, Any], Checked(clean_schema, OBJECT), Refused("invalid_schema")] = (
+        Field(description="JSON schema, draft 2020-12, of type object.")
     )
     output_schema: Annotated[
         dict[str, Any], Checked(lambda value, field: clean_output_schema(value), OBJECT)
@@ -105,7 +110,9 @@ class CapabilityInput(ClosedInput):
         if not isinstance(value, dict):
             return value
         return {
-            name: part for name, part in value.items() if part is not None or name not in cls.model_fields
+            name: part
+            for name, part in value.items()
+            if part is not None or name not in cls.model_fields
         }
 
     @property
@@ -260,4 +267,6 @@ def capability_opened(capability: Capability) -> Beside:
 def run_seen(execution: Execution) -> Beside:
     """A run with what came of it."""
     ok = execution.state == Execution.State.OK
-    return Beside(execution, ok=ok, result=execution.result if ok else None, error=None if ok else execution)
+    return Beside(
+        execution, ok=ok, result=execution.result if ok else None, error=None if ok else execution
+    )

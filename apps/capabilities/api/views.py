@@ -53,7 +53,10 @@ class ZipParser(BaseParser):
     media_type = "application/zip"
 
     def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         return bytes(stream.read())
 
@@ -118,7 +121,9 @@ class CapabilitiesView(CapabilityView):
         else:
             body = self.body(CapabilityInput)
             draft = Draft(**{"main": "", **body.draft_parts})
-            made = capability_create(user_id=self.user_id, name=body.name, draft=draft, origin=self.origin)
+            made = capability_create(
+                user_id=self.user_id, name=body.name, draft=draft, origin=self.origin
+            )
         return self.opened(made.name)
 
 

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from apps.capabilities.catalog.drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, clean_permissions
+from apps.capabilities.catalog.drafts import (
+    MAIN,
+    MANIFEST,
+    REQUIREMENTS,
+    RUN_MD,
+    Draft,
+    clean_permissions,
+)
 from apps.capabilities.catalog.files import FILES, files_read
 from apps.capabilities.catalog.schemas import depth_of
 from apps.capabilities.models import Capability, CapabilityVersion
@@ -81,7 +88,12 @@ def _texts(archive: zipfile.ZipFile) -> dict[str, str]:
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.filename
-    if not name or name.startswith("/") or ".." in name.split("/") or any(each in name for each in "\\:\x00"):
+    if (
+        not name
+        or name.startswith("/")
+        or ".." in name.split("/")
+        or any(each in name for each in "\\:\x00")
+    ):
         raise _wrong(f"The archive holds a path that leads out of it: {name[:100]!r}.")
     if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
         raise _wrong(f"{name[:100]!r} is a link or another special file.")
@@ -112,7 +124,9 @@ def _draft(texts: dict[str, str]) -> tuple[str, Draft]:
         message = f"{MANIFEST} cannot be used: {error.message[:200]}"
         raise InvalidInput(message, code="invalid_manifest", field=MANIFEST) from error
     if not isinstance(manifest, dict) or depth_of(manifest) > MAX_MANIFEST_DEPTH:
-        raise InvalidInput(f"{MANIFEST} must hold one JSON object.", code="invalid_manifest", field=MANIFEST)
+        raise InvalidInput(
+            f"{MANIFEST} must hold one JSON object.", code="invalid_manifest", field=MANIFEST
+        )
     permissions = manifest.get("permissions")
     if isinstance(permissions, dict):
         permissions = {name: permissions[name] for name in ("hosts", "secrets") if name in permissions}
@@ -138,7 +152,9 @@ def _wrong(message: str) -> InvalidInput:
 
 def capabilities_export(user_id: UUID) -> Iterator[dict[str, Any]]:
     """`{type: "capability", …}` for each, followed by its `{type: "capability_version", …}`, oldest first."""
-    for capability in Capability.objects.for_user(user_id).select_related("current").order_by("created_at"):
+    for capability in (
+        Capability.objects.for_user(user_id).select_related("current").order_by("created_at")
+    ):
         yield {
             "type": "capability",
             "id": str(capability.pk),

@@ -65,7 +65,9 @@ def clean_draft(draft: Draft) -> Draft:
         tags=clean_tags(draft.tags),
         hosts=_cleaned(draft.hosts, "hosts", MAX_HOSTS, clean_host),
         secrets=_cleaned(draft.secrets, "secrets", MAX_SECRETS, clean_secret_name),
-        examples=[_clean_example(value, schema) for value in clean_listed(draft.examples, field="examples")],
+        examples=[
+            _clean_example(value, schema) for value in clean_listed(draft.examples, field="examples")
+        ],
     )
 
 
@@ -86,7 +88,9 @@ def clean_main(value: object) -> str:
         message = f"{MAIN} is no valid Python: {place}."
         raise InvalidInput(message, code="invalid_python", field=MAIN, line=facts.line or 1)
     if not facts.defines_run:
-        message = f"{MAIN} must define a function run(args) that takes the input as a dict and returns text."
+        message = (
+            f"{MAIN} must define a function run(args) that takes the input as a dict and returns text."
+        )
         raise InvalidInput(message, code="no_run", field=MAIN)
     return source
 
@@ -159,7 +163,9 @@ def _clean_example(value: object, schema: dict[str, Any]) -> dict[str, Any]:
         )
     if problem := input_error(schema, value["input"]):
         raise InvalidInput(
-            f"An example's input does not fit input_schema: {problem}", code="bad_example", field="examples"
+            f"An example's input does not fit input_schema: {problem}",
+            code="bad_example",
+            field="examples",
         )
     example = {"input": value["input"]}
     if (expect := value.get("expect")) is not None:

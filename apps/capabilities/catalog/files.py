@@ -45,7 +45,9 @@ def run_md_of(name: str, draft: Draft) -> str:
     shape = f" It has this shape:\n\n{_block(draft.output_schema)}" if draft.output_schema else ""
     parts += ["## Result", f"Text.{shape}"]
     for example in draft.examples[:5]:
-        expected = f"\n\nResult (or a part of it): `{example['expect']}`" if example.get("expect") else ""
+        expected = (
+            f"\n\nResult (or a part of it): `{example['expect']}`" if example.get("expect") else ""
+        )
         parts += ["## Example", f"{_block(example['input'])}{expected}"]
     allowed = [f"- host `{host}`" for host in draft.hosts] + [
         f"- secret `{name}`, given as an environment variable" for name in draft.secrets
@@ -106,7 +108,9 @@ def files_read(path: str) -> dict[str, str]:
     return {name: _read(f"{path}/{name}") or "" for name in FILES}
 
 
-def files_verified(version: CapabilityVersion, name: str, files: Collection[str] = FILES) -> dict[str, str]:
+def files_verified(
+    version: CapabilityVersion, name: str, files: Collection[str] = FILES
+) -> dict[str, str]:
     """The files of a version, all or those given, if they are as they were saved. Raises CapabilityRefused (`tampered`)."""
     contents: dict[str, str] = {}
     for file in files:

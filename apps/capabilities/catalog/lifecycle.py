@@ -14,7 +14,12 @@ from apps.capabilities.catalog.files import (
     folders_remove,
 )
 from apps.capabilities.catalog.selectors import version_get, version_waiting, versions_of
-from apps.capabilities.catalog.versions import UNTRUSTED, capability_locked, capability_save, make_current
+from apps.capabilities.catalog.versions import (
+    UNTRUSTED,
+    capability_locked,
+    capability_save,
+    make_current,
+)
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.errors import Conflict, NotFound
 from apps.core.registries import Registry
@@ -69,9 +74,7 @@ def _chosen(capability: Capability, number: int | None) -> CapabilityVersion:
     if waiting is not None and (number == waiting.number or (number is None and current.is_approved)):
         return waiting
     if number not in {None, current.number}:
-        message = (
-            f"{capability.name} was changed meanwhile: version {current.number} is current. Look at it first."
-        )
+        message = f"{capability.name} was changed meanwhile: version {current.number} is current. Look at it first."
         raise Conflict(message, code="version_changed", version=current.number)
     return current
 
@@ -108,7 +111,9 @@ def capability_enable(*, user_id: UUID, capability_id: UUID) -> Capability:
         return capability
     if capability.current is None:
         if capability.status == Status.BUILDING:
-            raise CapabilityRefused("building", capability.name, f"{capability.name} is still being built.")
+            raise CapabilityRefused(
+                "building", capability.name, f"{capability.name} is still being built."
+            )
         raise Conflict(f"{capability.name} has no version that could run.", code="no_version")
     if capability.current.untrusted and not capability.current.is_approved:
         raise CapabilityRefused(

@@ -31,7 +31,9 @@ def capability_get(user_id: UUID, name: object) -> Capability:
     return found
 
 
-def capabilities_for(user_id: UUID, *, status: str = "", q: str = "", tag: str = "") -> QuerySet[Capability]:
+def capabilities_for(
+    user_id: UUID, *, status: str = "", q: str = "", tag: str = ""
+) -> QuerySet[Capability]:
     """The user's capabilities by name, those of a status, a tag, and with all words of `q` in name or description."""
     rows = Capability.objects.for_user(user_id).select_related("current").order_by("name")
     if status:
@@ -39,7 +41,9 @@ def capabilities_for(user_id: UUID, *, status: str = "", q: str = "", tag: str =
     if tag:
         rows = rows.filter(tags__icontains=f'"{tag.lower()}"')
     for word in q.split()[:20]:
-        rows = rows.filter(Q(name__icontains=word) | Q(description__icontains=word) | Q(tags__icontains=word))
+        rows = rows.filter(
+            Q(name__icontains=word) | Q(description__icontains=word) | Q(tags__icontains=word)
+        )
     return rows
 
 
@@ -108,13 +112,17 @@ def versions_unproven() -> list[CapabilityVersion]:
         version
         for version in found
         if version.is_unproven
-        and (version.pk == version.capability.current_id or version_waiting(version.capability) == version)
+        and (
+            version.pk == version.capability.current_id or version_waiting(version.capability) == version
+        )
         and not secrets_missing(version.user_id, version.secrets)
     ]
 
 
 def version_get(capability: Capability, number: int) -> CapabilityVersion:
-    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability, number=number)
+    rows = CapabilityVersion.objects.for_user(capability.user_id).filter(
+        capability=capability, number=number
+    )
     found = rows.first()
     if found is None:
         raise NotFound(f"{capability.name} has no version {number}.")
@@ -124,7 +132,9 @@ def version_get(capability: Capability, number: int) -> CapabilityVersion:
 def executions_of(capability: Capability) -> QuerySet[Execution]:
     """Its runs, newest first."""
     return (
-        Execution.objects.for_user(capability.user_id).filter(capability=capability).order_by("-created_at")
+        Execution.objects.for_user(capability.user_id)
+        .filter(capability=capability)
+        .order_by("-created_at")
     )
 
 
@@ -187,7 +197,10 @@ def secret_users(user_id: UUID) -> dict[str, list[str]]:
     """Which capabilities ask for each secret in their current version."""
     users: dict[str, list[str]] = {}
     for row in (
-        Capability.objects.for_user(user_id).exclude(current=None).select_related("current").order_by("name")
+        Capability.objects.for_user(user_id)
+        .exclude(current=None)
+        .select_related("current")
+        .order_by("name")
     ):
         for name in row.current.secrets if row.current else []:
             users.setdefault(name, []).append(row.name)

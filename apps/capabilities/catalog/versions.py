@@ -11,7 +11,14 @@ from django.db.models import Max
 from django.utils import timezone
 
 from apps.agent.services import grants_end
-from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_description, clean_draft
+from apps.capabilities.catalog.drafts import (
+    MAIN,
+    REQUIREMENTS,
+    RUN_MD,
+    Draft,
+    clean_description,
+    clean_draft,
+)
 from apps.capabilities.catalog.files import (
     files_read,
     files_verified,
@@ -154,10 +161,14 @@ def capability_begin(
 def _new(user_id: UUID, name: str, description: str, schema: dict[str, Any]) -> Capability:
     rows = Capability.objects.for_user(user_id)
     if rows.filter(name=name).exists():
-        message = f"There is a capability called {name} already. Change that one, or choose another name."
+        message = (
+            f"There is a capability called {name} already. Change that one, or choose another name."
+        )
         raise Conflict(message, code="name_taken", field="name")
     if rows.count() >= settings.IZZY_CAPABILITY_LIMIT:
-        message = f"There are {settings.IZZY_CAPABILITY_LIMIT:,} capabilities already. Delete some first."
+        message = (
+            f"There are {settings.IZZY_CAPABILITY_LIMIT:,} capabilities already. Delete some first."
+        )
         raise Conflict(message, code="too_many", limit=settings.IZZY_CAPABILITY_LIMIT)
     return Capability.objects.create(
         user_id=user_id, name=name, description=description, input_schema=schema, status=Status.BUILDING

@@ -95,7 +95,8 @@ def install(request: SignedInRequest) -> HttpResponse:
             form.add_error("file", error.message)
         else:
             messages.success(
-                request, f"{made.name} is installed, but not in use yet. Look at its files, then approve it."
+                request,
+                f"{made.name} is installed, but not in use yet. Look at its files, then approve it.",
             )
             return redirect("capabilities:overview", capability=made.name)
     context = {"nav": "capabilities", "form": form}

@@ -40,7 +40,13 @@ MAX_JSON_CHARS = 40_000
 
 def _code(rows: int, **attrs: str) -> forms.Textarea:
     return forms.Textarea(
-        attrs={"class": "input code-input", "rows": rows, "spellcheck": "false", "data-code": "", **attrs}
+        attrs={
+            "class": "input code-input",
+            "rows": rows,
+            "spellcheck": "false",
+            "data-code": "",
+            **attrs,
+        }
     )
 
 
@@ -164,7 +170,9 @@ class EditorForm(PlainForm):
 class ArchiveForm(PlainForm):
     """A capability as a zip."""
 
-    file = forms.FileField(label="Zip file", widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}))
+    file = forms.FileField(
+        label="Zip file", widget=forms.FileInput(attrs={"accept": ".zip,application/zip"})
+    )
 
 
 class SecretForm(PlainForm):

@@ -64,7 +64,12 @@ def status_badge(capability: Capability) -> dict[str, str]:
     """`{tone, label}` of a capability's status."""
     if capability.status == Status.ACTIVE and capability.current and not capability.current.is_approved:
         return {"tone": "warn", "label": "Waits for your approval"}
-    tones = {Status.ACTIVE: "ok", Status.BUILDING: "accent", Status.FAILED: "danger", Status.DISABLED: ""}
+    tones = {
+        Status.ACTIVE: "ok",
+        Status.BUILDING: "accent",
+        Status.FAILED: "danger",
+        Status.DISABLED: "",
+    }
     return {"tone": tones[Status(capability.status)], "label": capability.get_status_display()}
 
 
@@ -182,7 +187,12 @@ def versions(request: SignedInRequest, capability: str) -> HttpResponse:
     wanted = request.GET.get("compare", "")
     compared = next((row for row in rows if str(row.number) == wanted), None)
     diff = _compared(rows, compared) if compared else None
-    context = {"versions": rows, "compared": compared, "diff": diff, "oldest": rows[-1].number if rows else 0}
+    context = {
+        "versions": rows,
+        "compared": compared,
+        "diff": diff,
+        "oldest": rows[-1].number if rows else 0,
+    }
     return page(request, "capabilities/versions.html", tool, "versions", context)
 
 
@@ -246,7 +256,9 @@ def _compared(rows: list[CapabilityVersion], version: CapabilityVersion) -> list
     """A version's changes to each file, as lines of `{kind, text}`."""
     before = next((row for row in rows if row.number < version.number), None)
     new, old = files_read(version.path), files_read(before.path) if before else dict.fromkeys(FILES, "")
-    return [{"name": name, "lines": _lines(old[name], new[name])} for name in FILES if old[name] != new[name]]
+    return [
+        {"name": name, "lines": _lines(old[name], new[name])} for name in FILES if old[name] != new[name]
+    ]
 
 
 def _lines(old: str, new: str) -> list[dict[str, str]]:

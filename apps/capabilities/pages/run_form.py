@@ -128,13 +128,19 @@ def _field(name: str, schema: dict[str, Any], required: bool, value: Any) -> for
 class _Number(forms.FloatField):
     def clean(self, value: Any) -> Any:
         found = super().clean(value)
-        return int(found) if isinstance(found, float) and found.is_integer() and abs(found) < 2**53 else found
+        return (
+            int(found)
+            if isinstance(found, float) and found.is_integer() and abs(found) < 2**53
+            else found
+        )
 
 
 def _choice(common: dict[str, Any], value: Any, options: list[Any]) -> forms.Field:
     known = {json.dumps(item): item for item in options}
     words = {True: "Yes", False: "No"}
-    choices = [(key, words[item] if isinstance(item, bool) else str(item)) for key, item in known.items()]
+    choices = [
+        (key, words[item] if isinstance(item, bool) else str(item)) for key, item in known.items()
+    ]
     if not common["required"] or value is None:
         choices.insert(0, ("", "–"))
     return forms.TypedChoiceField(

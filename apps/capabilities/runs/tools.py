@@ -100,7 +100,12 @@ def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict
     """The permission the current version needs before it may run; None for none (or nothing to run)."""
     capability = _found(user_id, name)
     version = capability.current if capability else None
-    if capability is None or version is None or capability.status != Status.ACTIVE or version.is_approved:
+    if (
+        capability is None
+        or version is None
+        or capability.status != Status.ACTIVE
+        or version.is_approved
+    ):
         return None
     return {
         "id": str(capability.pk),
@@ -169,7 +174,9 @@ def unknown_capability(user_id: UUID, name: str) -> NotFound:
     """The error for a name that no capability has, with names that are like it."""
     near = [found.name for _, found in capabilities_matching(user_id, name.replace("_", " "), top_k=3)]
     hint = f" Similar ones: {', '.join(near)}." if near else ""
-    return NotFound(f"There is no capability called {name[:100]!r}.{hint} Use lookup_capability to find one.")
+    return NotFound(
+        f"There is no capability called {name[:100]!r}.{hint} Use lookup_capability to find one."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +270,9 @@ def read_capability_docs(context: ToolContext, arguments: Named) -> ToolOutput:
     if capability.current is None:
         raise ToolFailure(f"{capability.name} has no version yet, so there is nothing to read.")
     if is_unseen(capability):
-        raise ToolFailure(f"{capability.name} came from an archive and the user has not approved it yet.")
+        raise ToolFailure(
+            f"{capability.name} came from an archive and the user has not approved it yet."
+        )
     text = files_verified(capability.current, capability.name)[RUN_MD]
     return ToolOutput(text, own_words=not others_wrote(capability.current))
 
@@ -285,7 +294,9 @@ def plain_name(name: str) -> str:
     toolset=TOOLSET,
     untrusted=True,
     reach=lambda query: reach_of(plain_name(query.arguments["name"]), query),
-    permission=lambda user_id, args: permission_needed(plain_name(str(args.get("name", ""))), user_id, args),
+    permission=lambda user_id, args: permission_needed(
+        plain_name(str(args.get("name", ""))), user_id, args
+    ),
     title="Run one of your capabilities",
     doing="Running {name}",
     done="Ran {name}",

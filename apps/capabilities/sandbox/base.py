@@ -38,7 +38,11 @@ RUN_LIMITS = Limits(
     wall_seconds=180, cpu_seconds=60, memory_bytes=512 * MEGABYTE, processes=64, file_bytes=64 * MEGABYTE
 )
 BUILD_LIMITS = Limits(
-    wall_seconds=600, cpu_seconds=300, memory_bytes=1024 * MEGABYTE, processes=128, file_bytes=256 * MEGABYTE
+    wall_seconds=600,
+    cpu_seconds=300,
+    memory_bytes=1024 * MEGABYTE,
+    processes=128,
+    file_bytes=256 * MEGABYTE,
 )
 
 
@@ -200,5 +204,7 @@ def writable_path(path: str) -> str:
     full = HOME / path
     inside = any(place in full.parents for place in WRITABLE)
     if ".." in full.parts or not inside or path.endswith("/"):
-        raise InvalidInput(f"{path[:200]} is outside the sandbox's home directory and /tmp.", field="path")
+        raise InvalidInput(
+            f"{path[:200]} is outside the sandbox's home directory and /tmp.", field="path"
+        )
     return str(full)

@@ -59,15 +59,15 @@ def _requirement(line: str, number: int) -> str:
         extras = ",".join(sorted(canonicalize_name(extra) for extra in requirement.extras))
         versions = str(requirement.specifier)
         marker = f" ; {requirement.marker}" if requirement.marker else ""
-        spelled = f"{canonicalize_name(requirement.name)}{f'[{extras}]' if extras else ''}{versions}{marker}"
+        spelled = (
+            f"{canonicalize_name(requirement.name)}{f'[{extras}]' if extras else ''}{versions}{marker}"
+        )
         # Text of a marker in the other kind of quotes, and === with anything behind it, would be read as something else.
         is_plain = all(VERSION.fullmatch(each.version) for each in requirement.specifier)
         if not is_plain or any("'" in text[1:-1] or '"' in text[1:-1] for text in QUOTED.findall(line)):
             raise InvalidRequirement
     except (InvalidRequirement, RecursionError) as error:
-        message = (
-            f"requirements.txt, line {number}: {line[:80]!r} is no requirement. Write NAME or NAME==VERSION."
-        )
+        message = f"requirements.txt, line {number}: {line[:80]!r} is no requirement. Write NAME or NAME==VERSION."
         raise _refused(message) from error
     return spelled
 

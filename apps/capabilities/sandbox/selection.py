@@ -56,6 +56,11 @@ def check_sandbox() -> CheckResult:
     if name == NONE:
         return not_set_up(SWITCHED_OFF, gives=WITH_A_SANDBOX, how=SWITCH_ON)
     found = backend_named(name).probe()
-    if not found.ok and settings.IZZY_SANDBOX == AUTO and name == "bubblewrap" and not shutil.which(BWRAP):
+    if (
+        not found.ok
+        and settings.IZZY_SANDBOX == AUTO
+        and name == "bubblewrap"
+        and not shutil.which(BWRAP)
+    ):
         return not_set_up(found.message, gives=WITH_A_SANDBOX, how=found.hint)
     return found

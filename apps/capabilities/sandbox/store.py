@@ -37,7 +37,12 @@ LIVE_FOLDERS = ("staging", "views")
 def store_folder(identity: Identity) -> Path:
     """Made if missing. Raises OSError."""
     folder = _place(identity)
-    for part in (folder, folder / "inside", folder / "layers", *(folder / name for name in LIVE_FOLDERS)):
+    for part in (
+        folder,
+        folder / "inside",
+        folder / "layers",
+        *(folder / name for name in LIVE_FOLDERS),
+    ):
         part.mkdir(parents=True, exist_ok=True)
         part.chmod(0o711 if identity.dropped else 0o700)
     return folder
@@ -132,7 +137,10 @@ def remove_abandoned(identity: Identity) -> int:
     os.utime(store_folder(identity))  # it is in use
     removed = 0
     for folder in [each for name in LIVE_FOLDERS for each in (store_folder(identity) / name).iterdir()]:
-        with contextlib.suppress(OSError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):  # in use, or gone
+        with (
+            contextlib.suppress(OSError),
+            _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB),
+        ):  # in use, or gone
             if (
                 time.time() - folder.stat().st_mtime >= YOUNG_SECONDS
             ):  # else it may just be about to be locked

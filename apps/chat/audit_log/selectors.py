@@ -82,7 +82,9 @@ def _files(entry: dict[str, Any]) -> Iterator[str]:
         words = sentence.format(name=PurePosixPath(file["path"]).name)
         step = sizes.get(file["path"])
         size = (
-            f" ({counted(step['lines'], 'line')}, {counted(step['characters'], 'character')})" if step else ""
+            f" ({counted(step['lines'], 'line')}, {counted(step['characters'], 'character')})"
+            if step
+            else ""
         )
         yield f"{words}{size}."
 
@@ -143,7 +145,9 @@ def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[st
     rows, user_id = list(turns), conversation.user_id
     ids = [turn.id for turn in rows]
     messages: dict[UUID | None, list[Message]] = defaultdict(list)
-    said = Message.objects.owned_by(user_id).filter(turn_id__in=ids, kind=MessageKind.TEXT).defer("blocks")
+    said = (
+        Message.objects.owned_by(user_id).filter(turn_id__in=ids, kind=MessageKind.TEXT).defer("blocks")
+    )
     for message in said.order_by("position"):
         messages[message.turn_id].append(message)
     calls: dict[UUID | None, list[ToolCall]] = defaultdict(list)
@@ -152,7 +156,9 @@ def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[st
     known = Known(user_id, [touch for turn in rows for touch in _touches(turn, calls[turn.id])])
     made = ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id__in=ids).order_by()
     totals: Iterable[Any] = made.values("turn_id").annotate(**{name: TOTALS[name] for name in NO_USAGE})
-    usage = {each.pop("turn_id"): each | {"cost_usd": round(float(each["cost_usd"]), 6)} for each in totals}
+    usage = {
+        each.pop("turn_id"): each | {"cost_usd": round(float(each["cost_usd"]), 6)} for each in totals
+    }
     return [
         _turn(turn, messages[turn.id], calls[turn.id], known) | {"usage": usage.get(turn.id, NO_USAGE)}
         for turn in rows
@@ -161,12 +167,16 @@ def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[st
 
 def _touches(turn: Turn, calls: Sequence[ToolCall]) -> list[Touch]:
     surfaced: list[Touch] = [
-        (parse_id(item["id"]), "surfaced") for item in turn.memories if "id" in item and "source" not in item
+        (parse_id(item["id"]), "surfaced")
+        for item in turn.memories
+        if "id" in item and "source" not in item
     ]
     return surfaced + [touch for call in calls for touch in touches_of(call)]
 
 
-def _turn(turn: Turn, messages: Sequence[Message], calls: Sequence[ToolCall], known: Known) -> dict[str, Any]:
+def _turn(
+    turn: Turn, messages: Sequence[Message], calls: Sequence[ToolCall], known: Known
+) -> dict[str, Any]:
     question = next((message for message in messages if message.role == Role.USER), None)
     answers = [message.text for message in messages if message.role == Role.ASSISTANT and message.text]
     made_good, recovering = recoveries(calls)
@@ -177,7 +187,9 @@ def _turn(turn: Turn, messages: Sequence[Message], calls: Sequence[ToolCall], kn
         "at": (question.created_at if question else turn.created_at).isoformat(),
         "said": question.text if question else "",
         "state": turn.state,
-        "replaced_by": str(question.superseded_by_id) if question and question.superseded_by_id else None,
+        "replaced_by": str(question.superseded_by_id)
+        if question and question.superseded_by_id
+        else None,
         "error": {"code": turn.error_code, "message": turn.error_message} if failed else None,
         "model": turn.model,
         "duration_ms": milliseconds(turn.started_at, turn.ended_at),

@@ -150,7 +150,9 @@ def _listed(result: Any) -> list[str]:
         for entry in entries[:MAX_LISTED] if isinstance(entries, list) else []:
             named = ("text", "title", *TARGETS) if isinstance(entry, dict) else ()
             text = (
-                entry if isinstance(entry, str) else next((entry[key] for key in named if entry.get(key)), "")
+                entry
+                if isinstance(entry, str)
+                else next((entry[key] for key in named if entry.get(key)), "")
             )
             texts += [str(text)] if text else []
         if texts:
@@ -178,7 +180,9 @@ def log_page(request: HttpRequest, conversation_id: str) -> HttpResponse:
     places = {turn["turn"] for turn in turns}
     for turn in turns:
         usage = turn["usage"]
-        turn["tokens_read"] = usage["input_tokens"] + usage["cache_read_tokens"] + usage["cache_write_tokens"]
+        turn["tokens_read"] = (
+            usage["input_tokens"] + usage["cache_read_tokens"] + usage["cache_write_tokens"]
+        )
         turn["at"] = parse_datetime(turn["at"])
         turn["steps"] = [step | {"card": step_card(step)} for step in turn["steps"]]
         turn["replaced_here"] = turn["replaced_by"] in places

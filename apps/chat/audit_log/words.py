@@ -232,7 +232,9 @@ class Known:
 
     def __init__(self, user_id: UUID, touches: Iterable[Touch]) -> None:
         keys = {key for key, _ in touches}
-        notes = Memory.objects.owned_by(user_id).filter(pk__in=[key for key in keys if isinstance(key, UUID)])
+        notes = Memory.objects.owned_by(user_id).filter(
+            pk__in=[key for key in keys if isinstance(key, UUID)]
+        )
         self._notes: Mapping[UUID, str] = dict(notes.values_list("pk", "content"))
         files = MemoryFile.objects.for_user(user_id).filter(
             path__in=[key for key in keys if isinstance(key, str)]

@@ -128,13 +128,17 @@ def messages_capture_pending() -> None:
     """Sweep: hands over what a crash left out, of turns that have ended. Conversation by conversation: one that cannot be
     read does not keep back the others, and nobody waits for all of them to be written."""
     left = Message.objects.unscoped().filter(captured=False, kind=MessageKind.TEXT)
-    left = left.filter(created_at__lt=timezone.now() - UNCAPTURED_AGE).exclude(turn__state__in=OPEN_STATES)
+    left = left.filter(created_at__lt=timezone.now() - UNCAPTURED_AGE).exclude(
+        turn__state__in=OPEN_STATES
+    )
     for conversation_id in left.order_by().values_list("conversation_id", flat=True).distinct():
         try:
             with transaction.atomic():
                 _messages_capture(left.filter(conversation_id=conversation_id))
         except Exception:  # whatever is wrong with this one, it is tried again, and the others are read
-            logger.exception("what was said in conversation %s was not handed to memory", conversation_id)
+            logger.exception(
+                "what was said in conversation %s was not handed to memory", conversation_id
+            )
 
 
 def _messages_capture(rows: QuerySet[Message]) -> None:
@@ -165,13 +169,12 @@ def conversation_capture(
     user_id = conversation.user_id
     rows = [row for row in messages if row.text.strip() and row.superseded_by_id is None]
     known = conversation_tainted(user_id, conversation.id)
-    read = (
-        after_tools
-        or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
-        or shown_untrusted(user_id, conversation.id)
-    )
+    read = after_tools or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
+    read = read or shown_untrusted(user_id, conversation.id)
     if not rows or not extract or not conversation.use_memory or not preferences_for(user_id).capture:
-        if not known and (after_tools or any(quotes_others(row.text, row.role == Role.USER) for row in rows)):
+        if not known and (
+            after_tools or any(quotes_others(row.text, row.role == Role.USER) for row in rows)
+        ):
             taint_note(user_id=user_id, conversation_id=conversation.id)
         return
     before = list(

@@ -83,7 +83,9 @@ def messages_listed(messages: object) -> list[object]:
     if not isinstance(messages, list) or not messages:
         raise InvalidInput("messages must be a list with at least one message.", field="messages")
     if len(messages) > MAX_MESSAGES:
-        raise TooLarge(f"At most {MAX_MESSAGES:,} messages per call.", field="messages", limit=MAX_MESSAGES)
+        raise TooLarge(
+            f"At most {MAX_MESSAGES:,} messages per call.", field="messages", limit=MAX_MESSAGES
+        )
     return messages
 
 
@@ -146,7 +148,9 @@ def messages_ingest(
     with precompute():
         # The new messages are read before the transaction begins: writing them takes a twentieth of the time.
         known = (
-            Conversation.objects.for_user(user_id).filter(channel=channel_name, session=session_name).first()
+            Conversation.objects.for_user(user_id)
+            .filter(channel=channel_name, session=session_name)
+            .first()
         )
         fresh = _fresh(known, checked)
         documents_prepare(user_id=user_id, texts=[message.text for message in fresh])
@@ -188,7 +192,9 @@ def _store(
     return conversation.id, [row.id for row in rows]
 
 
-def _conversation(user_id: UUID, channel: str, session: str, messages: Sequence[Message]) -> Conversation:
+def _conversation(
+    user_id: UUID, channel: str, session: str, messages: Sequence[Message]
+) -> Conversation:
     """The session's conversation, locked, made when it is new."""
     times = [message.created_at for message in messages] or [timezone.now()]
     conversation, created = (

@@ -140,7 +140,12 @@ class ConversationLinks:
 def links_now(conversation_id: UUID) -> Leads | None:
     """How links lead as of now, with all that is needed at hand: it asks the database no more. None where the conversation is
     gone."""
-    row = Conversation.objects.unscoped().filter(id=conversation_id).values_list("user_id", flat=True).first()
+    row = (
+        Conversation.objects.unscoped()
+        .filter(id=conversation_id)
+        .values_list("user_id", flat=True)
+        .first()
+    )
     if row is None:
         return None
     links = ConversationLinks(row, conversation_id)

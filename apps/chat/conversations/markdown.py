@@ -153,12 +153,17 @@ def blocks(text: str, leads: Leads = directly) -> list[Block]:
     for token in parsed:
         if token.type == "inline":
             place_links(token, leads)
-        elif token.type in {"th_open", "td_open"}:  # its alignment as a class: inline styles are not allowed
+        elif token.type in {
+            "th_open",
+            "td_open",
+        }:  # its alignment as a class: inline styles are not allowed
             side = str(token.attrs.pop("style", "")).removeprefix("text-align:")
             if side in {"left", "center", "right"}:
                 token.attrSet("class", f"align-{side}")
     return [
-        Block((tokens[0].map or [0])[0], clean(parser.renderer.render(tokens, parser.options, env)).strip())
+        Block(
+            (tokens[0].map or [0])[0], clean(parser.renderer.render(tokens, parser.options, env)).strip()
+        )
         for tokens in _top_level(parsed)
     ]
 
@@ -185,7 +190,11 @@ def _parser(*, tables: bool, links: bool) -> "MarkdownIt":
 
 
 def _fence(
-    renderer: "RendererHTML", tokens: "Sequence[Token]", index: int, options: "OptionsDict", env: "EnvType"
+    renderer: "RendererHTML",
+    tokens: "Sequence[Token]",
+    index: int,
+    options: "OptionsDict",
+    env: "EnvType",
 ) -> str:
     """A code block with Pygments' classes, as long as the text has room for them; the language as a class on `pre` for the
     page's label."""
@@ -281,7 +290,9 @@ class LiveRenderer:
     def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
         now = {first + offset: block.html for offset, block in enumerate(found)}
         gone = {
-            index: "" for index, html in self._shown.items() if index >= first and index not in now and html
+            index: ""
+            for index, html in self._shown.items()
+            if index >= first and index not in now and html
         }
         changed = [
             (index, html) for index, html in (now | gone).items() if self._shown.get(index, "") != html

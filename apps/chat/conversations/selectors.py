@@ -93,7 +93,9 @@ def user_messages(user_id: UUID, conversation_id: UUID) -> list[str]:
 def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
     """Whether a note from an untrusted source was put beside a message of the conversation."""
     turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
-    return any(item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items)
+    return any(
+        item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items
+    )
 
 
 def conversations_search(
@@ -125,7 +127,9 @@ def _said(user_id: UUID, query: str) -> dict[UUID, str]:
 def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, str]:
     """The newest messages that contain the query in whatever place, of the newest conversations: what full text does not
     know (the middle of a word, signs) and what it does not have (conversations without memory)."""
-    rows = conversations_for(user_id, channel=channel).order_by("-updated_at").values_list("id", flat=True)
+    rows = (
+        conversations_for(user_id, channel=channel).order_by("-updated_at").values_list("id", flat=True)
+    )
     places = {*rows[:RECENT_CONVERSATIONS], *rows.filter(use_memory=False)[:RECENT_CONVERSATIONS]}
     messages = Message.objects.owned_by(user_id).filter(
         conversation_id__in=places,

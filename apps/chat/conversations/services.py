@@ -29,7 +29,9 @@ UNDO_FOR = timedelta(minutes=2)
 
 
 @transaction.atomic
-def conversation_create(*, user_id: UUID, title: object = "", use_memory: bool | None = None) -> Conversation:
+def conversation_create(
+    *, user_id: UUID, title: object = "", use_memory: bool | None = None
+) -> Conversation:
     """An empty conversation; `use_memory=None` takes the user's preference. InvalidInput, TooLarge for the title.
 
     Forbidden (`account_closed`) for a user who is kept out or being deleted: a socket of theirs may still be open.
@@ -69,7 +71,9 @@ def conversation_hide(*, user_id: UUID, conversation_id: object) -> None:
     it back. Nobody finds it meanwhile, nor its words by a search."""
     conversation = conversation_get(user_id, conversation_id)
     _hide(user_id, conversation.id, deleted_at=timezone.now() + UNDO_FOR)
-    rows = Message.objects.unscoped().filter(conversation_id=conversation.id, indexed=True).exclude(text="")
+    rows = (
+        Message.objects.unscoped().filter(conversation_id=conversation.id, indexed=True).exclude(text="")
+    )
     in_slices(partial(_unindex, user_id, rows))
 
 

@@ -87,7 +87,9 @@ def rows_of(conversation_id: UUID, events: Iterable[LoggedEvent]) -> list[TurnEv
             last_seq=run[-1].seq,
             type=run[0].type,
             payload=canonical_json(
-                {"texts": [event.payload["text"] for event in run]} if run[0].type == TEXT else run[0].payload
+                {"texts": [event.payload["text"] for event in run]}
+                if run[0].type == TEXT
+                else run[0].payload
             ),
         )
         for run in runs
@@ -111,7 +113,9 @@ def events_of(rows: Iterable[TurnEvent], after: int = 0) -> list[LoggedEvent]:
 
 def events_after(conversation_id: UUID, seq: int, *, limit: int) -> list[LoggedEvent]:
     """Stored events of the conversation above `seq`, oldest first, from at most `limit` rows."""
-    rows = TurnEvent.objects.filter(conversation_id=conversation_id, last_seq__gt=seq).order_by("seq")[:limit]
+    rows = TurnEvent.objects.filter(conversation_id=conversation_id, last_seq__gt=seq).order_by("seq")[
+        :limit
+    ]
     return events_of(rows, seq)
 
 
@@ -141,7 +145,9 @@ def events_prune() -> None:
                 events = TurnEvent.objects.filter(turn_id__in=ids)
                 newest = events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
                 for conversation_id, last in newest:
-                    rows = Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last)
+                    rows = Conversation.objects.unscoped().filter(
+                        id=conversation_id, pruned_seq__lt=last
+                    )
                     rows.update(pruned_seq=last)
                 events.delete()
 
@@ -190,7 +196,9 @@ class LiveHtml:
         elif event.type in ENDS_SEGMENT and not event.payload.get("server") and self._renderer.text:
             last: list[LoggedEvent] = []
             if shown:
-                last = self._events([*self._renderer.render(self.leads), *self._renderer.finish(self.leads)])
+                last = self._events(
+                    [*self._renderer.render(self.leads), *self._renderer.finish(self.leads)]
+                )
             self._renderer = LiveRenderer()
             self._segment += 1
             return last

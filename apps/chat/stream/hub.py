@@ -90,7 +90,10 @@ class Subscription:
     def _drop_older(self, frame: dict[str, Any]) -> None:
         for place in range(len(self._queue) - 1, len(self._queue) - COALESCE_FRAMES, -1):
             older = self._queue[place].frame
-            if older["type"] == HTML and (older["turn"], older["block"]) == (frame["turn"], frame["block"]):
+            if older["type"] == HTML and (older["turn"], older["block"]) == (
+                frame["turn"],
+                frame["block"],
+            ):
                 del self._queue[place]
                 if 0 < place < len(self._queue) and self._queue[place - 1].joins(self._queue[place]):
                     del self._queue[place]
@@ -122,7 +125,9 @@ class Feed:
         self.conversation_id = conversation_id
         self.last_seq: int | None = None  # of the newest event passed on; None before `prime`
         self._unlisten = unlisten
-        self.ahead: list[tuple[int, Sequence[LoggedEvent]]] = []  # kept while some before them are missing
+        self.ahead: list[
+            tuple[int, Sequence[LoggedEvent]]
+        ] = []  # kept while some before them are missing
         self.watchers: set[Subscription] = set()
         self._gone = False
         self._through = partial(through, conversation_id)

@@ -50,7 +50,10 @@ def snapshot(conversation: Conversation) -> Start:
     conversation.refresh_from_db(fields=["stored_seq", "title", *SUMMARY_FIELDS])
     turn, live = _under_way(conversation)
     queued = Message.objects.owned_by(conversation.user_id).filter(
-        conversation=conversation, turn__state=TurnStatus.QUEUED, superseded_by=None, kind=MessageKind.TEXT
+        conversation=conversation,
+        turn__state=TurnStatus.QUEUED,
+        superseded_by=None,
+        kind=MessageKind.TEXT,
     )
     shown = newest_messages(conversation, limit=SNAPSHOT_MESSAGES)
     frame = {

@@ -54,7 +54,9 @@ class CompactedTurn:
 
     def said(self, role: Role) -> str:
         """The text of one role."""
-        return "\n\n".join(message.text for message in self.messages if message.role == role and message.text)
+        return "\n\n".join(
+            message.text for message in self.messages if message.role == role and message.text
+        )
 
 
 def turn_text(turn: CompactedTurn, *, message_chars: int = MESSAGE_CHARS) -> str:
@@ -303,7 +305,9 @@ def _turns(conversation: Conversation, since: int, until: int) -> list[Compacted
     rows = messages_in_force(conversation.id).filter(position__gt=since, position__lte=until)
     for message in rows.exclude(turn=None).defer("blocks"):
         if message.turn_id is not None:
-            found.setdefault(message.turn_id, CompactedTurn(turn_id=message.turn_id)).messages.append(message)
+            found.setdefault(message.turn_id, CompactedTurn(turn_id=message.turn_id)).messages.append(
+                message
+            )
     calls = ToolCall.objects.owned_by(conversation.user_id).filter(turn_id__in=found)
     for call in calls.order_by("round", "position"):
         if call.turn_id is not None:

@@ -36,7 +36,9 @@ _under_way: set[UUID] = set()
 TITLE_CHARS = 60
 _MARKUP = re.compile(r"[*_`#>\[\]]+|https?://\S+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s")
-_POLITE = re.compile(r"^(hi|hey|hello|please|izzy|ok|okay|so|well|um|hallo|bitte)\b[\s,.!:]+", re.IGNORECASE)
+_POLITE = re.compile(
+    r"^(hi|hey|hello|please|izzy|ok|okay|so|well|um|hallo|bitte)\b[\s,.!:]+", re.IGNORECASE
+)
 TITLE_TOKENS = 40
 TITLE_EXCERPT = 1500
 TITLE_PROMPT = (

@@ -65,7 +65,9 @@ from apps.memory.recall.injection import Surfaced, still_shown, surface
 logger = logging.getLogger(__name__)
 TOO_LONG = "context_too_long"
 RECENT_TEXTS = 3  # newest messages that say what notes are looked for
-INTERNAL_ERROR = TurnFailed("internal_error", "Something went wrong inside Izzy. The server's log says what.")
+INTERNAL_ERROR = TurnFailed(
+    "internal_error", "Something went wrong inside Izzy. The server's log says what."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,9 @@ def _surface(turn: Turn) -> Surfaced:
     sent = messages_sent(turn.conversation).exclude(turn=None).values("turn_id")
     shown = Turn.objects.owned_by(turn.user_id).filter(id__in=sent).exclude(memories=[])
     items = [item for memories in shown.values_list("memories", flat=True) for item in memories]
-    known = still_shown(turn.user_id, items) | {parse_id(item["id"]) for item in items if "source" in item}
+    known = still_shown(turn.user_id, items) | {
+        parse_id(item["id"]) for item in items if "source" in item
+    }
     return surface(
         turn.user_id,
         list(newest)[::-1],
@@ -300,7 +304,9 @@ class Actor:
                     return
             await self._release(at_once=True)
         except (LeaseLost, TurnTaken):
-            logger.warning("conversation %s went to another process or was deleted", self.conversation_id)
+            logger.warning(
+                "conversation %s went to another process or was deleted", self.conversation_id
+            )
         finally:
             for task in self._extra:
                 task.cancel()

@@ -82,7 +82,9 @@ def build_announce(build: Build) -> None:
     words, usable = _words(build, _version(build))
     goes_on = usable and preferences_for(build.user_id).build_continue
     notice = (GO_ON if goes_on else NO_NEED).format(name=build.name, became=BECAME[Kind(build.kind)])
-    for conversation in Conversation.objects.for_user(build.user_id).filter(id__in=wanted).order_by("pk"):
+    for conversation in (
+        Conversation.objects.for_user(build.user_id).filter(id__in=wanted).order_by("pk")
+    ):
         turn = Turn.objects.create(
             user_id=build.user_id,
             conversation=conversation,
@@ -126,7 +128,9 @@ def _version(build: Build) -> CapabilityVersion | None:
 
 def turn_words(user_id: UUID, turn_id: UUID) -> str:
     """The user's words in the turn."""
-    said = Message.objects.for_user(user_id).filter(turn_id=turn_id, role=Role.USER, kind=MessageKind.TEXT)
+    said = Message.objects.for_user(user_id).filter(
+        turn_id=turn_id, role=Role.USER, kind=MessageKind.TEXT
+    )
     return said.values_list("text", flat=True).first() or ""
 
 
@@ -146,7 +150,9 @@ def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
                 f"the secret {name}" for name in secrets_missing(version.user_id, version.secrets)
             )
             request = request or "its test"
-            return INCOMPLETE.format(name=build.name, version=named, request=request, beside=beside), False
+            return INCOMPLETE.format(
+                name=build.name, version=named, request=request, beside=beside
+            ), False
         case "failing":
             return FAILS.format(name=build.name, version=named, beside=beside), False
     return READY.format(name=build.name, version=named, description=version.description), True

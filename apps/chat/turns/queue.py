@@ -106,7 +106,12 @@ def conversation_release(conversation_id: UUID, last_seq: int, *, at_once: bool 
     for turn in turns:
         if held_back and turn.by_izzy and turn.state == TurnStatus.QUEUED and turn.announced:
             continue
-        if turn.state != TurnStatus.WAITING or turn.stop_requested or not turn.announced or _is_decided(turn):
+        if (
+            turn.state != TurnStatus.WAITING
+            or turn.stop_requested
+            or not turn.announced
+            or _is_decided(turn)
+        ):
             return False
     Conversation.lease_release(conversation_id, last_seq=last_seq)
     return True
@@ -183,7 +188,9 @@ def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
 
 
 def _is_decided(turn: Turn) -> bool:
-    return turn.state == TurnStatus.WAITING and not toolcalls_undecided(user_id=turn.user_id, turn_id=turn.id)
+    return turn.state == TurnStatus.WAITING and not toolcalls_undecided(
+        user_id=turn.user_id, turn_id=turn.id
+    )
 
 
 def _take(turn: Turn) -> bool:
@@ -230,7 +237,9 @@ def _interrupt(conversation_id: UUID) -> None:
     if numbers is None:
         return
     seq = numbers.first
-    for turn in Turn.objects.unscoped().filter(conversation_id=conversation_id, state=TurnStatus.RUNNING):
+    for turn in Turn.objects.unscoped().filter(
+        conversation_id=conversation_id, state=TurnStatus.RUNNING
+    ):
         events = [
             LoggedEvent(seq + index, line.turn_id, line.type, line.payload)
             for index, line in enumerate(turn_interrupt(turn))

@@ -44,7 +44,9 @@ class Scheduler:
     """Actors by conversation, and one task that stores events, extends leases and looks for work."""
 
     def __init__(self) -> None:
-        self.hub = Hub(lambda key: asyncio.get_running_loop().call_later(AWAY_SECONDS, self._page_away, key))
+        self.hub = Hub(
+            lambda key: asyncio.get_running_loop().call_later(AWAY_SECONDS, self._page_away, key)
+        )
         self._left: set[UUID] = set()  # closed while their turn ran: read when that is over
         self.actors: dict[UUID, Actor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,7 +124,9 @@ class Scheduler:
             if numbers is None:
                 bus().send(CONVERSATIONS, str(conversation_id))
                 return
-            actor = self.actors[conversation_id] = Actor(EventLog(conversation_id, numbers, self.hub.publish))
+            actor = self.actors[conversation_id] = Actor(
+                EventLog(conversation_id, numbers, self.hub.publish)
+            )
             self.hub.local.add(conversation_id)
             self._background(self._run(actor))
         finally:
@@ -161,7 +165,9 @@ class Scheduler:
                 if now - looked > LOOK_SECONDS:
                     looked = now
                     if self.actors:
-                        for conversation_id in await in_db(conversations_with_requests, list(self.actors)):
+                        for conversation_id in await in_db(
+                            conversations_with_requests, list(self.actors)
+                        ):
                             self.notify(conversation_id)
                     for conversation_id in await in_db(conversations_with_build_news):
                         await self.schedule(conversation_id)
@@ -222,7 +228,9 @@ def conversations_left() -> list[UUID]:
             turn_id__in=waiting, state=ToolCall.State.WAITING, decision=""
         )
         still = set(undecided.values_list("turn_id", flat=True))
-        found |= {conversation_id for turn_id, conversation_id in waiting.items() if turn_id not in still}
+        found |= {
+            conversation_id for turn_id, conversation_id in waiting.items() if turn_id not in still
+        }
     return list(found)
 
 

@@ -66,7 +66,9 @@ def message_send(
     def store() -> Sent:
         if conversation is None:
             if replaces is not None:
-                raise InvalidInput("Name the conversation of the message to replace.", field="conversation")
+                raise InvalidInput(
+                    "Name the conversation of the message to replace.", field="conversation"
+                )
             place = conversation_create(user_id=user_id, use_memory=use_memory)
         else:
             place = conversation_get(user_id, conversation, lock=True)
@@ -125,7 +127,9 @@ def approval_decide(*, user_id: UUID, tool_call_id: object, decision: object) ->
     "conversation" and "always" hold for calls of the same reach, "always" may else become the user's setting for the tool.
     """
     lasts = decision in ("conversation", "always")
-    call = toolcall_decide(user_id=user_id, tool_call_id=tool_call_id, approved=lasts or is_yes(decision))
+    call = toolcall_decide(
+        user_id=user_id, tool_call_id=tool_call_id, approved=lasts or is_yes(decision)
+    )
     place = _conversation_of(call.conversation_id)
     if lasts:
         turns = Turn.objects.for_user(user_id).filter(id__in=[call.turn_id])
@@ -171,8 +175,12 @@ def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
     turn = Turn.objects.for_user(user_id).filter(client_id=client_id).exclude(client_id="").first()
     if turn is None:
         return None
-    message_id = turn.messages.filter(role=Role.USER, kind=MessageKind.TEXT).values_list("id", flat=True)[0]
-    return Sent(conversation_id=turn.conversation_id, turn_id=turn.id, message_id=message_id, repeated=True)
+    message_id = turn.messages.filter(role=Role.USER, kind=MessageKind.TEXT).values_list(
+        "id", flat=True
+    )[0]
+    return Sent(
+        conversation_id=turn.conversation_id, turn_id=turn.id, message_id=message_id, repeated=True
+    )
 
 
 def _check_queue(conversation: Conversation) -> None:
@@ -183,14 +191,16 @@ def _check_queue(conversation: Conversation) -> None:
 
 
 def _own_messages(conversation: Conversation) -> QuerySet[Message]:
-    return conversation.messages.filter(role=Role.USER, kind=MessageKind.TEXT, superseded_by=None).order_by(
-        "position"
-    )
+    return conversation.messages.filter(
+        role=Role.USER, kind=MessageKind.TEXT, superseded_by=None
+    ).order_by("position")
 
 
 def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> None:
     """Takes `first` and what follows out of the conversation; a turn that waits there ends as stopped."""
-    busy = conversation.turns.filter(state__in=[TurnStatus.QUEUED, TurnStatus.RUNNING]).exclude(id=turn.id)
+    busy = conversation.turns.filter(state__in=[TurnStatus.QUEUED, TurnStatus.RUNNING]).exclude(
+        id=turn.id
+    )
     if busy.exists():
         raise Conflict("Izzy is still answering. Stop it first.", code="turn_running")
     for waiting in conversation.turns.filter(state=TurnStatus.WAITING):
@@ -205,7 +215,9 @@ def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> N
     windows_withdraw(user_id=conversation.user_id, conversation_id=conversation.id, message_ids=ids)
 
 
-def _turn_create(conversation: Conversation, client_id: str, text: str, replaced: Message | None) -> Sent:
+def _turn_create(
+    conversation: Conversation, client_id: str, text: str, replaced: Message | None
+) -> Sent:
     """A queued turn with the user's message, in place of `replaced` and all after it."""
     turn = Turn.objects.create(
         user_id=conversation.user_id,

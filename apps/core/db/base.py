@@ -32,7 +32,9 @@ class Turn:
         self._file: int | None
         try:
             self._file = os.open(path + SUFFIX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:  # it may not be opened: then only the threads of this process wait for each other
+        except (
+            OSError
+        ):  # it may not be opened: then only the threads of this process wait for each other
             self._file = None
         self._mine = False
 

@@ -37,7 +37,9 @@ KNOWN = {
     "malformed": DAMAGED,
     "is full": Trouble("The disk is full.", "Make room where the data directory lies.", True),
     "disk i/o error": Trouble(
-        "The database file cannot be read or written.", "Make room on the disk, or look at its health.", True
+        "The database file cannot be read or written.",
+        "Make room on the disk, or look at its health.",
+        True,
     ),
     "unable to open": Trouble(
         "The database file cannot be opened.", "Look at IZZY_DATA_DIR and who may write there.", True
@@ -77,7 +79,9 @@ def stale_tables() -> list[str]:
                 for column in connection.introspection.get_table_description(cursor, options.db_table)
             }
             wanted = {field.column for field in options.local_concrete_fields if field.column}
-            found += [f"{options.db_table}: no column {name}" for name in sorted(wanted - columns.keys())]
+            found += [
+                f"{options.db_table}: no column {name}" for name in sorted(wanted - columns.keys())
+            ]
             found += [
                 f"{options.db_table}: a column {name} too many"
                 for name in sorted(columns.keys() - wanted)

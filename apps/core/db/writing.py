@@ -65,7 +65,10 @@ def insert_all(rows: Sequence[models.Model]) -> None:
         cursor.executemany(
             sql,
             [
-                [writers[type(value)](value) if type(value) in writers else value for value in values(row)]
+                [
+                    writers[type(value)](value) if type(value) in writers else value
+                    for value in values(row)
+                ]
                 for row in rows
             ],
         )

@@ -97,7 +97,9 @@ class PrivateHost:
     address: str | None = None
 
 
-async def resolve_public(host: str, port: int, *, also: Iterable[PrivateHost] = ()) -> list[ResolvedAddress]:
+async def resolve_public(
+    host: str, port: int, *, also: Iterable[PrivateHost] = ()
+) -> list[ResolvedAddress]:
     """The checked addresses of `host`, in the order of the resolver, at most eight; never an empty list.
 
     `host` is a name or an IP address (IPv6 with or without brackets). `also` are hosts allowed for this call beside

@@ -15,7 +15,9 @@ def client_ip(request: HttpRequest) -> str:
 
 def peer_ip(scope: dict[str, Any]) -> str:
     """The same of an ASGI scope, as of a websocket."""
-    forwarded = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    forwarded = [
+        value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"
+    ]
     return _nearest(",".join(forwarded), (scope.get("client") or [None])[0])
 
 

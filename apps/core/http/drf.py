@@ -55,7 +55,10 @@ class StrictJSONParser(JSONParser):
     """The parser of every REST view; an empty body is the empty object."""
 
     def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         body = stream.read()
         return parse_json(body) if body else {}

@@ -22,7 +22,9 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
         if not settings.TLS or request.path in PROBES or not came_plain(request):
             return None
         target = settings.IZZY_PUBLIC_URL + request.get_full_path()
-        return HttpResponsePermanentRedirect(target, preserve_request=request.method not in {"GET", "HEAD"})
+        return HttpResponsePermanentRedirect(
+            target, preserve_request=request.method not in {"GET", "HEAD"}
+        )
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         response = super().process_response(request, response)

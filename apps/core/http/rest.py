@@ -57,14 +57,14 @@ def operation(
     body: type[OpenInput] | None = None,
     answer: type[Shape] | None = None,
     status: int | tuple[int, ...] = 200,
-    described: Mapping[str, Any] | None = None,
+    described: Mapping[str, Any] | None = None,  # for `extend_schema`, beside the shapes
 ) -> Callable[[Callable[..., Any]], Callable[..., HttpResponseBase]]:
-    """A method of a REST view: what OpenAPI says of it, and how its result (a row, a dict, a page's rows, or a whole
-    response) is answered. `described` goes to `extend_schema` beside the shapes."""
+    """Declares what OpenAPI says of a view's method, and how its result (row, dict, page's rows, response) is answered."""
     statuses = status if isinstance(status, tuple) else (status,)
     more = dict(described or {})
     bodies = more.pop("request", {})
     responses = more.pop("responses", {})
+    parameters = [cast("Any", Described(query))] if query else []
     if answer or not responses:
         responses = {each: Described(answer) if answer else None for each in statuses} | responses
 
@@ -83,7 +83,7 @@ def operation(
         shown = Described(body) if body else None
         return extend_schema(
             operation_id=name,
-            parameters=[*more.pop("parameters", []), *([cast("Any", Described(query))] if query else [])],
+            parameters=[*more.pop("parameters", []), *parameters],
             request={"application/json": shown, **bodies} if bodies else shown,
             responses=responses,
             **more,

@@ -62,9 +62,7 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
     def _cut_off(self, limit: int) -> None:
         error = TooLarge(f"A request may have at most {limit:,} bytes.", limit=limit)
         body = json.dumps(error.to_json()).encode()
-        head = (
-            "HTTP/1.1 413 Request Entity Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
-        )
+        head = "HTTP/1.1 413 Request Entity Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
         self.channel.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         self.channel.loseConnection()
 

@@ -47,7 +47,9 @@ class Shape(BaseModel):
 class OpenInput(Shape):
     """A body, or a part of one, in which unknown fields are let pass; types are taken strictly."""
 
-    model_config = ConfigDict(strict=True, from_attributes=False, allow_inf_nan=False, use_enum_values=True)
+    model_config = ConfigDict(
+        strict=True, from_attributes=False, allow_inf_nan=False, use_enum_values=True
+    )
 
     @classmethod
     def read(cls, value: object) -> Self:
@@ -89,7 +91,9 @@ class OpenInput(Shape):
     def given(self) -> dict[str, Any]:
         """The fields that were sent, by their names."""
         return {
-            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
+            name: getattr(self, name)
+            for name in type(self).model_fields
+            if name in self.model_fields_set
         }
 
 
@@ -191,7 +195,9 @@ def _time_in_address(value: str, *, field: str) -> datetime:
 DATE_TIME = {"type": "string", "format": "date-time"}
 Id = Annotated[UUID, Checked(lambda value, field: parse_id(value), {"type": "string", "format": "uuid"})]
 """The id of a row. NotFound for what is none."""
-NoteId = Annotated[UUID, Checked(lambda value, field: parse_id(value), {"type": "string", "minLength": 1})]
+NoteId = Annotated[
+    UUID, Checked(lambda value, field: parse_id(value), {"type": "string", "minLength": 1})
+]
 """The same, `note-` before it or not."""
 Time = Annotated[datetime, Checked(clean_time, DATE_TIME)]
 TimeParameter = Annotated[datetime, Checked(_time_in_address, DATE_TIME)]

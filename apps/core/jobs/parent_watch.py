@@ -28,7 +28,9 @@ def watch_parent() -> None:
     descriptor = _inherited(PARENT)
     if descriptor is not None:
         faulthandler.register(WRITE_STACKS, all_threads=True)
-        threading.Thread(target=_wait_for_end, args=(descriptor,), name="parent watch", daemon=True).start()
+        threading.Thread(
+            target=_wait_for_end, args=(descriptor,), name="parent watch", daemon=True
+        ).start()
 
 
 def wait_at_gate() -> None:

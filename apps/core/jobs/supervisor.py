@@ -115,7 +115,9 @@ class Liveness:
             used = (self.processor_seconds() or 0.0) - self._used_before
         if used >= self.patience.busy or silent >= self.patience.longest:
             self._first = min(self._first * 2, self.patience.first * LONGEST_FIRST)
-            return f"it did not answer for {silent:.0f} s and used {used:.0f} s of the processor meanwhile"
+            return (
+                f"it did not answer for {silent:.0f} s and used {used:.0f} s of the processor meanwhile"
+            )
         return ""
 
     def _forget(self, now: float, following: float) -> None:
@@ -301,8 +303,12 @@ class Supervisor:
         now = time.monotonic()
         if child.process is not None:
             status = child.process.returncode
-            reason = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-            since = child.started if child.answered_until is None else child.started + self._patience.first
+            reason = (
+                f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+            )
+            since = (
+                child.started if child.answered_until is None else child.started + self._patience.first
+            )
             if (child.answered_until or now) - since > STEADY_SECONDS:
                 child.pause = FIRST_PAUSE
             child.due = now + child.pause

@@ -101,7 +101,9 @@ PLACES = (
         "The history of other files says the same; it stays with them.",
         subject="file_id",
     ),
-    RedactionTarget("memory.links", _columns("memory.memoryedge relation"), Rule.APP, "Links between notes"),
+    RedactionTarget(
+        "memory.links", _columns("memory.memoryedge relation"), Rule.APP, "Links between notes"
+    ),
     RedactionTarget(
         "memory.windows",
         _columns("memory.capturewindow segments shown gate_reason dropped error"),
@@ -149,13 +151,24 @@ PLACES = (
         _SAID,
     ),
     RedactionTarget(
-        "chat.blocks", _columns("chat.message blocks"), Rule.APP, "Messages, as the model gets them", _SAID
+        "chat.blocks",
+        _columns("chat.message blocks"),
+        Rule.APP,
+        "Messages, as the model gets them",
+        _SAID,
     ),
     RedactionTarget(
-        "chat.events", _columns("chat.turnevent payload"), Rule.APP, "The stored stream of answers", _SAID
+        "chat.events",
+        _columns("chat.turnevent payload"),
+        Rule.APP,
+        "The stored stream of answers",
+        _SAID,
     ),
     RedactionTarget(
-        "chat.turns", _columns("chat.turn memories waiting_for"), Rule.APP, "Notes brought up beside messages"
+        "chat.turns",
+        _columns("chat.turn memories waiting_for"),
+        Rule.APP,
+        "Notes brought up beside messages",
     ),
     RedactionTarget(
         "chat.titles",
@@ -172,7 +185,10 @@ PLACES = (
         "Something goes by this name; it goes with its conversation.",
     ),
     RedactionTarget(
-        "chat.zz_summaries", _columns("chat.conversation summary"), Rule.APP, "Summaries of conversations"
+        "chat.zz_summaries",
+        _columns("chat.conversation summary"),
+        Rule.APP,
+        "Summaries of conversations",
     ),
     RedactionTarget(
         "admin.log", _columns("admin.logentry object_repr change_message"), Rule.CLEAN, "The admin's log"
@@ -259,7 +275,8 @@ def texts(
         tables.setdefault(model_of(column), []).append(column)
     for model, columns in tables.items():
         casts = {
-            f"text_{at}": Cast(name.rpartition(".")[2], models.TextField()) for at, name in enumerate(columns)
+            f"text_{at}": Cast(name.rpartition(".")[2], models.TextField())
+            for at, name in enumerate(columns)
         }
         rows = rows_of(model, user_id).annotate(**casts).order_by().values_list("pk", *casts)
         others = rows.exclude(**{f"{place.subject}__in": without}) if without else rows
@@ -336,11 +353,15 @@ def find(trace: Trace, rules: Collection[Rule] = tuple(Rule)) -> tuple[Trace, di
             if trace.own.match(text):
                 shared |= trace.own.found_in(" ".join(leaves(text)))
     related = {name for _, part in purge_parts for name in part.related(trace)}
-    trace = replace(trace, exclusive=trace.own.without(shared), related=trace.related | frozenset(related))
+    trace = replace(
+        trace, exclusive=trace.own.without(shared), related=trace.related | frozenset(related)
+    )
     return trace, look(trace, rules)
 
 
-def look(trace: Trace, rules: Collection[Rule] = tuple(Rule), *, again: bool = False) -> dict[str, list[Any]]:
+def look(
+    trace: Trace, rules: Collection[Rule] = tuple(Rule), *, again: bool = False
+) -> dict[str, list[Any]]:
     """By column, the rows that name what is purged or quote it; `again`, those that still quote it."""
     hits: dict[str, list[Any]] = defaultdict(list)
     for place in PLACES:

@@ -52,7 +52,9 @@ def scrub_request() -> None:
 def sweep() -> None:
     """Sweep: write the file anew where somebody asked for it since the last time and nothing would be held up."""
     state = _state()
-    if state.get("wanted", "") > state.get("done", "") and not any(part.in_use() for _, part in purge_parts):
+    if state.get("wanted", "") > state.get("done", "") and not any(
+        part.in_use() for _, part in purge_parts
+    ):
         _scrub(anew=True)
 
 
@@ -161,6 +163,8 @@ PURGING = PurgePart(
     clear=clear,
     counts={
         "admin.log": lambda trace: _entries(trace).exclude(**_FORGOTTEN).count(),
-        "sessions": lambda trace: sum(redact(data, trace) != data for _, data in _sessions(trace.user_id)),
+        "sessions": lambda trace: sum(
+            redact(data, trace) != data for _, data in _sessions(trace.user_id)
+        ),
     },
 )

@@ -19,9 +19,7 @@ RUN = 3  # words in a row that are a quotation, two signs counting as a word in 
 MIN_WORD = 4  # signs of a word that tells a text by itself
 MAX_NEEDLES = 200
 
-_DENSE = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-)
+_DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _SIGN = f"(?:(?![{_DENSE}_])\\w)"
 _WORD = re.compile(
     f"[{_DENSE}]|{_SIGN}+(?:@{_SIGN}+(?:[.-]{_SIGN}+)*)?"
@@ -46,7 +44,9 @@ class Fragments:
     words: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str, function_words: Collection[str], is_common: Callable[[str], bool]) -> "Fragments":
+    def of(
+        cls, text: str, function_words: Collection[str], is_common: Callable[[str], bool]
+    ) -> "Fragments":
         """The fragments of a text: a shorter one is a run as a whole, what has but one word beside function words ("in the
         shed") is none, and neither they nor common words tell a text by themselves."""
         words = _WORD.findall(_folded(text))
@@ -59,7 +59,8 @@ class Fragments:
                 for word in words
                 if len(word) >= MIN_WORD
                 and (
-                    _is_code(word) or not (_YEAR.fullmatch(word) or word in function_words or is_common(word))
+                    _is_code(word)
+                    or not (_YEAR.fullmatch(word) or word in function_words or is_common(word))
                 )
             ),
         )
@@ -95,7 +96,9 @@ class Fragments:
 
     def match(self, text: str) -> bool:
         """Whether a stored text, plain or JSON, holds any. In what was streamed a word may go from one piece into the next."""
-        return (text.startswith('{"texts"') or self.may_match(text)) and any(map(self.found_in, leaves(text)))
+        return (text.startswith('{"texts"') or self.may_match(text)) and any(
+            map(self.found_in, leaves(text))
+        )
 
 
 def _folded(text: str) -> str:
@@ -205,7 +208,9 @@ def _without(text: str, trace: Trace, fragments: Fragments) -> str:
             is_gone = trace.names_row(piece) or fragments.found_in(piece)
             pieces.append(MARKER + piece[len(piece.rstrip()) :] if is_gone else piece)
     cleaned = "".join(pieces)
-    return MARKER if fragments.found_in(cleaned) else cleaned  # a run went from one sentence into the next
+    return (
+        MARKER if fragments.found_in(cleaned) else cleaned
+    )  # a run went from one sentence into the next
 
 
 def _parsed(value: Any) -> Any:

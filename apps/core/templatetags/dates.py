@@ -12,7 +12,12 @@ register = template.Library()
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 # Up to so many seconds an age is told in these units.
-AGES = ((HOUR, MINUTE, "minute"), (DAY, HOUR, "hour"), (7 * DAY, DAY, "day"), (28 * DAY, 7 * DAY, "week"))
+AGES = (
+    (HOUR, MINUTE, "minute"),
+    (DAY, HOUR, "hour"),
+    (7 * DAY, DAY, "day"),
+    (28 * DAY, 7 * DAY, "week"),
+)
 
 
 @register.filter

@@ -84,7 +84,9 @@ class FilesView(NotesView):
     def get(self, request: Request) -> Any:
         """List the files, by path."""
         given = self.query(FilesQuery)
-        return files_in(self.user_id, clean_path(given.path or ROOT), deleted=given.deleted).defer("content")
+        return files_in(self.user_id, clean_path(given.path or ROOT), deleted=given.deleted).defer(
+            "content"
+        )
 
     @operation("memory_files_command", body=CommandInput, answer=MemoryFileResult)
     def post(self, request: Request) -> dict[str, str]:

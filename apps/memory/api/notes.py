@@ -119,7 +119,9 @@ class MemoryView(NotesView):
         key, sent = memory_id, request.data
         present = MemoryOutput.dump(self.note(key))
         if isinstance(sent, dict):
-            kept = {name for name in (READ_ONLY | {"status"}) & sent.keys() if sent[name] == present[name]}
+            kept = {
+                name for name in (READ_ONLY | {"status"}) & sent.keys() if sent[name] == present[name]
+            }
             sent = {name: value for name, value in sent.items() if name not in kept}
         changes = self.body(MemoryPatch, sent).given
         memory_update(user_id=self.user_id, memory_id=key, change=self.change, **changes)

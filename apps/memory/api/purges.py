@@ -43,7 +43,9 @@ def _redact(value: object, *, field: str) -> Redact:
     return value if isinstance(value, bool) else _ids(value, field=field, limit=MAX_REDACTED)
 
 
-REDACT = {"oneOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string", "format": "uuid"}}]}
+REDACT = {
+    "oneOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string", "format": "uuid"}}]
+}
 
 
 class FilePurgeInput(ClosedInput):
@@ -164,7 +166,9 @@ class FilePurgeView(NotesView):
     def post(self, request: Request, file_id: UUID) -> Beside:
         """Purge a file by its id (see the list), also a deleted one. Answers with the receipt."""
         redact = self.body(FilePurgeInput).redact or False
-        return _receipt(memory_purge(user_id=self.user_id, ids=[file_id], source=Purged.FILE, redact=redact))
+        return _receipt(
+            memory_purge(user_id=self.user_id, ids=[file_id], source=Purged.FILE, redact=redact)
+        )
 
 
 class ReceiptsView(NotesView):

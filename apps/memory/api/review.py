@@ -70,7 +70,9 @@ class ReviewReject(ClosedInput):
 
 
 class ReviewMerge(ClosedInput):
-    into: Annotated[NoteId, Refused("missing_field")] = Field(description="The active note that takes it in.")
+    into: Annotated[NoteId, Refused("missing_field")] = Field(
+        description="The active note that takes it in."
+    )
     content: Annotated[str, text(MAX_CONTENT_CHARS)] | None = Field(
         None, description="The merged text; else both, one below the other."
     )
@@ -117,7 +119,9 @@ class ReviewView(NotesView):
         """Accept or reject several notes; one that cannot be decided on does not hold up the others."""
         body = self.body(ReviewDecide)
         accept = body.decision == "accept"
-        done = review_decide(user_id=self.user_id, memory_ids=body.notes, accept=accept, change=self.change)
+        done = review_decide(
+            user_id=self.user_id, memory_ids=body.notes, accept=accept, change=self.change
+        )
         failed = [Beside(error, id=key) for key, error in done.failed.items()]
         return {"count": done.count, "failed": failed}
 
@@ -129,7 +133,9 @@ class AcceptView(NotesView):
     def post(self, request: Request, memory_id: UUID) -> Memory:
         """Do what a waiting note proposes, or with another text; answers the note that holds it now."""
         content = self.body(ReviewAccept).content
-        note = review_accept(user_id=self.user_id, memory_id=memory_id, content=content, change=self.change)
+        note = review_accept(
+            user_id=self.user_id, memory_id=memory_id, content=content, change=self.change
+        )
         return self.note(note.pk)
 
 
@@ -140,7 +146,9 @@ class RejectView(NotesView):
     def post(self, request: Request, memory_id: UUID) -> None:
         """Turn a waiting note down; it can be restored for 30 days."""
         reason = self.body(ReviewReject).reason or ""
-        review_reject(user_id=self.user_id, memory_id=memory_id, change=replace(self.change, reason=reason))
+        review_reject(
+            user_id=self.user_id, memory_id=memory_id, change=replace(self.change, reason=reason)
+        )
 
 
 class ReviewMergeView(NotesView):
@@ -152,7 +160,11 @@ class ReviewMergeView(NotesView):
         key = self.note(memory_id).pk
         body = self.body(ReviewMerge)
         note = review_merge(
-            user_id=self.user_id, memory_id=key, into_id=body.into, content=body.content, change=self.change
+            user_id=self.user_id,
+            memory_id=key,
+            into_id=body.into,
+            content=body.content,
+            change=self.change,
         )
         return self.note(note.pk)
 

@@ -138,7 +138,9 @@ class VersionOutput(StateOutput):
 class FileVersionOutput(StateOutput):
     """A state of a file."""
 
-    action: str = Field(description="created, edited, renamed, deleted, restored, undone; kept: the oldest")
+    action: str = Field(
+        description="created, edited, renamed, deleted, restored, undone; kept: the oldest"
+    )
     path: str
 
 
@@ -177,7 +179,11 @@ def texts(value: object, *, field: str, most: int = 100) -> Sequence[str]:
     """A list of texts; None is an empty one."""
     if value is None:
         return []
-    if not isinstance(value, list) or len(value) > most or not all(isinstance(item, str) for item in value):
+    if (
+        not isinstance(value, list)
+        or len(value) > most
+        or not all(isinstance(item, str) for item in value)
+    ):
         raise InvalidInput(f"{field} must be a list of texts.", code="wrong_type", field=field)
     return value
 
@@ -289,10 +295,14 @@ def _message_texts(value: object, *, field: str) -> str:
 def _message_text(message: object, field: str) -> str:
     content = message.get("content") if isinstance(message, Mapping) else message
     if isinstance(content, list):
-        blocks = [block for block in content if isinstance(block, Mapping) and block.get("type") == "text"]
+        blocks = [
+            block for block in content if isinstance(block, Mapping) and block.get("type") == "text"
+        ]
         content = "\n".join(texts([block.get("text") for block in blocks], field=field))
     if not isinstance(content, str):
-        raise InvalidInput("A message is a text or an object with content.", code="wrong_type", field=field)
+        raise InvalidInput(
+            "A message is a text or an object with content.", code="wrong_type", field=field
+        )
     return content
 
 

@@ -52,7 +52,10 @@ SAVE: dict[str, Any] = {
                     "type": "object",
                     "properties": {
                         "action": {"type": "string", "enum": ["add", "update", "supersede", "skip"]},
-                        "target": {"type": ["string", "null"], "description": "note-… of the note concerned"},
+                        "target": {
+                            "type": ["string", "null"],
+                            "description": "note-… of the note concerned",
+                        },
                         "content": {"type": "string"},
                         "kind": {"type": "string", "enum": list(map(str, Kind.values))},
                         "importance": {"type": "integer", "minimum": 1, "maximum": 5},
@@ -84,7 +87,11 @@ def passage(segments: Sequence[Segment], now: datetime, zone: ZoneInfo) -> str:
         # The name that an ingested message carries, without what could pass for a mark.
         name = re.sub(r"[^\w .'-]", "", segment.speaker)[:40].strip()
         speaker = segment.role if name.lower() in {"", segment.role} else f"{segment.role} {name}"
-        marks = [speaker, f"{segment.said_at.astimezone(zone):%Y-%m-%d %H:%M}", _TRUST_MARKS[segment.trust]]
+        marks = [
+            speaker,
+            f"{segment.said_at.astimezone(zone):%Y-%m-%d %H:%M}",
+            _TRUST_MARKS[segment.trust],
+        ]
         marks += ["quoted"] * segment.quoted + ["read before"] * segment.seen
         text = re.sub(r"[\r\n]+", "\n    ", segment.text.strip())
         lines.append(f"[{number}] ({', '.join(marks)})\n    {text}")

@@ -48,7 +48,9 @@ def notes_for(window: LeasedWindow) -> list[Memory]:
     for segment in own[:SEGMENTS_ASKED]:
         found += similar(user_id, segment.text, top_k=CANDIDATES, scope=NOTES)
     query = "\n".join(segment.text for segment in own)[:QUERY_CHARS]
-    found += [(hit.source_id, hit.score) for hit in search(user_id, query, top_k=SHOWN_NOTES, scope=NOTES)]
+    found += [
+        (hit.source_id, hit.score) for hit in search(user_id, query, top_k=SHOWN_NOTES, scope=NOTES)
+    ]
     found += [(parse_id(key), 1.0) for key, _ in window.shown if key]
     scores: dict[UUID, float] = {}
     for note_id, score in found:
@@ -68,7 +70,9 @@ class Known:
         tuple[Memory, Content]
     ]  # notes that are not active any more, or not yet: search does not find them
     shown: list[Content]  # what Izzy put beside the conversation, as shown and as those notes read now
-    written: dict[int, Memory] = field(default_factory=dict)  # notes that items before gave rise to, by place
+    written: dict[int, Memory] = field(
+        default_factory=dict
+    )  # notes that items before gave rise to, by place
 
     @classmethod
     def of(cls, window: LeasedWindow) -> "Known":

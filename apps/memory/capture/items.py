@@ -112,7 +112,9 @@ def _item(value: Any, segments: int, notes: Collection[UUID]) -> Item:
 
 
 def _choice(value: object, kinds: Any, default: Any) -> Any:
-    name = str(value).strip().lower().replace("-", "_").replace(" ", "_") if isinstance(value, str) else ""
+    name = (
+        str(value).strip().lower().replace("-", "_").replace(" ", "_") if isinstance(value, str) else ""
+    )
     return next((kind for kind in kinds if str(kind) == name), default)
 
 

@@ -38,9 +38,7 @@ class LeasedWindow:
     fingerprint: str
     segments: Sequence[Segment]
     shown: Sequence[tuple[str | None, str]]
-    tainted: (
-        bool  # others' words were read in the conversation, or stand in a note that the extractor is shown
-    )
+    tainted: bool  # others' words were read in the conversation, or stand in a note that the extractor is shown
 
 
 def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> list[UUID]:
@@ -104,7 +102,9 @@ def window_locked(leased: LeasedWindow) -> CaptureWindow | None:
 
 
 @transaction.atomic
-def gate_store(leased: LeasedWindow, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE) -> bool:
+def gate_store(
+    leased: LeasedWindow, verdict: GateVerdict, reason: str = "", usage: Usage = NO_USAGE
+) -> bool:
     """Keeps what the gate said, so that it is asked once; ends a window that did not pass. False where it has changed meanwhile."""
     window = window_locked(leased)
     if window is None:

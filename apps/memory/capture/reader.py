@@ -60,7 +60,9 @@ class Tally(CaptureCounts):
     server_down_for: timedelta | None = None
 
 
-async def user_read(user_id: UUID, tally: Tally, *, any_time: bool = False, most: int | None = None) -> None:
+async def user_read(
+    user_id: UUID, tally: Tally, *, any_time: bool = False, most: int | None = None
+) -> None:
     """Reads a user's windows that are due, one after the other, at `most` so many; with `any_time` also those that are
     not due yet.
 
@@ -73,7 +75,9 @@ async def user_read(user_id: UUID, tally: Tally, *, any_time: bool = False, most
     try:
         async with CaptureLease.lease_kept(user_id):
             while tally.server_down_for is None and (most is None or len(tried) < most):
-                window = await in_db(leases.window_next, user_id, any_time=any_time, tried=frozenset(tried))
+                window = await in_db(
+                    leases.window_next, user_id, any_time=any_time, tried=frozenset(tried)
+                )
                 if window is None:
                     return
                 tried.add(window.id)
@@ -100,7 +104,9 @@ class _Reading:
             await self._failed(error.code, error.message, retry_after=error.retry_after)
         except LeaseLost:
             raise
-        except Exception as error:  # one window that cannot be read must not keep the others from being read
+        except (
+            Exception
+        ) as error:  # one window that cannot be read must not keep the others from being read
             logger.exception("window %s could not be read", self.window.id)
             await self._failed(
                 "internal_error", f"Something went wrong inside Izzy ({type(error).__name__})."
@@ -139,7 +145,9 @@ class _Reading:
             logger.info("window %s: an item was dropped: %s %s", window.id, reason.code, reason.detail)
         if given is None or (dropped and not items):
             # An answer of which nothing can be used is no answer: the words are kept.
-            message = f"The model handed over no items that can be {'read' if given is None else 'used'}."
+            message = (
+                f"The model handed over no items that can be {'read' if given is None else 'used'}."
+            )
             await self._failed("bad_items", message, usage=usage)
             return
         tainted = window.tainted or any(note.trust == Trust.UNTRUSTED for note in notes)

@@ -28,7 +28,9 @@ def day_of(user_id: UUID, now: datetime) -> tuple[datetime, datetime]:
     """Begin and end of the user's day, in their time zone."""
     local = now.astimezone(user_time_zone(user_id))
     start = local.replace(hour=0, minute=0, second=0, microsecond=0)
-    return start, start + timedelta(days=1)  # by the clock on the wall, also where it is put forward or back
+    return start, start + timedelta(
+        days=1
+    )  # by the clock on the wall, also where it is put forward or back
 
 
 def spent_today(user_id: UUID, now: datetime) -> int:
@@ -110,7 +112,9 @@ class GivenUp:
 
 def given_up(user_id: UUID, limit: int = 20) -> list[GivenUp]:
     """The newest passages that were given up."""
-    rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.GAVE_UP).order_by("-id")[:limit]
+    rows = (
+        CaptureWindow.objects.for_user(user_id).filter(state=WindowState.GAVE_UP).order_by("-id")[:limit]
+    )
     return [
         GivenUp(
             row.conversation_id,
@@ -214,4 +218,6 @@ def check_capture() -> CheckResult:
             f"{wait}: {'a user has' if spent == 1 else f'{spent:,} users have'} spent the day's tokens for it.",
             "It goes on at midnight; IZZY_CAPTURE_TOKENS is what each user has for a day.",
         )
-    return CheckResult(True, f"Izzy remembers by itself; {wait}." if count else "Izzy remembers by itself.")
+    return CheckResult(
+        True, f"Izzy remembers by itself; {wait}." if count else "Izzy remembers by itself."
+    )

@@ -73,7 +73,11 @@ class Segment:
     whole: bool = False  # of the speaker's own words, and every sentence in it begins and ends there
 
     def to_json(self) -> dict[str, Any]:
-        plain = {"message": str(self.message), "trust": str(self.trust), "said_at": self.said_at.isoformat()}
+        plain = {
+            "message": str(self.message),
+            "trust": str(self.trust),
+            "said_at": self.said_at.isoformat(),
+        }
         return asdict(self) | plain
 
     @classmethod
@@ -168,7 +172,9 @@ def windows_add(
     now = timezone.now()
     opened = _open_window(user_id, conversation_id)
     start = (
-        _segments(opened) if opened else overlap([s for message in preceding for s in segments_of(message)])
+        _segments(opened)
+        if opened
+        else overlap([s for message in preceding for s in segments_of(message)])
     )
     cuts = cut(start, fresh)
     untrusted = tainted or conversation_tainted(user_id, conversation_id)
@@ -200,7 +206,9 @@ def windows_hasten(
 
     What waits because reading it failed keeps its time.
     """
-    rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.WAITING, attempts=0, delays=0)
+    rows = CaptureWindow.objects.for_user(user_id).filter(
+        state=WindowState.WAITING, attempts=0, delays=0
+    )
     rows = rows.filter(conversation_id=conversation_id) if conversation_id else rows
     rows = rows.exclude(conversation_id=other_than) if other_than else rows
     return rows.filter(due_at__gt=timezone.now()).update(due_at=timezone.now())
@@ -209,7 +217,11 @@ def windows_hasten(
 def taint_note(*, user_id: UUID, conversation_id: UUID) -> None:
     """Remembers that untrusted words came up in a conversation of which nothing is captured now."""
     CaptureWindow.objects.create(
-        user_id=user_id, conversation_id=conversation_id, tainted=True, full=True, state=WindowState.WITHDRAWN
+        user_id=user_id,
+        conversation_id=conversation_id,
+        tainted=True,
+        full=True,
+        state=WindowState.WITHDRAWN,
     )
 
 
@@ -302,17 +314,23 @@ def windows_scrub(
 
 def _open_window(user_id: UUID, conversation_id: UUID) -> CaptureWindow | None:
     """The conversation's newest window where it can take in more: nobody has begun to read it."""
-    rows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id).order_by("-id")
+    rows = (
+        CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id).order_by("-id")
+    )
     newest = rows.select_for_update().first()
     usable = newest and newest.state == WindowState.WAITING and not newest.full
-    return newest if usable and newest and not (newest.attempts or newest.delays or newest.gate) else None
+    return (
+        newest if usable and newest and not (newest.attempts or newest.delays or newest.gate) else None
+    )
 
 
 def _segments(window: CaptureWindow) -> list[Segment]:
     return [Segment.from_json(value) for value in window.segments]
 
 
-def _fill(window: CaptureWindow, segments: Sequence[Segment], messages: Sequence[Utterance] = ()) -> None:
+def _fill(
+    window: CaptureWindow, segments: Sequence[Segment], messages: Sequence[Utterance] = ()
+) -> None:
     window.segments = [segment.to_json() for segment in segments]
     window.message_ids = list(dict.fromkeys(str(segment.message) for segment in segments))
     window.tokens = sum(segment.tokens for segment in segments)

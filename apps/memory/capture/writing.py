@@ -204,7 +204,9 @@ def _say_again(note: Memory, statement: Statement, counts: CaptureCounts) -> Mem
 
 def _give_way(old: Memory, same: Memory, statement: Statement, counts: CaptureCounts) -> None:
     """A superseded note gives way to the note that says it already, unless the user has to see that first."""
-    status, _ = status_for(user_id=old.user_id, trust=statement.trust, sensitive=statement.item.sensitive)
+    status, _ = status_for(
+        user_id=old.user_id, trust=statement.trust, sensitive=statement.item.sensitive
+    )
     if {same.status, status} != {Status.ACTIVE} or statement.is_older(old):
         return
     change = statement.change("another note says what holds now")
@@ -218,7 +220,9 @@ def _write(statement: Statement, target: Memory | None, counts: CaptureCounts) -
     item, user_id = statement.item, statement.window.user_id
     if target is not None and item.action == Action.UPDATE:
         values = {"content": item.content, "importance": item.importance}
-        return _counted(statement.absorbed_by(target, "more was said about it", **values), "merged", counts)
+        return _counted(
+            statement.absorbed_by(target, "more was said about it", **values), "merged", counts
+        )
     if target is not None:
         note = memory_supersede(
             user_id=user_id,

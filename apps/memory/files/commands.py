@@ -140,7 +140,9 @@ def _view_range(value: object) -> list[int] | None:
     if value is None:
         return None
     if not isinstance(value, list) or len(value) != 2:
-        message = "view_range must be two line numbers, such as [1, 20]; -1 as the second means to the end."
+        message = (
+            "view_range must be two line numbers, such as [1, 20]; -1 as the second means to the end."
+        )
         raise InvalidInput(message, code="wrong_type", field="view_range")
     return [_line_number(number, field="view_range") for number in value]
 

@@ -127,7 +127,9 @@ def file_rename(
     """Rename or move a file, or a directory with all in it. Nothing is overwritten."""
     old, new = clean_path(old_path, field="old_path"), clean_path(new_path, field="new_path")
     if old == ROOT:
-        raise InvalidInput(f"Cannot rename the {ROOT} directory itself", code="is_root", field="old_path")
+        raise InvalidInput(
+            f"Cannot rename the {ROOT} directory itself", code="is_root", field="old_path"
+        )
     with precompute():
         # The words of a path count as text: reading a whole directory anew would hold up all other writers.
         present = _at_or_in(user_id, old)
@@ -204,7 +206,9 @@ def _edit(file: MemoryFile, content: str, change: Change, *, trust: Trust | None
     return _put(file, (file.path, content, trust), FileAction.EDITED, change)
 
 
-def _put(file: MemoryFile, state: tuple[str, str, str], action: FileAction, change: Change) -> MemoryFile:
+def _put(
+    file: MemoryFile, state: tuple[str, str, str], action: FileAction, change: Change
+) -> MemoryFile:
     """Give a file this path, content and trust; a deleted one is there again."""
     file_revisions_keep([file], action=action, change=change)
     file.path, file.content, file.trust = state
@@ -238,12 +242,16 @@ def file_undo(*, user_id: UUID, file_id: UUID, version: int, change: Change = BY
     """
     owner_lock(user_id)
     file = file_get(user_id, file_id, lock=True)
-    revision = MemoryFileRevision.objects.for_user(user_id).filter(file_id=file_id, version=version).first()
+    revision = (
+        MemoryFileRevision.objects.for_user(user_id).filter(file_id=file_id, version=version).first()
+    )
     if revision is None:
         raise NotFound(f"This file has no earlier version {version}.", code="unknown_version")
     if (file.path, file.content, file.deleted_at) == (revision.path, revision.content, None):
         return file
-    return _bring_back(file, (revision.path, revision.content, revision.trust), FileAction.UNDONE, change)
+    return _bring_back(
+        file, (revision.path, revision.content, revision.trust), FileAction.UNDONE, change
+    )
 
 
 @transaction.atomic

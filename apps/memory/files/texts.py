@@ -174,7 +174,9 @@ def numbered(path: str, text: str, view_range: Sequence[int] | None) -> str:
     """A file with line numbers, whole or from the first to the last line of the range (-1: to the end)."""
     lines = text.split("\n")
     if len(lines) > MAX_LINES:
-        raise TooLarge(f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.", limit=MAX_LINES)
+        raise TooLarge(
+            f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.", limit=MAX_LINES
+        )
     wanted = view_range or (1, -1)
     first, last = max(1, wanted[0]), len(lines) if wanted[1] == -1 else wanted[1]
     if first > len(lines) or last < first:
@@ -188,7 +190,9 @@ def numbered(path: str, text: str, view_range: Sequence[int] | None) -> str:
 
 
 def _numbered(lines: Sequence[str], first: int, last: int) -> str:
-    return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{lines[number - 1]}" for number in range(first, last + 1))
+    return "\n".join(
+        f"{number:>{NUMBER_WIDTH}}\t{lines[number - 1]}" for number in range(first, last + 1)
+    )
 
 
 def replaced(path: str, text: str, old: str, new: str) -> tuple[str, int]:

@@ -64,12 +64,22 @@ class Memory(Owned):
     valid_from = models.DateTimeField(null=True, blank=True)
     valid_to = models.DateTimeField(null=True, blank=True)
     superseded_by = models.ForeignKey(
-        "self", on_delete=models.SET_NULL, null=True, blank=True, db_index=False, related_name="supersedes"
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,
+        related_name="supersedes",
     )
     review_reason = models.CharField(max_length=16, choices=ReviewReason, blank=True, default="")
     proposed_action = models.CharField(max_length=16, choices=Proposal, blank=True, default="")
     proposed_target = models.ForeignKey(
-        "self", on_delete=models.SET_NULL, null=True, blank=True, db_index=False, related_name="proposals"
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,
+        related_name="proposals",
     )
     proposed_fields = models.JSONField(default=list, blank=True)
     origin = models.CharField(max_length=16, choices=Origin, default=Origin.USER)
@@ -90,7 +100,9 @@ class Memory(Owned):
         indexes = [
             models.Index(fields=["user", "-created_at", "-id"], name="memory_user_newest"),
             models.Index(
-                fields=["deleted_at"], name="memory_deleted_at", condition=models.Q(deleted_at__isnull=False)
+                fields=["deleted_at"],
+                name="memory_deleted_at",
+                condition=models.Q(deleted_at__isnull=False),
             ),
             models.Index(
                 fields=["superseded_by"],
@@ -102,8 +114,12 @@ class Memory(Owned):
                 name="memory_proposed_target",
                 condition=models.Q(proposed_target__isnull=False),
             ),
-            models.Index(fields=["user", "id"], name="memory_pending", condition=models.Q(status="pending")),
-            models.Index(fields=["user"], name="memory_standing", condition=models.Q(category="standing")),
+            models.Index(
+                fields=["user", "id"], name="memory_pending", condition=models.Q(status="pending")
+            ),
+            models.Index(
+                fields=["user"], name="memory_standing", condition=models.Q(category="standing")
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -142,7 +158,9 @@ class Memory(Owned):
 class MemoryRevision(Revision):
     """A state that a note had; `state` holds every other field that a user may change."""
 
-    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="revisions")
+    memory = models.ForeignKey(
+        Memory, on_delete=models.CASCADE, db_index=False, related_name="revisions"
+    )
     state = models.JSONField(default=dict)
     action = models.CharField(max_length=16, choices=Action)
 
@@ -159,7 +177,9 @@ class MemoryEdge(UserOwned):
     """A directed link between two notes of one user."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    source = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="edges_out")
+    source = models.ForeignKey(
+        Memory, on_delete=models.CASCADE, db_index=False, related_name="edges_out"
+    )
     target = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="edges_in")
     relation = models.CharField(max_length=64, default=Relation.RELATED)
     weight = models.FloatField(default=1.0)
@@ -248,7 +268,9 @@ class MemoryFile(Owned):
 class MemoryFileRevision(Revision):
     """A state that a file had."""
 
-    file = models.ForeignKey(MemoryFile, on_delete=models.CASCADE, db_index=False, related_name="revisions")
+    file = models.ForeignKey(
+        MemoryFile, on_delete=models.CASCADE, db_index=False, related_name="revisions"
+    )
     path = models.CharField(max_length=MAX_PATH_CHARS)
     trust = models.CharField(max_length=16, choices=Trust, default=Trust.USER)
     action = models.CharField(max_length=16, choices=FileAction)

@@ -45,7 +45,9 @@ class PurgeReceipt(Owned):
         ordering = ["-started_at"]
         indexes = [
             models.Index(fields=["user", "-started_at"], name="purge_user_newest"),
-            models.Index(fields=["started_at"], name="purge_running", condition=models.Q(state="running")),
+            models.Index(
+                fields=["started_at"], name="purge_running", condition=models.Q(state="running")
+            ),
         ]
 
     def __str__(self) -> str:

@@ -88,7 +88,9 @@ REPLACED = "This note was replaced by another. Restore it to have it back in the
 
 
 @transaction.atomic
-def memory_update(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER, **changes: object) -> Memory:
+def memory_update(
+    *, user_id: UUID, memory_id: UUID, change: Change = BY_USER, **changes: object
+) -> Memory:
     """Change the given fields of a note; its id stays and its former state is kept as a revision.
 
     The old text is out of search when this returns. A new text or tier makes the note as fresh as a new
@@ -194,7 +196,9 @@ def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
     """Archives the next ARCHIVED_AT_ONCE, locked, so that one that is read or deleted meanwhile is left alone."""
     before = timezone.now() - archive_after
     unread = Q(last_accessed__lt=before) | Q(last_accessed=None)
-    notes = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
+    notes = Memory.objects.for_user(user_id).annotate(
+        priority_now=present_priority(current_cycle(user_id))
+    )
     due = notes.exclude(category=STANDING).filter(
         unread,
         updated_at__lt=before,  # one that was brought back lately has its time before it again

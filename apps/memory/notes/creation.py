@@ -26,7 +26,9 @@ INHERITED = ("tier", "kind", "importance", "tags", "category")
 
 
 @transaction.atomic
-def memory_create(*, user_id: UUID, content: object, change: Change = BY_USER, **fields: object) -> Memory:
+def memory_create(
+    *, user_id: UUID, content: object, change: Change = BY_USER, **fields: object
+) -> Memory:
     """A new note with these fields of `MemoryInput`, searchable when this returns. Long-term unless `tier` says otherwise."""
     return _store(user_id, [clean_changes({"content": content, **fields})], change)[0]
 

@@ -61,7 +61,9 @@ class SupersedeInput(ClosedInput):
     category: Annotated[str, CATEGORY] = ABSENT
     valid_from: Time | None = None
     valid_to: Time | None = None
-    priority: float = Field(ABSENT, ge=0, le=1, description="0.9 long-term, 0.6 short-term unless given.")
+    priority: float = Field(
+        ABSENT, ge=0, le=1, description="0.9 long-term, 0.6 short-term unless given."
+    )
     decay_rate: float = Field(
         ABSENT, ge=0, le=1, description="0.005 long-term, 0.02 short-term unless given."
     )

@@ -12,7 +12,17 @@ from django.utils import timezone
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import note_id
 from apps.core.text import clean_text
-from apps.memory.models import Action, Memory, MemoryEdge, Origin, Proposal, Relation, Status, Tier, Trust
+from apps.memory.models import (
+    Action,
+    Memory,
+    MemoryEdge,
+    Origin,
+    Proposal,
+    Relation,
+    Status,
+    Tier,
+    Trust,
+)
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
@@ -110,7 +120,9 @@ def newest_of(note: Memory) -> Memory:
     while note.status == Status.SUPERSEDED and note.superseded_by_id not in seen:
         later = notes.filter(supersedes=note.pk).first()
         if later is None:
-            message = "This note was replaced by one that has been deleted since. Restore one of them first."
+            message = (
+                "This note was replaced by one that has been deleted since. Restore one of them first."
+            )
             raise Conflict(message, code="replaced")
         seen.add(later.pk)
         note = later

@@ -75,7 +75,9 @@ def review_accept(
         if target is not None:
             supersede_with(target, note, at=note.valid_from or note.created_at, change=change, made=True)
         return note
-    values = {name: getattr(note, name) for name in _FIELDS if name in {"content", *note.proposed_fields}}
+    values = {
+        name: getattr(note, name) for name in _FIELDS if name in {"content", *note.proposed_fields}
+    }
     action = Action.MERGED if note.proposed_action == Proposal.MERGE else Action.UPDATED
     return _take_in(target, note, values, action, change)
 
@@ -103,7 +105,9 @@ def review_merge(
 def review_reject(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
     """Turn a pending note down: it is deleted, and restorable for 30 days, to wait again."""
     note = pending_get(user_id, memory_id, lock=True)
-    return memory_delete(user_id=user_id, memory_id=note.pk, change=_because(change, "rejected in review"))
+    return memory_delete(
+        user_id=user_id, memory_id=note.pk, change=_because(change, "rejected in review")
+    )
 
 
 def review_decide(
@@ -115,7 +119,9 @@ def review_decide(
         raise InvalidInput(f"Name 1 to {MAX_AT_ONCE} notes.", field="notes", limit=MAX_AT_ONCE)
     decide = review_accept if accept else review_reject
     failed: dict[UUID, IzzyError] = {}
-    for memory_id in reversed(wanted):  # the queue has the newest first; of two on one note the newer counts
+    for memory_id in reversed(
+        wanted
+    ):  # the queue has the newest first; of two on one note the newer counts
         try:
             decide(user_id=user_id, memory_id=memory_id, change=change)
         except IzzyError as error:
@@ -136,7 +142,9 @@ def _target(note: Memory) -> Memory | None:
     return None if newest is None or newest.status == Status.PENDING else newest
 
 
-def _take_in(target: Memory, note: Memory, values: dict[str, Any], action: Action, change: Change) -> Memory:
+def _take_in(
+    target: Memory, note: Memory, values: dict[str, Any], action: Action, change: Change
+) -> Memory:
     """Change `target` as a proposal wants it, and put the proposal away."""
     if values["content"] != target.content:
         values["trust"] = least_trust(target.trust, note.trust)

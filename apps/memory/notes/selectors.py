@@ -161,7 +161,9 @@ def _ordered(notes: QuerySet[Memory], ordering: str) -> QuerySet[Memory]:
     if name not in ORDERINGS:
         raise InvalidInput(f"ordering must be one of {', '.join(ORDERINGS)}.", field="ordering")
     column = F(ORDERINGS[name])
-    order: Any = column.desc(nulls_last=True) if ordering.startswith("-") else column.asc(nulls_last=True)
+    order: Any = (
+        column.desc(nulls_last=True) if ordering.startswith("-") else column.asc(nulls_last=True)
+    )
     return notes.order_by(order, "-pk")
 
 
@@ -218,7 +220,9 @@ def related_notes(
                     best.get(link.note_id, link),
                     key=lambda one: (-one.weight, one.relation, one.via_id),
                 )
-        order = sorted(best.values(), key=lambda one: (-one.weight, -one.created_at.timestamp(), one.note_id))
+        order = sorted(
+            best.values(), key=lambda one: (-one.weight, -one.created_at.timestamp(), one.note_id)
+        )
         reached += [(away, link) for link in order]
         level = set(best)
         seen |= level
@@ -236,7 +240,9 @@ def related_notes(
 def _links(user_id: UUID, level: Collection[UUID], statuses: Collection[str]) -> Iterator[_Link]:
     """The links between these notes and others of these statuses."""
     edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id__in=level) | Q(target_id__in=level))
-    ends = [f"{end}__{column}" for end in ("source", "target") for column in ("id", "created_at", "status")]
+    ends = [
+        f"{end}__{column}" for end in ("source", "target") for column in ("id", "created_at", "status")
+    ]
     rows = edges.order_by("-weight").values_list("relation", "weight", *ends)[:MAX_STEPS]
     for relation, weight, *both in rows:
         for (via_id, *_), (note_id, created_at, status) in ((both[:3], both[3:]), (both[3:], both[:3])):

@@ -53,7 +53,9 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
         _withdraw(note, note.superseded_by_id, change)
     parted = [_part(note, key, change) for key in now if key not in then]
     values = state_values(wanted)
-    rows = Memory.objects.owned_by(user_id).select_for_update().exclude(pk=memory_id).order_by("created_at")
+    rows = (
+        Memory.objects.owned_by(user_id).select_for_update().exclude(pk=memory_id).order_by("created_at")
+    )
     once = rows.filter(pk__in=[key for key in then if key not in now], status=Status.ACTIVE)
     joined = [other for other in once if _reads_as_merged(other, note)]
     if any(parted) or joined or differs(note, values):
@@ -66,7 +68,9 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
 def _revisions(note: Memory, **kept: object) -> QuerySet[MemoryRevision]:
     """The kept versions of a note, the newest first."""
     return (
-        MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk, **kept).order_by("-version")
+        MemoryRevision.objects.for_user(note.user_id)
+        .filter(memory_id=note.pk, **kept)
+        .order_by("-version")
     )
 
 
@@ -97,7 +101,9 @@ def _withdraw(old: Memory, newer_id: UUID, change: Change) -> None:
     if newer is None or replaced is None or not replaced.state["change"].get("made"):
         return
     if newer.status == Status.SUPERSEDED:
-        message = "The note that replaced this one has itself been replaced since. Restore that one first."
+        message = (
+            "The note that replaced this one has itself been replaced since. Restore that one first."
+        )
         raise Conflict(message, code="replaced")
     if not notes.filter(superseded_by=newer).exclude(pk=old.pk).exists():
         memory_delete(user_id=old.user_id, memory_id=newer_id, change=change)
@@ -133,7 +139,9 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     if note.status == Status.SUPERSEDED:
         replaced = _revisions(note, action__in=[Action.SUPERSEDED, Action.MERGED]).first()
         if replaced is not None:
-            return memory_undo(user_id=user_id, memory_id=memory_id, version=replaced.version, change=change)
+            return memory_undo(
+                user_id=user_id, memory_id=memory_id, version=replaced.version, change=change
+            )
     if note.status not in {Status.DELETED, Status.ARCHIVED}:
         return note
     action = Action.DELETED if note.status == Status.DELETED else Action.ARCHIVED
@@ -163,7 +171,9 @@ def bulk_change(
     """
     if len(memory_ids) > MAX_AT_ONCE:
         raise TooLarge(f"At most {MAX_AT_ONCE} memories can be changed at once.")
-    keys = sorted(set(memory_ids))  # in the same order for everybody: two changes at once wait in no circle
+    keys = sorted(
+        set(memory_ids)
+    )  # in the same order for everybody: two changes at once wait in no circle
     for key in keys:
         work(user_id=user_id, memory_id=key, **options)
     return len(keys)

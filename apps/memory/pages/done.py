@@ -64,7 +64,9 @@ def named(user_id: UUID, memory_ids: Sequence[UUID]) -> str:
     return f"{len(memory_ids)} memories: {', '.join(words[:NAMED])} and {more} more"
 
 
-def with_steps(user_id: UUID, memory_ids: Sequence[UUID], work: Callable[[], Any]) -> tuple[Any, list[str]]:
+def with_steps(
+    user_id: UUID, memory_ids: Sequence[UUID], work: Callable[[], Any]
+) -> tuple[Any, list[str]]:
     """The work's result, and the steps that undo what it did to these notes."""
     before = versions_of(user_id, memory_ids)
     return work(), steps_back(user_id, before)

@@ -108,7 +108,11 @@ class Labels:
     def _at(self, point: Point, radius: float, width: float, side: Point) -> tuple[Label, Box]:
         x, y = point
         if side[0]:
-            label_x, label_y, anchor = x + side[0] * (radius + GAP), y + 4, "start" if side[0] > 0 else "end"
+            label_x, label_y, anchor = (
+                x + side[0] * (radius + GAP),
+                y + 4,
+                "start" if side[0] > 0 else "end",
+            )
             left = label_x if side[0] > 0 else label_x - width
         else:
             label_x = min(max(x, width / 2 + 2), self._width - width / 2 - 2)
@@ -123,5 +127,6 @@ class Labels:
         others = [other for place, other in enumerate(self._taken) if place != own]
         within = left >= 0 and right <= self._width and top >= 0 and bottom <= self._height
         return within and not any(
-            left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in others
+            left < other[2] and other[0] < right and top < other[3] and other[1] < bottom
+            for other in others
         )

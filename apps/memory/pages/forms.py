@@ -10,7 +10,13 @@ from apps.memory.files.texts import MAX_FILE_CHARS, ROOT
 from apps.memory.models import MAX_PATH_CHARS, STANDING, Kind, Memory, MemoryFile, Origin, Status, Tier
 from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS
 
-IMPORTANCE = [(1, "1 · trivial"), (2, "2 · minor"), (3, "3 · normal"), (4, "4 · important"), (5, "5 · vital")]
+IMPORTANCE = [
+    (1, "1 · trivial"),
+    (2, "2 · minor"),
+    (3, "3 · normal"),
+    (4, "4 · important"),
+    (5, "5 · vital"),
+]
 
 SOURCES = [
     (Origin.USER, "You"),
@@ -47,7 +53,9 @@ class NoteForm(ServiceForm):
         choices=IMPORTANCE, coerce=int, initial=3, empty_value=None, required=False
     )
     tier = forms.ChoiceField(
-        label="Kept", choices=[(Tier.LONG_TERM, "for long"), (Tier.SHORT_TERM, "for a while")], required=False
+        label="Kept",
+        choices=[(Tier.LONG_TERM, "for long"), (Tier.SHORT_TERM, "for a while")],
+        required=False,
     )
     tags = forms.CharField(required=False, widget=forms.TextInput(attrs={"placeholder": "food, health"}))
     category = forms.CharField(
@@ -69,7 +77,9 @@ class NoteForm(ServiceForm):
     def changes(self) -> dict[str, Any]:
         """Entered values; a field left out of the request changes nothing."""
         given: dict[str, Any] = {
-            name: value for name, value in self.cleaned_data.items() if self.add_prefix(name) in self.data
+            name: value
+            for name, value in self.cleaned_data.items()
+            if self.add_prefix(name) in self.data
         }
         if "tags" in given:
             given["tags"] = [tag.strip() for tag in given["tags"].split(",") if tag.strip()]

@@ -51,7 +51,9 @@ KNOWN: dict[str, Words] = {
     Relation.CONTRADICTS: Words("contradicts", "contradicts", "against"),
     Relation.ELABORATES: Words("adds to", "has more in"),
 }
-CHOICES = [(str(relation), KNOWN[relation].forth) for relation in (Relation.RELATED, Relation.ELABORATES)]
+CHOICES = [
+    (str(relation), KNOWN[relation].forth) for relation in (Relation.RELATED, Relation.ELABORATES)
+]
 """Links a reader may make; the others come from replacing and from contradictions."""
 
 MAX_NOTES = 48
@@ -83,7 +85,9 @@ class Graph:
 
 def graph_of(user_id: UUID) -> Graph:
     """The best linked notes, each followed by what it is linked to."""
-    edges = MemoryEdge.objects.for_user(user_id).filter(source__status__in=SHOWN, target__status__in=SHOWN)
+    edges = MemoryEdge.objects.for_user(user_id).filter(
+        source__status__in=SHOWN, target__status__in=SHOWN
+    )
     near: dict[UUID, set[UUID]] = defaultdict(set)
     for source, target in edges.order_by("-pk").values_list("source_id", "target_id")[:MAX_LINKS]:
         near[source].add(target)
@@ -122,7 +126,9 @@ def _between(user_id: UUID, notes: Sequence[Memory], linked: int) -> Graph:
     between = Q(source_id__in=places.keys(), target_id__in=places.keys())
     rows = MemoryEdge.objects.owned_by(user_id).filter(between).order_by("-weight", "pk")
     links = []
-    for source_id, target_id, relation in rows.values_list("source_id", "target_id", "relation")[:MAX_DRAWN]:
+    for source_id, target_id, relation in rows.values_list("source_id", "target_id", "relation")[
+        :MAX_DRAWN
+    ]:
         source, target = places[source_id], places[target_id]
         links.append(Link(source, target, Words.of(relation, notes[source], notes[target])))
     return Graph(notes, links, linked)
@@ -218,7 +224,9 @@ def _dots(graph: Graph, points: list[Point], canvas: Canvas, chosen: bool) -> li
     labels = Labels(list(zip(points, radii, strict=True)), canvas.width, canvas.height)
     dots = []
     # The best linked notes have the choice where their labels go.
-    order = sorted(range(len(points)), key=lambda place: (place > 0 or not chosen, -len(near[place]), place))
+    order = sorted(
+        range(len(points)), key=lambda place: (place > 0 or not chosen, -len(near[place]), place)
+    )
     for place in order:
         text = addressed(graph.notes[place].content)
         in_middle = chosen and place == 0
@@ -270,7 +278,8 @@ def graph(request: SignedInRequest) -> HttpResponse:
         "graph": shown,
         "listed": _listed(shown),
         "most": MAX_NOTES,
-        "any": bool(shown.notes) or Memory.objects.for_user(user_id).filter(status=Status.ACTIVE).exists(),
+        "any": bool(shown.notes)
+        or Memory.objects.for_user(user_id).filter(status=Status.ACTIVE).exists(),
         **(_around(user_id, chosen) if chosen else {}),
         **done_last(request),
     }

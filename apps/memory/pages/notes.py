@@ -87,8 +87,14 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
     shown.pop("page", None)
     common = {"query_string": shown.urlencode(), "status": wanted.status}
     if wanted.q and wanted.status == Status.ACTIVE:
-        found = notes_search(user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST, threshold=LEAST_SCORE)
-        return {**common, "rows": rows_of(user_id, [(note, hit) for hit, note in found]), "filtered": True}
+        found = notes_search(
+            user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST, threshold=LEAST_SCORE
+        )
+        return {
+            **common,
+            "rows": rows_of(user_id, [(note, hit) for hit, note in found]),
+            "filtered": True,
+        }
     page = Paginator(memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
     rows = rows_of(user_id, [(note, None) for note in page])
     return {**common, "rows": rows, "page": page, "filtered": any(shown.values())}
@@ -141,7 +147,9 @@ def edit(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
 def delete(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """Delete a note; answers with what is left of its card: the way back."""
     note = memory_delete(user_id=request.user.pk, memory_id=memory_id)
-    return _card(request, note, "memory/_deleted.html") if is_fragment(request) else redirect("memory:list")
+    return (
+        _card(request, note, "memory/_deleted.html") if is_fragment(request) else redirect("memory:list")
+    )
 
 
 @require_POST

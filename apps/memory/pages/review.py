@@ -19,7 +19,13 @@ from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.notes.history import Piece, text_diff
 from apps.memory.notes.joining import contradiction_resolve
-from apps.memory.notes.review import review_accept, review_decide, review_merge, review_queue, review_reject
+from apps.memory.notes.review import (
+    review_accept,
+    review_decide,
+    review_merge,
+    review_queue,
+    review_reject,
+)
 from apps.memory.notes.selectors import memories_by_id, memory_get, open_contradictions
 from apps.memory.notes.undoing import steps_take, versions_of
 from apps.memory.similarity import NOTES, says_the_same
@@ -51,10 +57,14 @@ class Waiting:
         return self.action != Proposal.ADD
 
 
-def waiting_of(user_id: UUID, notes: Sequence[Memory], shown: Callable[[str], str] = str) -> list[Waiting]:
+def waiting_of(
+    user_id: UUID, notes: Sequence[Memory], shown: Callable[[str], str] = str
+) -> list[Waiting]:
     """The notes with what stands against each, by the rule that capture merges by, in their order; `shown` makes of a text
     what the reader sees of it."""
-    targets = memories_by_id(user_id, [note.proposed_target_id for note in notes if note.proposed_target_id])
+    targets = memories_by_id(
+        user_id, [note.proposed_target_id for note in notes if note.proposed_target_id]
+    )
     near = {
         note.pk: similar(user_id, note.content, top_k=CANDIDATES, scope=NOTES)
         for note in notes
@@ -211,7 +221,9 @@ def _concerned(user_id: UUID, keys: Sequence[UUID]) -> list[UUID]:
     """The notes that a decision on these may change: they themselves, and those that they propose to change."""
     targets = Memory.objects.owned_by(user_id).filter(pk__in=keys).exclude(proposed_target=None)
     found = list(targets.values_list("proposed_target_id", flat=True))
-    replaced_by = Memory.objects.owned_by(user_id).filter(supersedes__in=found).values_list("pk", flat=True)
+    replaced_by = (
+        Memory.objects.owned_by(user_id).filter(supersedes__in=found).values_list("pk", flat=True)
+    )
     return list(dict.fromkeys([*keys, *found, *replaced_by]))
 
 

@@ -84,14 +84,18 @@ class Events:
 
     def __getitem__(self, part: slice) -> list[Event]:
         """A stretch of them, from the newest on."""
-        rows = _columns(self.saved, "pk", Value(CREATED, CharField()), "origin", Value(0, IntegerField()))
+        rows = _columns(
+            self.saved, "pk", Value(CREATED, CharField()), "origin", Value(0, IntegerField())
+        )
         changes = _columns(self.changed, "memory_id", F("action"), "actor", F("version"))
         found = rows.union(changes, all=True).order_by("-on", "-number", "-note")
         return [Event(*row) for row in found[part]]
 
 
 def _columns(rows: QuerySet[Any], note: str, action: Any, actor: str, number: Any) -> QuerySet[Any]:
-    named = rows.order_by().annotate(note=F(note), on=F("created_at"), did=action, by=F(actor), number=number)
+    named = rows.order_by().annotate(
+        note=F(note), on=F("created_at"), did=action, by=F(actor), number=number
+    )
     listed: QuerySet[Any] = named.values_list("note", "on", "did", "by", "number")
     return listed
 
@@ -253,13 +257,19 @@ def shown_events(user_id: UUID, events: Sequence[Event]) -> list[ShownEvent]:
     wanted |= Q(memory_id__in={event.note_id for event in events if not event.version}, version=1)
     rows = MemoryRevision.objects.owned_by(user_id).filter(wanted)
     states = {(row.memory_id, row.version): row for row in rows}
-    return [_shown_event(event, notes[event.note_id], states) for event in events if event.note_id in notes]
+    return [
+        _shown_event(event, notes[event.note_id], states) for event in events if event.note_id in notes
+    ]
 
 
-def _shown_event(event: Event, note: Memory, states: dict[tuple[UUID, int], MemoryRevision]) -> ShownEvent:
+def _shown_event(
+    event: Event, note: Memory, states: dict[tuple[UUID, int], MemoryRevision]
+) -> ShownEvent:
     if not event.version:
         first = states.get((note.pk, 1))
-        return ShownEvent(event=event, note=note, text=addressed(first.content if first else note.content))
+        return ShownEvent(
+            event=event, note=note, text=addressed(first.content if first else note.content)
+        )
     before, later = states[note.pk, event.version], states.get((note.pk, event.version + 1))
     text = later.content if later else note.content
     state = later.state if later else note_state(note, note.priority_cycle)
@@ -291,7 +301,9 @@ class EventForm(forms.Form):
 
     what = forms.ChoiceField(label="What happened", required=False, choices=WHAT)
     kind = forms.ChoiceField(label="Kind", required=False, choices=[("", "All kinds"), *Kind.choices])
-    source = forms.ChoiceField(label="Who did it", required=False, choices=[("", "By anybody"), *SOURCES])
+    source = forms.ChoiceField(
+        label="Who did it", required=False, choices=[("", "By anybody"), *SOURCES]
+    )
 
 
 PAGE_SIZE = 50
@@ -308,7 +320,9 @@ def timeline(request: SignedInRequest) -> HttpResponse:
     month = month_of(events, request.GET.get("month", ""), request.GET.get("day", ""))
     shown = cast("Any", events.within(month.chosen or month.first, month.chosen or month.last))
     page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
-    days = groupby(shown_events(user_id, list(page)), lambda row: timezone.localtime(row.event.at).date())
+    days = groupby(
+        shown_events(user_id, list(page)), lambda row: timezone.localtime(row.event.at).date()
+    )
     context: dict[str, Any] = {
         "nav": "memory",
         "filters": filters,
@@ -320,4 +334,6 @@ def timeline(request: SignedInRequest) -> HttpResponse:
         "empty": not month.total and not Memory.objects.with_deleted(user_id).exists(),
     }
     partial = is_fragment(request) and not request.headers.get("HX-Boosted")
-    return render(request, "memory/timeline/_month.html" if partial else "memory/timeline/page.html", context)
+    return render(
+        request, "memory/timeline/_month.html" if partial else "memory/timeline/page.html", context
+    )

@@ -74,7 +74,9 @@ def question_words(query: str) -> list[str]:
     """The words of a question that say what it is about, each once."""
     words = split_words(query)
     stop = stop_words(detect_language(query)) | stop_words("en") | _FILLER
-    return list(dict.fromkeys(word for word in words if word not in stop and len(word) > 1))[:MAX_SET_WORDS]
+    return list(dict.fromkeys(word for word in words if word not in stop and len(word) > 1))[
+        :MAX_SET_WORDS
+    ]
 
 
 def _facets(words: Sequence[str]) -> list[list[str]]:
@@ -86,7 +88,9 @@ def _facets(words: Sequence[str]) -> list[list[str]]:
     same = np.asarray([[word == cue for cue in _stems(cues)] for word in _stems(words)])
     best = np.where(same, 1.0, near).max(axis=0)
     scores = np.asarray([best[owners == number].max() for number in range(len(TOPICS))])
-    order = [int(place) for place in np.argsort(-scores, kind="stable") if scores[place] >= TOPIC_NEARNESS]
+    order = [
+        int(place) for place in np.argsort(-scores, kind="stable") if scores[place] >= TOPIC_NEARNESS
+    ]
     if not order:
         return []
     first = TOPICS[order[0]].facets

@@ -146,7 +146,9 @@ def surface(
     items: list[Item] = [*_relevant(user_id, hits, now)]
     if conversation_id is not None:
         unread = unread_scope(user_id, other_than=conversation_id, exclude_ids=exclude_ids)
-        hits = bearing(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD) if unread else []
+        hits = (
+            bearing(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD) if unread else []
+        )
         items += [SurfacedWords(hit, _shortened(hit.text, NOTE_TOKENS), hit.score) for hit in hits]
     surfaced = compose(items, first=standing)
     notes = (item.id for item in surfaced.items if isinstance(item, SurfacedNote))

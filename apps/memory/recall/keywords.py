@@ -63,11 +63,18 @@ def memory_matching(
     user_id: UUID, keywords: Sequence[str], *, limit: int = 5, now: datetime | None = None
 ) -> list[RelevantNote]:
     """As `memory_relevant`, faded notes included, without the notes that match no keyword."""
-    return _first(_scored(user_id, _clean(keywords), now).filter(MATCHED).order_by("-score", *NEWEST), limit)
+    return _first(
+        _scored(user_id, _clean(keywords), now).filter(MATCHED).order_by("-score", *NEWEST), limit
+    )
 
 
 def memory_recall(
-    user_id: UUID, keywords: Sequence[str], *, tier: str = "", tags: Collection[str] = (), limit: int = 10
+    user_id: UUID,
+    keywords: Sequence[str],
+    *,
+    tier: str = "",
+    tags: Collection[str] = (),
+    limit: int = 10,
 ) -> list[RelevantNote]:
     """The notes that contain a keyword in a tag or the content, highest present priority first, then by score.
 
@@ -91,7 +98,8 @@ def _clean(keywords: Sequence[str]) -> tuple[str, ...]:
     if isinstance(keywords, str) or len(keywords) > MAX_KEYWORDS:
         raise InvalidInput(f"keywords must be a list of at most {MAX_KEYWORDS} texts.", field="keywords")
     cleaned = (
-        clean_text(word, field="keywords", max_chars=MAX_KEYWORD_CHARS, allow_empty=True) for word in keywords
+        clean_text(word, field="keywords", max_chars=MAX_KEYWORD_CHARS, allow_empty=True)
+        for word in keywords
     )
     return tuple(dict.fromkeys(fold(word) for word in cleaned if word))
 

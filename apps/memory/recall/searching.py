@@ -7,7 +7,15 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from apps.memory.models import CaptureWindow, Memory, MemoryFile, MemoryRevision, Status, Trust, WindowState
+from apps.memory.models import (
+    CaptureWindow,
+    Memory,
+    MemoryFile,
+    MemoryRevision,
+    Status,
+    Trust,
+    WindowState,
+)
 from apps.memory.notes.selectors import NoteFilter, memories_by_id, memories_list
 from apps.memory.similarity import NOTES
 from apps.search.documents import Hit, Packed, Scope, Source

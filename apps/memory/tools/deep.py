@@ -101,7 +101,9 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Question:
     query: Annotated[
-        str, {"minLength": 1, "maxLength": MAX_QUESTION_CHARS}, "The whole question, in natural language."
+        str,
+        {"minLength": 1, "maxLength": MAX_QUESTION_CHARS},
+        "The whole question, in natural language.",
     ]
 
 
@@ -138,7 +140,9 @@ async def deep_memory(context: ToolContext, arguments: Question) -> ToolOutput:
     if found and sets and (summary := await _summary(context, query, [one.note for one in found])):
         head["summary"] = summary
     via = [{"via": note_id(one.via)} if one.via else {} for one in found]
-    return fragments([fragment_json(one.note) | way for one, way in zip(found, via, strict=True)], **head)
+    return fragments(
+        [fragment_json(one.note) | way for one, way in zip(found, via, strict=True)], **head
+    )
 
 
 async def _expanded(context: ToolContext, query: str) -> list[list[str]]:
@@ -178,7 +182,9 @@ async def _summary(context: ToolContext, query: str, notes: Sequence[Memory]) ->
     return response.text.strip() if response and response.stop_reason != "refusal" else ""
 
 
-async def _answer(context: ToolContext, purpose: str, content: str, **options: Any) -> ModelResponse | None:
+async def _answer(
+    context: ToolContext, purpose: str, content: str, **options: Any
+) -> ModelResponse | None:
     """The model's answer; None where it fails or dawdles: deep memory then goes on without it."""
     try:
         return await model_answer(
@@ -218,7 +224,9 @@ def angle_search(user_id: UUID, angle: Angle) -> list[Found]:
     Faded notes are among them; what neither finds relevant is left out.
     """
     found: dict[UUID, Found] = {}
-    for hit, note in notes_search(user_id, " ".join(angle.words), wanted=NoteFilter(), top_k=2 * PER_SEARCH):
+    for hit, note in notes_search(
+        user_id, " ".join(angle.words), wanted=NoteFilter(), top_k=2 * PER_SEARCH
+    ):
         found[note.pk] = Found(note, hit.score)
     inside = [word for word in angle.words if len(word) >= MIN_LETTERS or not word.isascii()]
     for item in memory_matching(user_id, inside, limit=2 * PER_SEARCH) if inside else []:
@@ -236,7 +244,9 @@ def gathered(user_id: UUID, searches: Iterable[Sequence[Found]]) -> list[Found]:
     best = _best(found for search in searches for found in search)
     now, linked = timezone.now(), list[Found]()
     for start in best[:START_NOTES]:
-        near = related_notes(user_id, start.note.pk, depth=1, limit=LINKED_NOTES, statuses=(Status.ACTIVE,))
+        near = related_notes(
+            user_id, start.note.pk, depth=1, limit=LINKED_NOTES, statuses=(Status.ACTIVE,)
+        )
         for one in near:
             begun, ended = one.note.valid_from, one.note.valid_to
             holds = (begun is None or begun <= now) and (ended is None or now < ended)

@@ -59,16 +59,18 @@ def takes_away(query: ApprovalQuery) -> str:
 @dataclass(frozen=True, slots=True)
 class Command:
     command: Annotated[str, {"enum": list(COMMANDS)}, "What to do."]
-    path: Annotated[str, "File or directory, for all commands but rename, such as /memories/projects.md."] = (
-        ""
-    )
+    path: Annotated[
+        str, "File or directory, for all commands but rename, such as /memories/projects.md."
+    ] = ""
     view_range: Annotated[
         list[int] | None,
         {"minItems": 2, "maxItems": 2},
         "For view of a file: first and last line; -1 as the last means to the end.",
     ] = None
     file_text: Annotated[str, "For create: the whole content."] = ""
-    old_str: Annotated[str, "For str_replace: the text to replace, exactly as it stands in the file."] = ""
+    old_str: Annotated[
+        str, "For str_replace: the text to replace, exactly as it stands in the file."
+    ] = ""
     new_str: Annotated[str, "For str_replace: the new text; leave it out to delete the old one."] = ""
     insert_line: Annotated[
         int, {"minimum": 0}, "For insert: the line after which the text goes, 0 for the top."

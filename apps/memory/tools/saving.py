@@ -157,7 +157,9 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     near = _notes_near(user_id, content)
     for note, _ in near:
         if least_trust(note.trust, judged.trust) == judged.trust and adds_nothing(content, note.content):
-            return _said_again(note, judged.fields, replace(change, reason="said again", sensitive=False))
+            return _said_again(
+                note, judged.fields, replace(change, reason="said again", sensitive=False)
+            )
     note = memory_submit(
         user_id=user_id,
         content=content,
@@ -209,7 +211,9 @@ def _saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]
             edge_create(
                 user_id=note.user_id, source_id=note.pk, target_id=one.pk, relation=Relation.CONTRADICTS
             )
-    similar = [{"note_id": one.note_id, "text": one.content} for one, value in near if value >= LEAST][:MOST]
+    similar = [{"note_id": one.note_id, "text": one.content} for one, value in near if value >= LEAST][
+        :MOST
+    ]
     if not similar:
         return {"note_id": note.note_id, "message": SAVED}
     return {"note_id": note.note_id, "message": CLOSE, "similar": similar}
@@ -218,7 +222,11 @@ def _saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]
 def _waits(note: Memory, what: str) -> dict[str, Any]:
     """The answer for a note that the user has to see first."""
     why = WAITING[ReviewReason(note.review_reason)]
-    return {"note_id": note.note_id, "status": note.status, "message": TO_REVIEW.format(what=what, why=why)}
+    return {
+        "note_id": note.note_id,
+        "status": note.status,
+        "message": TO_REVIEW.format(what=what, why=why),
+    }
 
 
 def _known(note: Memory, message: str) -> dict[str, Any]:
@@ -250,7 +258,9 @@ def memory_update(context: ToolContext, arguments: Update) -> dict[str, Any]:
             return _known(present, UNCHANGED)
         trust = texts_judged(taint, [content])
         if present.category == STANDING and taint.is_tainted:
-            trust = Trust.UNTRUSTED  # it stands in every conversation: the user has to see what it will say
+            trust = (
+                Trust.UNTRUSTED
+            )  # it stands in every conversation: the user has to see what it will say
         change = Change(
             actor=Origin.ASSISTANT,
             trust=trust,

@@ -87,7 +87,12 @@ class SQLite:
         owner, change = _run(_RAISE, user_id.hex)[0]
         among, keys = f"id IN ({', '.join(['%s'] * len(ids))}) AND +user_id = %s", (*ids, user_id.hex)
         _run(f"{_UNPOST} AND {among}", f" {owner}x", *keys)
-        _run(f"{_TOMBSTONE}{among}", change, connection.ops.adapt_datetimefield_value(timezone.now()), *keys)
+        _run(
+            f"{_TOMBSTONE}{among}",
+            change,
+            connection.ops.adapt_datetimefield_value(timezone.now()),
+            *keys,
+        )
         _run(f"DELETE FROM search_passage WHERE {among}", *keys)  # noqa: S608
 
     def postings(self, owner: int, stem: Stem) -> Ids:
@@ -105,7 +110,9 @@ class SQLite:
         sql = f"{_ROW}id IN ({', '.join(['%s'] * len(ids))}) AND +user_id = %s"
         for key, source, name, external, text, talk, at, *rest in _run(sql, *ids, user_id.hex):
             conversation, moment = UUID(talk) if talk else None, at.replace(tzinfo=UTC)
-            found[key] = Row(key, Source(source), UUID(name), external, text, conversation, moment, *rest)
+            found[key] = Row(
+                key, Source(source), UUID(name), external, text, conversation, moment, *rest
+            )
         return found
 
 

@@ -89,7 +89,9 @@ class StaticEmbedder:
             if tokens:
                 result[0] = _unit(self._ranks[tokens] @ self._vectors[tokens].astype(np.float32))
             return result
-        batch = self._tokenizer.encode_batch_fast([text.lower() for text in texts], add_special_tokens=False)
+        batch = self._tokenizer.encode_batch_fast(
+            [text.lower() for text in texts], add_special_tokens=False
+        )
         # A sum for each text: `np.add.reduceat` over them all takes five times as long.
         for row, item in enumerate(batch):
             np.add.reduce(self._weighted.take(item.ids, axis=0), axis=0, out=result[row])
@@ -105,7 +107,8 @@ class StaticEmbedder:
         if weights is not None:
             words = _words_of(lowered, encoded.offsets)
             found = (
-                SIGN_WEIGHT if word is None else weights.words.get(word[2], SIGN_WEIGHT) for word in words
+                SIGN_WEIGHT if word is None else weights.words.get(word[2], SIGN_WEIGHT)
+                for word in words
             )
             own = np.fromiter(found, dtype=np.float32, count=len(words))
             weigh = weights.trust * own + (1 - weights.trust) * weigh
@@ -119,13 +122,17 @@ class StaticEmbedder:
 
     def word_lengths(self, words: Sequence[str]) -> Vector:
         """The length of each word's vector, the sum of its tokens' (len(words),): long where it tells of a subject."""
-        batch = self._tokenizer.encode_batch_fast([word.lower() for word in words], add_special_tokens=False)
+        batch = self._tokenizer.encode_batch_fast(
+            [word.lower() for word in words], add_special_tokens=False
+        )
         sums = [np.asarray(self._vectors[item.ids], dtype=np.float32).sum(axis=0) for item in batch]
         return np.array([math.sqrt(float(total @ total)) for total in sums], dtype=np.float32)
 
     def pieces(self, words: Sequence[str]) -> dict[str, list[int]]:
         """The tokens that each word is cut into."""
-        batch = self._tokenizer.encode_batch_fast([word.lower() for word in words], add_special_tokens=False)
+        batch = self._tokenizer.encode_batch_fast(
+            [word.lower() for word in words], add_special_tokens=False
+        )
         return {word: item.ids for word, item in zip(words, batch, strict=True)}
 
     def embed_but(self, text: str, leave_out: Callable[[int, str, int], bool]) -> Vector:

@@ -108,7 +108,9 @@ class UserRows:
         new = ~held & ~np.isin(batch.ids, removed)
         if not new.all():
             terms = batch.terms and [term for term, keep in zip(batch.terms, new, strict=True) if keep]
-            batch = Batch(batch.ids[new], batch.features[new], batch.vectors[new], batch.embedded[new], terms)
+            batch = Batch(
+                batch.ids[new], batch.features[new], batch.vectors[new], batch.embedded[new], terms
+            )
         self._append(batch)
         self.change = change
 
@@ -291,7 +293,9 @@ class Neighbours:
         sizes = np.bincount(groups, minlength=len(first))
         self.sitting[members] = np.where(sizes[groups] > 1, numbers[groups], -1)
         missing = len(known) - len(self.sitting_lengths)
-        self.sitting_lengths = np.concatenate([self.sitting_lengths, np.zeros(missing, dtype=np.float32)])
+        self.sitting_lengths = np.concatenate(
+            [self.sitting_lengths, np.zeros(missing, dtype=np.float32)]
+        )
         lengths = np.bincount(groups, weights=rows["length"][members], minlength=len(first))
         self.sitting_lengths[numbers] = np.where(sizes > 1, lengths, 0)
         return np.asarray(groups)
@@ -360,7 +364,10 @@ class CoarseVectors:
         if size > len(self._rows):
             rows = np.zeros((len(vectors), vectors.shape[1]), dtype=np.int8)
             scales = np.zeros(len(vectors), dtype=np.float32)
-            rows[: self.known], scales[: self.known] = self._rows[: self.known], self._scales[: self.known]
+            rows[: self.known], scales[: self.known] = (
+                self._rows[: self.known],
+                self._scales[: self.known],
+            )
             self._rows, self._scales = rows, scales
         for start in range(self.known, size, _STEP):
             end = min(start + _STEP, size)

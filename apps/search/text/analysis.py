@@ -110,7 +110,9 @@ def stop_words(language: str) -> frozenset[str]:
     known = STOP_WORDS.get(language)
     if known is not None:
         return known
-    return frozenset(stopwordsiso.stopwords(language)) if stopwordsiso.has_lang(language) else frozenset()
+    return (
+        frozenset(stopwordsiso.stopwords(language)) if stopwordsiso.has_lang(language) else frozenset()
+    )
 
 
 def document_terms(text: str, language: str = "") -> tuple[str, list[str]]:
@@ -140,7 +142,9 @@ def stems(words: list[str], language: str) -> list[str]:
     if algorithm is not None:
         stemmers = vars(_local)
         if algorithm not in stemmers:
-            stemmers[algorithm] = snowballstemmer.stemmer(algorithm)  # PyStemmer's, where that is installed
+            stemmers[algorithm] = snowballstemmer.stemmer(
+                algorithm
+            )  # PyStemmer's, where that is installed
         stemmed = list(stemmers[algorithm].stemWords(words))
     if "".join(stemmed).isascii() and max(map(len, stemmed), default=0) <= MAX_TERM_CHARS:
         return stemmed
@@ -148,5 +152,7 @@ def stems(words: list[str], language: str) -> list[str]:
 
 
 def _fold(stem: str) -> str:
-    bare = "".join(sign for sign in unicodedata.normalize("NFD", stem) if not unicodedata.combining(sign))
+    bare = "".join(
+        sign for sign in unicodedata.normalize("NFD", stem) if not unicodedata.combining(sign)
+    )
     return (bare or stem)[:MAX_TERM_CHARS]

@@ -119,7 +119,9 @@ def _numeric(match: re.Match[str], day_first: bool | None) -> list[_Named]:
     elif three is None or len(three) not in ({4} if sign == "-" else {2, 4}):
         return []
     else:
-        year = three if len(three) == 4 else f"{20 if int(three) < 69 else 19}{three}"  # as POSIX reads it
+        year = (
+            three if len(three) == 4 else f"{20 if int(three) < 69 else 19}{three}"
+        )  # as POSIX reads it
         orders = [(year, two, one), (year, one, two)]
         if day_first is not None and max(int(one), int(two)) <= 12:
             orders = orders[:1] if day_first else orders[1:]

@@ -113,7 +113,9 @@ _LISTS = {
         себе собі та так також там те ти то тобі тому тут у це цей ця ці чи чого чому що щоб як яка який я""",
 }
 
-STOP_WORDS: dict[str, frozenset[str]] = {code: frozenset(words.split()) for code, words in _LISTS.items()}
+STOP_WORDS: dict[str, frozenset[str]] = {
+    code: frozenset(words.split()) for code, words in _LISTS.items()
+}
 """Language code -> its stop words, casefolded, accents kept."""
 
 STEMMERS: dict[str, str] = {

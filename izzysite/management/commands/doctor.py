@@ -80,9 +80,7 @@ def check_address() -> CheckResult:
         )
     except TimeoutError:
         message = f"What listens at {host}:{port} does not answer within {ANSWER_SECONDS:.0f} seconds."
-        hint = (
-            "A frozen Izzy is ended and started again by `serve` after one or two minutes; look at its log."
-        )
+        hint = "A frozen Izzy is ended and started again by `serve` after one or two minutes; look at its log."
         return CheckResult(False, message, hint)
     except (OSError, ValueError, http.client.HTTPException):
         pass

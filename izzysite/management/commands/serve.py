@@ -32,7 +32,9 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)")
+        parser.add_argument(
+            "--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)"
+        )
         parser.add_argument("--port", type=int, default=settings.IZZY_PORT, help="port (%(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -150,7 +150,9 @@ def run(args):
 
     async def test_output_beyond_its_limit_is_cut_and_said_so(self, backend: Backend) -> None:
         outcome = await run_main(
-            backend, "def run(args):\n print('y' * 50_000)\n return 'ok'", limits=small(stdout_bytes=10_000)
+            backend,
+            "def run(args):\n print('y' * 50_000)\n return 'ok'",
+            limits=small(stdout_bytes=10_000),
         )
         assert outcome.ok
         assert len(outcome.stdout) < 11_000
@@ -180,7 +182,9 @@ def run(args):
         statuses = [event["status"] for event in told if event["status"] != "output"]
         assert statuses == ["preparing", "running"]
 
-    async def test_secrets_arrive_as_environment_and_no_other_run_sees_them(self, backend: Backend) -> None:
+    async def test_secrets_arrive_as_environment_and_no_other_run_sees_them(
+        self, backend: Backend
+    ) -> None:
         main = "import os\ndef run(args): return os.environ.get('API_KEY', 'none')"
         assert (await run_main(backend, main, env={"API_KEY": "s3cret-value"})).result == "s3cret-value"
         assert (await run_main(backend, main)).result == "none"
@@ -281,7 +285,9 @@ def run(args):
             main = "def run(args): return open('notes/a.txt', encoding='utf-8').read()"
             assert (await sandbox.run_capability({"main.py": main}, {})).result == "text ä"
 
-    @pytest.mark.parametrize("path", ["", "/etc/passwd", "../../etc/x", "a/../../b", "/home/user", "x\x00y"])
+    @pytest.mark.parametrize(
+        "path", ["", "/etc/passwd", "../../etc/x", "a/../../b", "/home/user", "x\x00y"]
+    )
     async def test_files_outside_the_home_are_refused(self, backend: Backend, path: str) -> None:
         async with opened(backend) as sandbox:
             with pytest.raises(InvalidInput):

@@ -110,7 +110,15 @@ async def test_the_host_runs_it_as_no_root(bubblewrap: BubblewrapBackend) -> Non
 
 @pytest.mark.parametrize(
     "path",
-    ["/x", "/usr/bin/x", "/etc/x", "/opt/x", "/dev/x", "/opt/izzy/inside/x.py", "/proc/sys/kernel/hostname"],
+    [
+        "/x",
+        "/usr/bin/x",
+        "/etc/x",
+        "/opt/x",
+        "/dev/x",
+        "/opt/izzy/inside/x.py",
+        "/proc/sys/kernel/hostname",
+    ],
 )
 async def test_it_cannot_write_outside(bubblewrap: BubblewrapBackend, path: str) -> None:
     assert "Error" in await refused_with(bubblewrap, f"open({path!r}, 'w').write('x')\nreturn ''")
@@ -151,7 +159,9 @@ async def test_8_gb_cannot_be_had(bubblewrap: BubblewrapBackend) -> None:
 
 
 @pytest.mark.parametrize("processes_number", [1, 8])
-async def test_touching_too_much_memory_ends_it(bubblewrap: BubblewrapBackend, processes_number: int) -> None:
+async def test_touching_too_much_memory_ends_it(
+    bubblewrap: BubblewrapBackend, processes_number: int
+) -> None:
     body = f"""
         import os, time
         for _ in range({processes_number} - 1):
@@ -185,7 +195,9 @@ async def test_workers_that_share_their_memory_are_not_counted_for_each(
 @pytest.mark.parametrize(
     "flags", ["MAP_SHARED | mmap.MAP_ANONYMOUS", "MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000"]
 )
-async def test_memory_that_nobody_counts_cannot_be_had(bubblewrap: BubblewrapBackend, flags: str) -> None:
+async def test_memory_that_nobody_counts_cannot_be_had(
+    bubblewrap: BubblewrapBackend, flags: str
+) -> None:
     body = f"import mmap\nmmap.mmap(-1, 4_194_304, flags=mmap.{flags})\nreturn ''"
     assert "Error" in await refused_with(bubblewrap, body)
 
@@ -227,7 +239,9 @@ async def test_memory_cut_into_very_many_pieces_ends_it(bubblewrap: BubblewrapBa
         time.sleep(60)
         return ''
     """
-    assert code_of(await tried(bubblewrap, body, limits=small(wall_seconds=60))) == ErrorCode.OUT_OF_MEMORY
+    assert (
+        code_of(await tried(bubblewrap, body, limits=small(wall_seconds=60))) == ErrorCode.OUT_OF_MEMORY
+    )
 
 
 async def test_it_can_have_no_terminals(bubblewrap: BubblewrapBackend) -> None:
@@ -235,7 +249,9 @@ async def test_it_can_have_no_terminals(bubblewrap: BubblewrapBackend) -> None:
     assert "Error" in await refused_with(bubblewrap, "open('/dev/ptmx')\nreturn ''")
 
 
-async def test_it_has_the_devices_that_programs_need_and_no_others(bubblewrap: BubblewrapBackend) -> None:
+async def test_it_has_the_devices_that_programs_need_and_no_others(
+    bubblewrap: BubblewrapBackend,
+) -> None:
     body = """
         import os
         open('/dev/null', 'w').write('gone')
@@ -261,7 +277,9 @@ async def test_watches_of_files_are_left_to_the_hosts_programs(bubblewrap: Bubbl
     assert (await run_main(bubblewrap, body)).result == "-1"
 
 
-async def test_its_mount_table_names_no_user_and_no_folder_of_the_data(bubblewrap: BubblewrapBackend) -> None:
+async def test_its_mount_table_names_no_user_and_no_folder_of_the_data(
+    bubblewrap: BubblewrapBackend,
+) -> None:
     asked = spec(requirements="six")
     async with opened(bubblewrap, asked) as sandbox:
         found = await sandbox.run_code("print(open('/proc/self/mountinfo').read())")
@@ -337,7 +355,10 @@ async def test_a_fork_bomb_is_contained(bubblewrap: BubblewrapBackend) -> None:
 
 @pytest.mark.parametrize(
     "setup",
-    ["", "import signal\nfor n in set(range(1, 65)) - {9, 19, 32, 33}: signal.signal(n, signal.SIG_IGN)"],
+    [
+        "",
+        "import signal\nfor n in set(range(1, 65)) - {9, 19, 32, 33}: signal.signal(n, signal.SIG_IGN)",
+    ],
 )
 async def test_an_endless_loop_is_ended_also_with_signals_ignored(
     bubblewrap: BubblewrapBackend, setup: str
@@ -392,7 +413,9 @@ async def test_a_daemon_left_behind_ends_with_the_sandbox(bubblewrap: Bubblewrap
 
 
 @pytest.mark.parametrize("target", ["1", "-1", "os.getppid()"])
-async def test_no_signal_to_what_serves_it_has_any_effect(bubblewrap: BubblewrapBackend, target: str) -> None:
+async def test_no_signal_to_what_serves_it_has_any_effect(
+    bubblewrap: BubblewrapBackend, target: str
+) -> None:
     body = f"""
         import os, signal, time
         for number in signal.valid_signals():
@@ -625,7 +648,13 @@ async def test_abstract_sockets_of_the_host_are_out_of_reach(bubblewrap: Bubblew
 
 async def test_deep_json_and_malformed_frames_harm_nobody(bubblewrap: BubblewrapBackend) -> None:
     """The tool writes to every descriptor it has; whatever comes of it is an answer or an error, never a crash."""
-    for frame in ("b'[' * 100_000", "b'{\"result\": NaN}'", "b'\\xff\\xfe'", "b'7'", 'b\'{"kernel": "x"}\''):
+    for frame in (
+        "b'[' * 100_000",
+        "b'{\"result\": NaN}'",
+        "b'\\xff\\xfe'",
+        "b'7'",
+        'b\'{"kernel": "x"}\'',
+    ):
         body = f"""
             import os
             data = {frame}
@@ -667,7 +696,9 @@ async def test_a_build_that_fills_its_disk_is_told_so(bubblewrap: BubblewrapBack
     wanted = spec(purpose=Purpose.BUILD, limits=BUILD_LIMITS)
     async with opened(bubblewrap, wanted) as sandbox:
         await sandbox.run_command("head -c 300M /dev/zero > /home/user/big")
-        outcome = await sandbox.run_capability({"main.py": "def run(args): return ''" + " " * 100_000}, {})
+        outcome = await sandbox.run_capability(
+            {"main.py": "def run(args): return ''" + " " * 100_000}, {}
+        )
         assert outcome.error is not None
         assert "No space left" in outcome.error.message
 

@@ -107,7 +107,9 @@ async def test_the_allow_list_is_passed_on(e2b: E2BServer, make: Make) -> None:
     assert e2b.created[0]["network"]["denyOut"] == ["0.0.0.0/0"]
 
 
-async def test_a_build_reaches_the_index_and_what_it_is_allowed_later(e2b: E2BServer, make: Make) -> None:
+async def test_a_build_reaches_the_index_and_what_it_is_allowed_later(
+    e2b: E2BServer, make: Make
+) -> None:
     sandbox = await make(purpose=Purpose.BUILD, limits=BUILD_LIMITS)
     assert e2b.created[0]["timeout"] == 630
     assert e2b.created[0]["network"]["allowOut"] == [PUBLIC_FILES, PUBLIC_INDEX]
@@ -162,7 +164,9 @@ async def test_each_way_to_fail_has_its_code(make: Make, body: str, code: ErrorC
     assert "inside.py" not in outcome.error.message
 
 
-async def test_a_tool_that_leaves_a_process_behind_answers_all_the_same(e2b: E2BServer, make: Make) -> None:
+async def test_a_tool_that_leaves_a_process_behind_answers_all_the_same(
+    e2b: E2BServer, make: Make
+) -> None:
     code = "import os, time\ndef run(args):\n    if os.fork() == 0:\n        time.sleep(600)\n    return 'done'\n"
     outcome = await (await make(limits=short(wall_seconds=20))).run_capability({"main.py": code}, {})
     assert outcome.result == "done"
@@ -275,7 +279,9 @@ async def test_cancelling_ends_the_sandbox_at_once(e2b: E2BServer, make: Make) -
     assert e2b.sandboxes == {}
 
 
-async def test_a_sandbox_that_nobody_waits_for_any_more_is_ended_when_it_is_there(e2b: E2BServer) -> None:
+async def test_a_sandbox_that_nobody_waits_for_any_more_is_ended_when_it_is_there(
+    e2b: E2BServer,
+) -> None:
     e2b.hold = asyncio.Event()
     making = asyncio.ensure_future(E2BBackend().create(SandboxSpec(user_id=uuid7())))
     await until(lambda: e2b.created)
@@ -350,7 +356,8 @@ async def index(e2b: E2BServer) -> AsyncIterator[WebPages]:
             "greeting-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n"
         )
         file.writestr(
-            "greeting-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            "greeting-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         )
         file.writestr("greeting-1.0.dist-info/RECORD", "")
     async with WebPages("127.0.0.1") as web:

@@ -36,12 +36,16 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        found = installing.PackageIndex({"UV_FIND_LINKS": name, "UV_OFFLINE": "1"}, frozenset(), (folder,))
+        found = installing.PackageIndex(
+            {"UV_FIND_LINKS": name, "UV_OFFLINE": "1"}, frozenset(), (folder,)
+        )
         monkeypatch.setattr(installing, "package_index", lambda: found)
         yield folder
 
 
-def put(shelf: Path, files: dict[str, str], *, version: str = "1.0", links: tuple[str, ...] = ()) -> None:
+def put(
+    shelf: Path, files: dict[str, str], *, version: str = "1.0", links: tuple[str, ...] = ()
+) -> None:
     """A wheel `evil` with these files; those in `links` are symbolic links to where their text says."""
     info = f"evil-{version}.dist-info"
     files = {
@@ -93,7 +97,13 @@ async def test_a_package_does_not_stand_in_for_what_serves_the_tool(
     evil = "import sys; sys.modules['q'] = sys; open('/tmp/ran', 'w')\ndef run(args): return 'evil'\nraise SystemExit\n"
     names = (
         *("json.py", "main.py", "os.py", "inside/__init__.py", "inside/tool.py", "sitecustomize.py"),
-        *("usercustomize.py", "encodings/__init__.py", "evil-1.0.data/scripts/pip9", "bin/python", "bin/sh"),
+        *(
+            "usercustomize.py",
+            "encodings/__init__.py",
+            "evil-1.0.data/scripts/pip9",
+            "bin/python",
+            "bin/sh",
+        ),
     )
     loaded = "import sys; sys.modules['q'] = sys; open('/tmp/ran', 'w')\n/opt/izzy\n"
     put(shelf, {"evil/__init__.py": "", "evil.pth": loaded, **dict.fromkeys(names, evil)})
@@ -104,7 +114,9 @@ async def test_a_package_does_not_stand_in_for_what_serves_the_tool(
     wanted = spec(user_id=user, requirements="evil", purpose=Purpose.BUILD, limits=BUILD_LIMITS)
     async with opened(bubblewrap, wanted) as sandbox:
         assert (await sandbox.run_capability({"main.py": MAIN}, {})).result == outcome.result
-        assert (await sandbox.run_code("import json; json.__file__.startswith('/opt/deps')")).value == "False"
+        assert (
+            await sandbox.run_code("import json; json.__file__.startswith('/opt/deps')")
+        ).value == "False"
         done = await sandbox.run_command("command -v python pip sh")
         assert "/opt/deps" not in done.stdout
 
@@ -148,7 +160,9 @@ async def test_a_build_installs_so_often_and_asks_for_no_secret(
 ) -> None:
     monkeypatch.setattr(backend, "MOST_INSTALLS", 1)
     put(shelf, {"evil/__init__.py": ""})
-    wanted = spec(user_id=user, purpose=Purpose.BUILD, limits=BUILD_LIMITS, secrets=["Kx9_Secret.Value77"])
+    wanted = spec(
+        user_id=user, purpose=Purpose.BUILD, limits=BUILD_LIMITS, secrets=["Kx9_Secret.Value77"]
+    )
     async with opened(bubblewrap, wanted) as sandbox:
         for line in ("kx9-secret-value77", "six==Kx9SecretValue77"):
             done = await sandbox.run_command(f"pip install {line}")

@@ -43,7 +43,9 @@ def test_a_tool_that_ends_before_its_answer_was_read_is_no_accident() -> None:
     assert (ran.stdout, ran.stderr) == ("b'\"done\"'\n", "")
 
 
-async def test_a_tool_may_name_its_own_files_like_those_of_the_runner(bubblewrap: BubblewrapBackend) -> None:
+async def test_a_tool_may_name_its_own_files_like_those_of_the_runner(
+    bubblewrap: BubblewrapBackend,
+) -> None:
     files = {
         "main.py": "import inside, answers\ndef run(args): return inside.word + answers.word",
         "inside.py": "word = 'its '",

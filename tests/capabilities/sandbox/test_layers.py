@@ -77,7 +77,9 @@ async def test_the_second_call_needs_no_index(
 ) -> None:
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements="six")).ok
     nowhere = installing.PackageIndex(
-        {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/", "UV_HTTP_RETRIES": "0"}, frozenset({"127.0.0.1:9"}), ()
+        {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/", "UV_HTTP_RETRIES": "0"},
+        frozenset({"127.0.0.1:9"}),
+        (),
     )
     monkeypatch.setattr(installing, "package_index", lambda: nowhere)
     assert (await run_main(bubblewrap, VERSION, user_id=user, requirements=" SIX # again")).ok
@@ -120,7 +122,9 @@ async def test_a_cancelled_installation_leaves_nothing_and_can_be_made_again(
     asked = asyncio.Event()
     async with await asyncio.start_server(lambda *_: asked.set(), "127.0.0.1", 0) as silent:
         address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
-        found = installing.PackageIndex({"UV_DEFAULT_INDEX": f"http://{address}/"}, frozenset({address}), ())
+        found = installing.PackageIndex(
+            {"UV_DEFAULT_INDEX": f"http://{address}/"}, frozenset({address}), ()
+        )
         with monkeypatch.context() as patch:
             patch.setattr(installing, "package_index", lambda: found)
             creating = asyncio.create_task(bubblewrap.create(spec(user_id=user, requirements="six")))
@@ -211,7 +215,9 @@ async def test_sweeps_of_several_workers_get_in_nobodys_way(
     gone = [layer.with_name("gone"), store_folder(prepared.identity) / "staging" / "gone"]
     real = Path.iterdir
     monkeypatch.setattr(
-        Path, "iterdir", lambda self: iter([*real(self), *(each for each in gone if each.parent == self)])
+        Path,
+        "iterdir",
+        lambda self: iter([*real(self), *(each for each in gone if each.parent == self)]),
     )
     monkeypatch.setattr(Path, "is_dir", lambda self: self in gone or os.path.isdir(self))
     sweep()
@@ -219,7 +225,10 @@ async def test_sweeps_of_several_workers_get_in_nobodys_way(
 
 
 async def test_a_layer_that_a_sweep_removes_in_the_last_moment_is_installed_anew(
-    bubblewrap: BubblewrapBackend, user: UUID, installations: Installations, monkeypatch: pytest.MonkeyPatch
+    bubblewrap: BubblewrapBackend,
+    user: UUID,
+    installations: Installations,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await run_main(bubblewrap, VERSION, user_id=user, requirements="six")
     layer = layer_folder(prepare(), user, parse_requirements("six"))
@@ -315,12 +324,16 @@ class TestIndex:
             f"{PUBLIC_FILES}:443",
         }
 
-    def test_a_configured_index_takes_its_place(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    def test_a_configured_index_takes_its_place(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
         monkeypatch.setenv("UV_DEFAULT_INDEX", "http://user:key@packages.lan:8080/simple")
         settings.IZZY_PACKAGE_HOSTS = ["files.lan"]
         assert installing.package_index().hosts == {"packages.lan:8080", "files.lan:443"}
 
-    def test_folders_of_wheels_are_read_too(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_folders_of_wheels_are_read_too(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
         (tmp_path / "simple").mkdir()
         monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
         monkeypatch.setenv("UV_INDEX", f"file://{tmp_path}/simple")

@@ -116,8 +116,12 @@ async def test_other_hosts_ports_and_addresses_are_refused(
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:{port}/", "169.254.169.254/", "other.test:{port}/"])
-async def test_a_redirect_leads_nowhere_else(bubblewrap: BubblewrapBackend, site: Site, target: str) -> None:
-    outcome = await fetch(bubblewrap, site, f"http://api.test:{site.port}/to/{target.format(port=site.port)}")
+async def test_a_redirect_leads_nowhere_else(
+    bubblewrap: BubblewrapBackend, site: Site, target: str
+) -> None:
+    outcome = await fetch(
+        bubblewrap, site, f"http://api.test:{site.port}/to/{target.format(port=site.port)}"
+    )
     assert "403" in message(outcome)
     assert len(site.heads) == 1
 
@@ -148,14 +152,18 @@ async def test_an_approved_name_that_is_private_is_refused_all_the_same(
         "GET http://]/ HTTP/1.1\r\nContent-Length: ²\r\n\r\n",
     ],
 )
-async def test_malformed_requests_are_refused(bubblewrap: BubblewrapBackend, site: Site, head: str) -> None:
+async def test_malformed_requests_are_refused(
+    bubblewrap: BubblewrapBackend, site: Site, head: str
+) -> None:
     hosts = frozenset({f"api.test:{site.port}"})
     outcome = await run_main(bubblewrap, TUNNEL, {"head": head.format(port=site.port)}, hosts=hosts)
     assert (outcome.result or "").split(" ")[1] in {"400", "403"}
     assert site.heads == []
 
 
-async def test_the_host_header_cannot_name_another_site(bubblewrap: BubblewrapBackend, site: Site) -> None:
+async def test_the_host_header_cannot_name_another_site(
+    bubblewrap: BubblewrapBackend, site: Site
+) -> None:
     head = f"GET http://api.test:{site.port}/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"
     await run_main(bubblewrap, TUNNEL, {"head": head}, hosts=frozenset({f"api.test:{site.port}"}))
     assert "evil.test" not in site.heads[0]
@@ -211,7 +219,9 @@ async def test_a_build_is_told_how_to_ask_and_reaches_what_it_is_given(
         assert (await sandbox.run_code(code)).value == "b'it works'"
 
 
-async def test_any_public_host_is_still_no_private_one(bubblewrap: BubblewrapBackend, site: Site) -> None:
+async def test_any_public_host_is_still_no_private_one(
+    bubblewrap: BubblewrapBackend, site: Site
+) -> None:
     async with building(bubblewrap) as sandbox:
         await sandbox.allow_hosts({"*"})
         for url in ("http://127.0.0.1/", "http://169.254.169.254/", f"http://127.0.0.1:{site.port}/"):

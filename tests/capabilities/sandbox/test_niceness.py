@@ -54,11 +54,15 @@ async def test_every_process_of_a_sandbox_is_nicer_than_what_started_it(
     not AUTOGROUP.exists() or AUTOGROUP.read_text().strip() != "1",
     reason="this kernel does not share by sessions",
 )
-async def test_so_is_every_session_within_also_one_that_a_tool_opens(bubblewrap: BubblewrapBackend) -> None:
+async def test_so_is_every_session_within_also_one_that_a_tool_opens(
+    bubblewrap: BubblewrapBackend,
+) -> None:
     before = set(processes.descendants(os.getpid()))
     expected = min(19, of_watchdog() + 5)
     async with opened(bubblewrap, spec(purpose=Purpose.BUILD, limits=BUILD_LIMITS)) as sandbox:
-        running = asyncio.ensure_future(sandbox.run_command("echo 0 > /proc/self/autogroup; setsid sleep 60"))
+        running = asyncio.ensure_future(
+            sandbox.run_command("echo 0 > /proc/self/autogroup; setsid sleep 60")
+        )
         await until(lambda: _sleeps(before))
         await until(lambda: _found(before, group_nice_of) == {expected})
         running.cancel()
@@ -77,7 +81,9 @@ def _found(before: set[int], fact: Callable[[int], Fact]) -> set[Fact]:
     return facts
 
 
-def test_one_that_is_nice_already_starts_no_more_than_the_nicest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_nice_already_starts_no_more_than_the_nicest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for own, expected in ((0, 5), (10, 15), (17, 19), (19, 19)):
         monkeypatch.setattr(os, "getpriority", lambda *_, own=own: own)
         assert processes.sandbox_niceness() == expected

@@ -64,7 +64,11 @@ def kernel(tmp_path: Path, **values: int) -> Path:
             ("max_user_namespaces", "sysctl -w"),
         ),
         ("bwrap: Creating new namespace failed: Operation not permitted", {}, ("container", "seccomp")),
-        ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", {}, ("/proc", "systempaths")),
+        (
+            "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+            {},
+            ("/proc", "systempaths"),
+        ),
         ("bwrap: Unknown option --size", {}, ("too old", "0.8")),
         (
             "bwrap: Can't find source path /data/inside/x/etc: Permission denied",
@@ -124,7 +128,9 @@ def test_the_kernels_limit_of_zero_namespaces_is_recognised(
     assert said.startswith("False The kernel allows no user namespaces")
 
 
-def test_a_missing_bwrap_is_named(looked_anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_bwrap_is_named(
+    looked_anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     result = probing.look()
     assert not result.ok
@@ -178,7 +184,9 @@ async def test_switched_off_means_off(settings: Any) -> None:
     assert check_sandbox().state == State.NOT_SET_UP
 
 
-def test_a_key_of_e2b_is_preferred_and_a_name_decides(settings: Any, bubblewrap: BubblewrapBackend) -> None:
+def test_a_key_of_e2b_is_preferred_and_a_name_decides(
+    settings: Any, bubblewrap: BubblewrapBackend
+) -> None:
     settings.IZZY_SANDBOX, settings.E2B_API_KEY = "auto", "e2b_key"
     assert current_backend().name == "e2b"
     settings.IZZY_SANDBOX = "bubblewrap"

@@ -63,7 +63,9 @@ async def test_a_call_of_another_user_comes_before_the_rest_of_a_long_line(
     assert begun == ["a0", "a1", "b", "a2", "a3"]
 
 
-async def test_who_waits_is_told_and_can_be_cancelled(bubblewrap: BubblewrapBackend, settings: Any) -> None:
+async def test_who_waits_is_told_and_can_be_cancelled(
+    bubblewrap: BubblewrapBackend, settings: Any
+) -> None:
     settings.IZZY_SANDBOXES = 1
     told: list[dict[str, Any]] = []
 
@@ -116,7 +118,9 @@ async def test_what_is_ended_leaves_no_zombies_where_the_first_process_waits_for
         prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-async def test_builds_do_not_take_the_places_of_runs(bubblewrap: BubblewrapBackend, settings: Any) -> None:
+async def test_builds_do_not_take_the_places_of_runs(
+    bubblewrap: BubblewrapBackend, settings: Any
+) -> None:
     """A build tries its tool while it holds its own sandbox."""
     settings.IZZY_SANDBOXES = 1
     spec = SandboxSpec(user_id=ALICE, purpose=Purpose.BUILD, limits=BUILD_LIMITS)
@@ -125,7 +129,9 @@ async def test_builds_do_not_take_the_places_of_runs(bubblewrap: BubblewrapBacke
 
 
 @pytest.mark.parametrize("line", ["-e .", "six @ https://example.org/six.whl", "six=1"])
-async def test_requirements_that_are_refused_are_an_outcome(bubblewrap: BubblewrapBackend, line: str) -> None:
+async def test_requirements_that_are_refused_are_an_outcome(
+    bubblewrap: BubblewrapBackend, line: str
+) -> None:
     outcome = await run_capability(SandboxSpec(user_id=ALICE, requirements=line), SLEEPS, {})
     assert code_of(outcome) == ErrorCode.INSTALL_FAILED
     assert outcome.error is not None
@@ -136,5 +142,7 @@ async def test_a_listener_that_fails_does_not_end_the_run(bubblewrap: Bubblewrap
     async def broken(event: dict[str, Any]) -> None:
         raise RuntimeError("nobody listens")
 
-    outcome = await call(ALICE, {"main.py": "def run(args):\n print('x')\n return 'done'"}, progress=broken)
+    outcome = await call(
+        ALICE, {"main.py": "def run(args):\n print('x')\n return 'done'"}, progress=broken
+    )
     assert outcome.result == "done"

@@ -89,7 +89,9 @@ def test_one_writer_beside_a_crowd_waits_for_few_of_them(tmp_path: Path) -> None
             time.sleep(0.005)
     turn.close()
     assert log.stat().st_size > 50, "there was no crowd"
-    assert statistics.median(passed) <= 2  # now and then a busy machine stops us between looking and waiting
+    assert (
+        statistics.median(passed) <= 2
+    )  # now and then a busy machine stops us between looking and waiting
 
 
 def test_who_dies_in_his_turn_leaves_it_to_the_next(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def a_conversation(user: User) -> UUID:
 
 def a_build(user: User) -> UUID:
     schema = {"type": "object"}
-    begun = capability_begin(user_id=user.pk, name="dice", description="Rolls dice.", input_schema=schema)
+    begun = capability_begin(
+        user_id=user.pk, name="dice", description="Rolls dice.", input_schema=schema
+    )
     return Build.objects.create(user=user, capability=begun, name="dice", description="Rolls dice.").pk
 
 

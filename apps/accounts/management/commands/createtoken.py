@@ -41,7 +41,9 @@ class Command(BaseCommand):
         expires_at = timezone.now() + timedelta(days=days) if days is not None else None
         scopes = options["scope"] or [str(Scope.WRITE)]
         try:
-            _, secret = token_create(user=user, name=options["name"], scopes=scopes, expires_at=expires_at)
+            _, secret = token_create(
+                user=user, name=options["name"], scopes=scopes, expires_at=expires_at
+            )
         except IzzyError as error:
             raise CommandError(error.message) from error
         self.stdout.write(secret)

@@ -18,5 +18,7 @@ def run(args: dict[str, Any]) -> str:
         f"On average {len(words) / sentences:.1f} words a sentence; about {max(1, round(len(words) / WORDS_PER_MINUTE))} min to read.",
     ]
     if frequent and frequent[0][1] > 1:
-        lines.append("Most frequent: " + ", ".join(f"{word} ({count})" for word, count in frequent) + ".")
+        lines.append(
+            "Most frequent: " + ", ".join(f"{word} ({count})" for word, count in frequent) + "."
+        )
     return "\n".join(lines)

@@ -27,7 +27,11 @@ from pypdf import PdfReader
 
 GUESSABLE_BYTES = 256
 """From fewer, a guess is worse than the most common set."""
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _META = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
 
 _AS_BROWSERS_DO = {
@@ -42,7 +46,16 @@ _AS_BROWSERS_DO = {
 }
 """Names that pages use for a larger set than they stand for (WHATWG Encoding, 4.2)."""
 
-_NEVER = {"utf_7", "unicode_escape", "raw_unicode_escape", "idna", "punycode", "mbcs", "oem", "undefined"}
+_NEVER = {
+    "utf_7",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "idna",
+    "punycode",
+    "mbcs",
+    "oem",
+    "undefined",
+}
 
 
 def read_text(body: bytes, *, charset: str, url: str) -> Iterator[dict[str, Any]]:
@@ -147,7 +160,9 @@ def read_html(body: bytes, *, charset: str, url: str) -> Iterator[dict[str, Any]
 
 
 def _title(source: str) -> str:
-    found = re.search(r"<title[^>]{0,200}>(.{0,2000}?)</title", source[:200_000], re.IGNORECASE | re.DOTALL)
+    found = re.search(
+        r"<title[^>]{0,200}>(.{0,2000}?)</title", source[:200_000], re.IGNORECASE | re.DOTALL
+    )
     if not found:
         return ""
     return " ".join(unescape(found.group(1)).split())[:300]

@@ -70,7 +70,9 @@ async def read_page(page: Page, *, progress: Emit) -> Document:
     except (TimeoutError, OSError, ValueError) as error:
         logger.warning("reading a %s broke off: %s", page.kind, type(error).__name__)
     if document.locked:
-        raise ToolFailure("The PDF needs a password. Look for an open copy, or ask the user for its text.")
+        raise ToolFailure(
+            "The PDF needs a password. Look for an open copy, or ask the user for its text."
+        )
     if not document.whole and not document.texts:
         raise ToolFailure(UNREADABLE)
     return document

@@ -37,10 +37,14 @@ class BubblewrapBackend:
         except CannotPrepare as error:
             raise SandboxUnavailable(f"{error} {error.hint}", hint=error.hint) from error
         requirements = parse_requirements(spec.requirements, spec.secrets)
-        layer = await ensure_layer(prepared, spec.user_id, requirements, progress) if requirements else None
+        layer = (
+            await ensure_layer(prepared, spec.user_id, requirements, progress) if requirements else None
+        )
         limit = spec.limits.transfer_bytes
         if spec.purpose is not Purpose.BUILD:
-            proxy = EgressProxy(spec.hosts, transfer_bytes=limit, ask=ASK_THE_USER) if spec.hosts else None
+            proxy = (
+                EgressProxy(spec.hosts, transfer_bytes=limit, ask=ASK_THE_USER) if spec.hosts else None
+            )
             sandbox = BubblewrapSandbox(prepared, spec.limits, progress, proxy)
             await sandbox.start([Binding(layer, LAYER)] if layer else [], spec.env)
             return sandbox
@@ -79,13 +83,17 @@ class BuildRequirements:
             if wanted == self.requirements:
                 return f"Installed: {', '.join(wanted)}"
             if self.installs >= MOST_INSTALLS:
-                raise InstallFailed(f"Packages were installed {MOST_INSTALLS} times, more is not allowed.")
+                raise InstallFailed(
+                    f"Packages were installed {MOST_INSTALLS} times, more is not allowed."
+                )
             self.installs += 1
             layer = await ensure_layer(self.prepared, self.spec.user_id, wanted, self.progress)
             try:
                 await asyncio.to_thread(_link_tree, layer, self.view)
             except OSError as error:
-                raise InstallFailed(f"The packages could not be shown: {error.strerror or error}.") from error
+                raise InstallFailed(
+                    f"The packages could not be shown: {error.strerror or error}."
+                ) from error
             self.requirements = wanted
         return f"Installed: {', '.join(wanted)}"
 

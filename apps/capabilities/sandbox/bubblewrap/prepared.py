@@ -81,9 +81,7 @@ def prepare() -> Prepared:
     interpreter = find_interpreter(identity)
     if interpreter is None:
         hint = "Install the system's Python (Debian, Ubuntu: apt install python3), or run Izzy as an ordinary user."
-        message = (
-            f"User {identity.uid}, as whom tools run, can read neither Izzy's Python nor /usr/bin/python3."
-        )
+        message = f"User {identity.uid}, as whom tools run, can read neither Izzy's Python nor /usr/bin/python3."
         raise CannotPrepare(message, hint)
     try:
         inside, abi = _inside(identity, interpreter)
@@ -92,7 +90,9 @@ def prepare() -> Prepared:
         hint = "Look at IZZY_SANDBOX_DIR and IZZY_SANDBOX_UID."
         raise CannotPrepare(f"The sandbox's files could not be made: {error}.", hint) from error
     setpriv = shutil.which("setpriv") or ""
-    return Prepared(bwrap, setpriv, identity, interpreter, build_filter(machine), inside, abi, certificates)
+    return Prepared(
+        bwrap, setpriv, identity, interpreter, build_filter(machine), inside, abi, certificates
+    )
 
 
 def _certificates(folder: Path) -> Path | None:
@@ -123,7 +123,9 @@ def _inside(identity: Identity, interpreter: Interpreter) -> tuple[Path, str]:
     return folder, abi.read_text()
 
 
-def _make_inside(folder: Path, sources: dict[str, str], identity: Identity, interpreter: Interpreter) -> None:
+def _make_inside(
+    folder: Path, sources: dict[str, str], identity: Identity, interpreter: Interpreter
+) -> None:
     """Compiled by the Python that will run it, as the user who will; `abi` says what that Python calls its own."""
     run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
         [interpreter.path, "-I", "-S", "-c", COMPILE],
@@ -174,5 +176,12 @@ def command_as(prepared: Prepared, command: list[str]) -> tuple[list[str], dict[
     identity = prepared.identity
     if not identity.dropped or not prepared.setpriv:
         return command, popen_identity(identity)
-    user = ["--reuid", str(identity.uid), "--regid", str(identity.gid), "--clear-groups", "--inh-caps=-all"]
+    user = [
+        "--reuid",
+        str(identity.uid),
+        "--regid",
+        str(identity.gid),
+        "--clear-groups",
+        "--inh-caps=-all",
+    ]
     return [prepared.setpriv, *user, "--", *command], {}

@@ -40,7 +40,9 @@ def look() -> CheckResult:
     code, printed = _try(prepared)
     if code == 0:
         as_whom = f" as user {prepared.identity.uid}" if prepared.identity.dropped else ""
-        return CheckResult(True, f"bubblewrap makes sandboxes{as_whom}, with {prepared.interpreter.path}.")
+        return CheckResult(
+            True, f"bubblewrap makes sandboxes{as_whom}, with {prepared.interpreter.path}."
+        )
     return explain(code, printed)
 
 
@@ -80,19 +82,25 @@ def _setting(file: Path) -> int:
 def explain(code: int, printed: str, kernel: Path = Path("/proc/sys")) -> CheckResult:
     """From what bwrap printed and how the kernel is set."""
     if "Unknown option" in printed:
-        return CheckResult(False, f"bubblewrap is too old ({printed}).", "Install bubblewrap 0.8 or newer.")
+        return CheckResult(
+            False, f"bubblewrap is too old ({printed}).", "Install bubblewrap 0.8 or newer."
+        )
     if "source path" in printed:
         message = f"The user as whom tools run cannot read what a sandbox needs ({printed[:200]})."
         return CheckResult(False, message, "Set IZZY_SANDBOX_DIR to a folder that this user can enter.")
     if _setting(kernel / "user/max_user_namespaces") == 0:
         hint = "Allow them: sysctl -w user.max_user_namespaces=15000."
-        return CheckResult(False, "The kernel allows no user namespaces (user.max_user_namespaces=0).", hint)
+        return CheckResult(
+            False, "The kernel allows no user namespaces (user.max_user_namespaces=0).", hint
+        )
     if _setting(kernel / "kernel/unprivileged_userns_clone") == 0:
         hint = "Allow them: sysctl -w kernel.unprivileged_userns_clone=1."
         message = "The kernel allows user namespaces to root alone (kernel.unprivileged_userns_clone=0)."
         return CheckResult(False, message, hint)
     if _setting(kernel / "kernel/apparmor_restrict_unprivileged_userns") == 1:
-        message = "AppArmor keeps bubblewrap from making sandboxes (Ubuntu's restriction of user namespaces)."
+        message = (
+            "AppArmor keeps bubblewrap from making sandboxes (Ubuntu's restriction of user namespaces)."
+        )
         hint = f"Give /usr/bin/bwrap an AppArmor profile with `userns,`. {DOCS}"
         return CheckResult(False, message, hint)
     if "proc" in printed and ("mount" in printed.lower() or "permitted" in printed):
@@ -100,7 +108,8 @@ def explain(code: int, printed: str, kernel: Path = Path("/proc/sys")) -> CheckR
         hint = f"Start it with --security-opt systempaths=unconfined. {DOCS}"
         return CheckResult(False, message, hint)
     if any(
-        word in printed for word in ("namespace", "Operation not permitted", "Permission denied", "uid map")
+        word in printed
+        for word in ("namespace", "Operation not permitted", "Permission denied", "uid map")
     ):
         message = "The container does not allow user namespaces (its seccomp or AppArmor profile)."
         hint = f"Start it with the seccomp profile of docs/sandbox.md, or set E2B_API_KEY. bwrap said: {printed[:200]}"

@@ -54,7 +54,9 @@ class Channel:
     async def send(self, job: dict[str, Any]) -> None:
         data = marshal.dumps(job, 2)
         with contextlib.suppress(OSError):  # where it has ended the answer is that
-            await asyncio.get_running_loop().sock_sendall(self._jobs, len(data).to_bytes(4, "big") + data)
+            await asyncio.get_running_loop().sock_sendall(
+                self._jobs, len(data).to_bytes(4, "big") + data
+            )
 
     async def answer(self) -> bytes | None:
         """The next frame; None, again and again, where there will be none since the sandbox has ended."""
@@ -182,7 +184,9 @@ class SandboxProcess:
         self._spawned = spawn(self.prepared, self.limits, bindings, proxied=proxied)
         self.pid = self._spawned.popen.pid
         niceness = sandbox_niceness()
-        self._watched = Watched(self.pid, self.limits, self.end, niceness, stand_back(self.pid, niceness))
+        self._watched = Watched(
+            self.pid, self.limits, self.end, niceness, stand_back(self.pid, niceness)
+        )
         watchdog().watch(self._watched)
 
     def _listen(self) -> None:

@@ -58,7 +58,11 @@ def private_bytes(pid: int) -> int:
 def proportional_bytes(pid: int) -> int:
     """The same with shared pages divided among those who share them; slow, since the kernel walks the page tables."""
     shared = _kilobytes(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "SwapPss:"))
-    return (shared + _kilobytes(f"/proc/{pid}/status", ("VmPTE:",))) * 1024 if shared else private_bytes(pid)
+    return (
+        (shared + _kilobytes(f"/proc/{pid}/status", ("VmPTE:",))) * 1024
+        if shared
+        else private_bytes(pid)
+    )
 
 
 def mappings(pid: int) -> int:

@@ -126,7 +126,9 @@ class BubblewrapSandbox:
         given = {writable_path(path): text.encode("utf-8", "replace") for path, text in files.items()}
         async with self._call() as output:
             await emit(self._progress, {"status": "running"})
-            answer = await self._exchange({"op": "capability", "files": given, "args": args}, output, None)
+            answer = await self._exchange(
+                {"op": "capability", "files": given, "args": args}, output, None
+            )
         error = output.error or answer_error(answer)
         result = answer.get("result")
         if error is None and not isinstance(result, str):

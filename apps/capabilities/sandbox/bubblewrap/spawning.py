@@ -30,7 +30,17 @@ DEVICES = (
 ISOLATION = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
     *("--unshare-cgroup-try", "--as-pid-1"),
-    *("--disable-userns", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--cap-drop", "ALL"),
+    *(
+        "--disable-userns",
+        "--uid",
+        "1000",
+        "--gid",
+        "1000",
+        "--hostname",
+        "sandbox",
+        "--cap-drop",
+        "ALL",
+    ),
     *("--die-with-parent", "--clearenv"),
 )
 PIPES = ("frames", "info", "stdout", "stderr")
@@ -74,7 +84,11 @@ def sandbox_arguments(
     if prepared.interpreter.prefix:
         arguments += ["--ro-bind", str(prepared.interpreter.prefix), str(prepared.interpreter.prefix)]
     for binding in bindings:
-        arguments += ["--bind" if binding.writable else "--ro-bind", str(binding.outside), binding.inside]
+        arguments += [
+            "--bind" if binding.writable else "--ro-bind",
+            str(binding.outside),
+            binding.inside,
+        ]
     for name, value in environment(prepared, proxied=proxied).items():
         arguments += ["--setenv", name, value]
     return [*arguments, "--chdir", "/", "--remount-ro", "/"]
@@ -117,7 +131,9 @@ class Spawned:
 
 def spawn(prepared: Prepared, limits: Limits, bindings: Sequence[Binding], *, proxied: bool) -> Spawned:
     """Raises OSError. The sandbox dies with the thread that calls this."""
-    arguments = "\0".join(sandbox_arguments(prepared, limits, bindings, proxied=proxied)).encode() + b"\0"
+    arguments = (
+        "\0".join(sandbox_arguments(prepared, limits, bindings, proxied=proxied)).encode() + b"\0"
+    )
     with ExitStack() as ours, ExitStack() as theirs:
         jobs, jobs_inside = socket.socketpair()
         ours.callback(jobs.close)
@@ -127,7 +143,14 @@ def spawn(prepared: Prepared, limits: Limits, bindings: Sequence[Binding], *, pr
             reading, writing = os.pipe()
             ends[name] = _closed_by(ours, reading), _closed_by(theirs, writing)
         given = [_closed_by(theirs, pipe_with(data)) for data in (arguments, prepared.filter)]
-        options = ["--args", str(given[0]), "--seccomp", str(given[1]), "--info-fd", str(ends["info"][1])]
+        options = [
+            "--args",
+            str(given[0]),
+            "--seccomp",
+            str(given[1]),
+            "--info-fd",
+            str(ends["info"][1]),
+        ]
         channel = [str(jobs_inside.fileno()), str(ends["frames"][1]), *(["listen"] if proxied else [])]
         python = [str(prepared.interpreter.path), "-I", "-S", "-B", "-X", "utf8", "-c", START, *channel]
         command, identity = command_as(prepared, [prepared.bwrap, *options, *python])

@@ -65,7 +65,9 @@ class Watched:
     def breach(self, pids: list[int], now: float) -> RunError | None:
         limits = self.limits
         if now > self.deadline:
-            return RunError(ErrorCode.TIMED_OUT, f"It ran for more than {limits.wall_seconds:g} seconds.")
+            return RunError(
+                ErrorCode.TIMED_OUT, f"It ran for more than {limits.wall_seconds:g} seconds."
+            )
         if len(pids) > limits.processes + OVERHEAD_PROCESSES:
             message = f"It started more than {limits.processes} processes."
             return RunError(ErrorCode.LIMIT_EXCEEDED, message)

@@ -17,9 +17,7 @@ ANSWERED = ("raised", "out_of_memory", "bad_result", "timed_out")
 """The codes that `inside` knows."""
 ESCAPED, SLACK = 6, 65_536
 """An answer is JSON in ASCII: a letter may take six signs; and a little around it."""
-SHARED = (
-    "from apps.capabilities.sandbox.bubblewrap.inside.answers import checked, failure, flush, write_all\n"
-)
+SHARED = "from apps.capabilities.sandbox.bubblewrap.inside.answers import checked, failure, flush, write_all\n"
 FUTURE = "from __future__ import annotations\n"
 
 

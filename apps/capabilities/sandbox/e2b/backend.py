@@ -38,7 +38,9 @@ class E2BBackend:
                 False, "E2B has no key.", "Set E2B_API_KEY, or IZZY_SANDBOX=auto for another sandbox."
             )
         if importlib.util.find_spec("e2b_code_interpreter") is None:
-            return CheckResult(False, "The package e2b-code-interpreter is missing.", "Run `make setup`.")
+            return CheckResult(
+                False, "The package e2b-code-interpreter is missing.", "Run `make setup`."
+            )
         return CheckResult(True, "Tools run in E2B's cloud.")
 
     async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> Sandbox:
@@ -114,8 +116,12 @@ def _instance() -> str:
 async def kill_orphans() -> int:
     """Ends the sandboxes of this instance whose process on this machine is gone; returns how many."""
     sdk = await asyncio.to_thread(_sdk)
-    query = sdk.SandboxQuery(metadata={"izzy_instance": _instance(), "izzy_machine": socket.gethostname()})
-    pages = sdk.AsyncSandbox.list(query=query, api_key=settings.E2B_API_KEY, request_timeout=REQUEST_SECONDS)
+    query = sdk.SandboxQuery(
+        metadata={"izzy_instance": _instance(), "izzy_machine": socket.gethostname()}
+    )
+    pages = sdk.AsyncSandbox.list(
+        query=query, api_key=settings.E2B_API_KEY, request_timeout=REQUEST_SECONDS
+    )
     killed = 0
     while pages.has_next:
         for found in await pages.next_items():
@@ -124,7 +130,9 @@ async def kill_orphans() -> int:
             except PermissionError:
                 continue  # it lives, as another user's
             except (ProcessLookupError, ValueError):
-                killed += bool(await sdk.AsyncSandbox.kill(found.sandbox_id, api_key=settings.E2B_API_KEY))
+                killed += bool(
+                    await sdk.AsyncSandbox.kill(found.sandbox_id, api_key=settings.E2B_API_KEY)
+                )
     return killed
 
 

@@ -87,7 +87,9 @@ def run_tool(job: dict[str, Any], writing: int) -> None:
 def ended(status: int) -> dict[str, Any]:
     """The answer for a tool that ended without one."""
     if not os.WIFSIGNALED(status):
-        message = f"The tool ended itself (exit code {os.WEXITSTATUS(status)}) instead of returning a result."
+        message = (
+            f"The tool ended itself (exit code {os.WEXITSTATUS(status)}) instead of returning a result."
+        )
         return {"code": "raised", "message": message}
     number = os.WTERMSIG(status)
     if number == signal.SIGXCPU:

@@ -34,7 +34,14 @@ logger = logging.getLogger(__name__)
 
 ALL = "0.0.0.0/0"
 ANY_PUBLIC = "*"
-PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
+PRIVATE = [
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+]
 VALUE_CHARS = 20_000
 KILL_SECONDS = 10.0
 GRACE_SECONDS = 5.0
@@ -42,9 +49,7 @@ GRACE_SECONDS = 5.0
 OWN = "/home/user/.izzy"
 SIGNALLED = range(129, 129 + 64)
 KILLED = -9
-PIP = (
-    "python3 -m pip install --no-input --disable-pip-version-check --no-cache-dir --only-binary=:all: --quiet"
-)
+PIP = "python3 -m pip install --no-input --disable-pip-version-check --no-cache-dir --only-binary=:all: --quiet"
 QUOTED_CHARS = 2_000
 
 
@@ -53,7 +58,9 @@ def network_for(hosts: Collection[str]) -> dict[str, Any]:
     public host."""
     if ANY_PUBLIC in hosts:
         return {"deny_out": PRIVATE}
-    names = sorted({host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host for host in hosts})
+    names = sorted(
+        {host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host for host in hosts}
+    )
     return {"allow_out": names, "deny_out": [ALL]} if names else {"deny_out": [ALL]}
 
 
@@ -214,7 +221,8 @@ class E2BSandbox:
                 command,
                 envs=dict(env),
                 cwd=str(HOME),
-                on_stdout=on_stdout or (lambda text: output.feed("stdout", text.encode("utf-8", "replace"))),
+                on_stdout=on_stdout
+                or (lambda text: output.feed("stdout", text.encode("utf-8", "replace"))),
                 on_stderr=lambda text: output.feed("stderr", text.encode("utf-8", "replace")),
                 timeout=seconds,
                 retain_output=False,
@@ -256,13 +264,19 @@ class E2BSandbox:
         if time.monotonic() >= self._ends:
             return await self._end(timed_out(self._spec.limits.wall_seconds))
         gone = (e2b.SandboxNotRunningException, e2b.SandboxNotFoundException)
-        if isinstance(error, e2b.TimeoutException) and not isinstance(error, gone) and await self._runs():
+        if (
+            isinstance(error, e2b.TimeoutException)
+            and not isinstance(error, gone)
+            and await self._runs()
+        ):
             return timed_out(seconds)
         if isinstance(error, TimeoutError):
             return await self._end(timed_out(seconds))
         logger.warning("E2B failed: %s: %s", type(error).__name__, error)
         return await self._end(
-            RunError(ErrorCode.SANDBOX_FAILED, f"The sandbox failed ({type(error).__name__}). Run it again.")
+            RunError(
+                ErrorCode.SANDBOX_FAILED, f"The sandbox failed ({type(error).__name__}). Run it again."
+            )
         )
 
     async def _runs(self) -> bool:

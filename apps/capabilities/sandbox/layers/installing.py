@@ -90,7 +90,9 @@ def package_index() -> PackageIndex:
     places = _places(variables)
     if not variables.get("UV_DEFAULT_INDEX") and not variables.get("UV_INDEX_URL"):
         places.append(PYPI)
-    variables.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")  # as pip does: any of them may have it
+    variables.setdefault(
+        "UV_INDEX_STRATEGY", "unsafe-best-match"
+    )  # as pip does: any of them may have it
     hosts = {host for place in places if (host := _host(place))}
     extra = {other for name, others in FILE_HOSTS.items() if f"{name}:443" in hosts for other in others}
     named = {*extra, *settings.IZZY_PACKAGE_HOSTS}
@@ -173,7 +175,9 @@ async def ensure_layer(
                     await _run_uv(prepared, stage, requirements)
                     await asyncio.to_thread(_put_in_place, stage / "layer", layer)
     except OSError as error:  # no room, no right to write
-        raise InstallFailed(f"The requirements could not be stored: {error.strerror or error}.") from error
+        raise InstallFailed(
+            f"The requirements could not be stored: {error.strerror or error}."
+        ) from error
     return layer
 
 
@@ -226,8 +230,9 @@ async def _run_uv(prepared: Prepared, stage: Path, requirements: Sequence[str]) 
     (stage / "requirements.txt").chmod(0o644)
     sandbox = BubblewrapSandbox(prepared, limits, None, proxy)
     bindings = [*folders, Binding(uv, UV), Binding(stage, STAGE, writable=True)]
+    environment = index.variables | UV_ENVIRONMENT
     try:
-        await sandbox.start(bindings, index.variables | UV_ENVIRONMENT, address_space=2**40, open_files=4096)
+        await sandbox.start(bindings, environment, address_space=2**40, open_files=4096)
     except SandboxUnavailable as error:
         raise InstallFailed(f"{NOT_INSTALLED}: {error.message}") from error
     sizes = asyncio.create_task(_end_if_large(sandbox.process, stage))

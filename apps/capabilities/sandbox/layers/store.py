@@ -29,7 +29,9 @@ def layer_folder(prepared: Prepared, user_id: UUID, requirements: Sequence[str])
 
 def _layers_of(user_id: UUID, prepared: Prepared) -> Path:
     return (
-        store_folder(prepared.identity) / "layers" / salted_hmac("izzy.layers", user_id.hex).hexdigest()[:24]
+        store_folder(prepared.identity)
+        / "layers"
+        / salted_hmac("izzy.layers", user_id.hex).hexdigest()[:24]
     )
 
 

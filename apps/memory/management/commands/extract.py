@@ -52,13 +52,19 @@ class Command(BaseCommand):
             self.stdout.write(f"{self._waiting(user)}: no model is connected. Set ANTHROPIC_API_KEY or")
             self.stdout.write("ANTHROPIC_BASE_URL; nothing is lost.")
             return
-        users = [user.pk] if user else leases.users_due(timezone.now(), any_time=options["now"], limit=10_000)
+        users = (
+            [user.pk]
+            if user
+            else leases.users_due(timezone.now(), any_time=options["now"], limit=10_000)
+        )
         tally = asyncio.run(users_read(users, any_time=options["now"]))
         self._print(tally)
         now, limit = timezone.now(), f"{settings.IZZY_CAPTURE_TOKENS:,}"
         for key, name in User.objects.filter(pk__in=users).values_list("pk", "username"):
             if is_spent(key, now):
-                self.stdout.write(f"{name}: today's {limit} tokens are spent; the rest waits for tomorrow.")
+                self.stdout.write(
+                    f"{name}: today's {limit} tokens are spent; the rest waits for tomorrow."
+                )
         self.stdout.write(f"{self._waiting(user)}.")
 
     def _user(self, name: str | None) -> User | None:

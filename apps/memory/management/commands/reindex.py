@@ -23,7 +23,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--embedder", default="", help="for example static or ollama:nomic-embed-text")
+        parser.add_argument(
+            "--embedder", default="", help="for example static or ollama:nomic-embed-text"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["embedder"] or settings.IZZY_EMBEDDER
@@ -38,7 +40,8 @@ class Command(BaseCommand):
             with Progress(*columns, console=Console(file=cast("IO[str]", self.stdout))) as progress:
                 task = progress.add_task("embedding")
                 space = space_build(
-                    name=name, progress=lambda done, total: progress.update(task, completed=done, total=total)
+                    name=name,
+                    progress=lambda done, total: progress.update(task, completed=done, total=total),
                 )
         except IzzyError as error:
             raise CommandError(

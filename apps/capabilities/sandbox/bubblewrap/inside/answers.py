@@ -18,7 +18,9 @@ TRACEBACK_LENGTH = 4000
 def checked(result: object, limit: int) -> dict[str, Any]:
     """The answer for what `run(args)` returned."""
     if not isinstance(result, str):
-        message = f"run(args) must return text (str), not {type(result).__name__}. Use json.dumps for data."
+        message = (
+            f"run(args) must return text (str), not {type(result).__name__}. Use json.dumps for data."
+        )
         return {"code": "bad_result", "message": message}
     size = len(result.encode("utf-8", "replace"))
     if size > limit:
