@@ -318,6 +318,7 @@ class E2BServer:
             writer.transport.abort()
             return
         gone.cancel()
+        await asyncio.wait([gone])  # until then it reads, and the next call could not be
         writer.write(b"0\r\n\r\n")
 
     async def _line(self, kernel: asyncio.subprocess.Process, gone: "asyncio.Future[bytes]") -> bytes:

@@ -107,13 +107,13 @@ def test_what_goes_out_is_dumped_by_the_shape_that_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dumped: list[tuple[type[Shape], Shape]] = []
-    inherited: Any = Shape.of.__func__  # type: ignore[attr-defined]  # a class method's function
+    inherited: Any = Shape.model_validate.__func__  # type: ignore[attr-defined]  # a class method's function
 
-    def noted(cls: type[Shape], value: object) -> Any:
-        dumped.append((cls, inherited(cls, value)))
+    def noted(cls: type[Shape], value: object, /, **how: Any) -> Any:
+        dumped.append((cls, inherited(cls, value, **how)))
         return dumped[-1][1]
 
-    monkeypatch.setattr(Shape, "of", classmethod(noted))
+    monkeypatch.setattr(Shape, "model_validate", classmethod(noted))
     client = sign_in(hers.owner)
     for route, method, shapes in operations(routes, hers):
         name = f"GET {template(route)}"

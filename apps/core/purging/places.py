@@ -54,6 +54,12 @@ def _columns(tables: str) -> tuple[str, ...]:
     return tuple(f"{table}.{name}" for table, *names in lines for name in names)
 
 
+def _target(
+    name: str, tables: str, rule: Rule, label: str = "", why: str = "", subject: str = ""
+) -> RedactionTarget:
+    return RedactionTarget(name, _columns(tables), rule, label, why, subject)
+
+
 def _each(rule: Rule, tables: str) -> list[RedactionTarget]:
     """A place for each column by itself."""
     return [RedactionTarget(name, (name,), rule) for name in _columns(tables)]
@@ -62,138 +68,108 @@ def _each(rule: Rule, tables: str) -> list[RedactionTarget]:
 _SAID = "What you and Izzy said stays unless you have these messages redacted too."
 
 PLACES = (
-    RedactionTarget(
+    _target(
         "accounts.instructions",
-        _columns("accounts.preferences instructions display_name"),
+        "accounts.preferences instructions display_name",
         Rule.KEEP,
         "Your name and instructions",
         "Your own settings stay; change them there.",
     ),
-    RedactionTarget(
+    _target(
         "memory.notes",
-        _columns("memory.memory content tags category"),
+        "memory.memory content tags category",
         Rule.KEEP,
         "Notes",
         "Other notes say the same; they stay.",
         subject="pk",
     ),
-    RedactionTarget(
+    _target(
         "memory.history",
-        _columns("memory.memoryrevision content state reason"),
+        "memory.memoryrevision content state reason",
         Rule.KEEP,
         "What notes were before",
         "The history of other notes says the same; it stays with them.",
         subject="memory_id",
     ),
-    RedactionTarget(
+    _target(
         "memory.files",
-        _columns("memory.memoryfile content path"),
+        "memory.memoryfile content path",
         Rule.KEEP,
         "Files",
         "Other files say the same; they stay.",
         subject="pk",
     ),
-    RedactionTarget(
+    _target(
         "memory.file_history",
-        _columns("memory.memoryfilerevision content path reason"),
+        "memory.memoryfilerevision content path reason",
         Rule.KEEP,
         "What files were before",
         "The history of other files says the same; it stays with them.",
         subject="file_id",
     ),
-    RedactionTarget(
-        "memory.links", _columns("memory.memoryedge relation"), Rule.APP, "Links between notes"
-    ),
-    RedactionTarget(
+    _target("memory.links", "memory.memoryedge relation", Rule.APP, "Links between notes"),
+    _target(
         "memory.windows",
-        _columns("memory.capturewindow segments shown gate_reason dropped error"),
+        "memory.capturewindow segments shown gate_reason dropped error",
         Rule.CLEAN,
         "What waits to be read for memories",
         "Messages that stay, waiting to be read.",
     ),
-    RedactionTarget(
+    _target(
         "agent.tool_calls",
-        _columns("agent.toolcall input result answer"),
+        "agent.toolcall input result answer",
         Rule.CLEAN,
         "Tool calls: what was asked and answered",
     ),
-    RedactionTarget(
+    _target(
         "search.passages",
-        _columns("search.passage text terms labels session speaker external_id"),
+        "search.passage text terms labels session speaker external_id",
         Rule.APP,
         "The search index",
         "Passages of messages, notes or files that stay.",
     ),
-    RedactionTarget("search.vectors", (), Rule.APP, "Vectors"),
-    RedactionTarget("search.full_text", (), Rule.APP, "Full text"),
-    RedactionTarget("search.memory", (), Rule.APP, "The index in this process' memory"),
-    RedactionTarget(
+    _target("search.vectors", "", Rule.APP, "Vectors"),
+    _target("search.full_text", "", Rule.APP, "Full text"),
+    _target("search.memory", "", Rule.APP, "The index in this process' memory"),
+    _target(
         "capabilities",
-        _columns(
-            "capabilities.capability name description tags input_schema output_schema path status_reason\ncapabilities.capabilityversion description tags input_schema output_schema examples hosts secrets path test_failures"
-        ),
+        "capabilities.capability name description tags input_schema output_schema path status_reason\ncapabilities.capabilityversion description tags input_schema output_schema examples hosts secrets path test_failures",
         Rule.OFFER,
         "Capabilities",
         "A capability says it of itself; change or delete it on its page.",
     ),
-    RedactionTarget(
+    _target(
         "capabilities.files",
-        (),
+        "",
         Rule.OFFER,
         "Files of capabilities",
         "A version of a capability has it in its code or its description; delete the capability on its page.",
     ),
-    RedactionTarget(
-        "chat.messages",
-        _columns("chat.message text"),
-        Rule.OFFER,
-        "Messages, as you and Izzy wrote them",
-        _SAID,
+    _target(
+        "chat.messages", "chat.message text", Rule.OFFER, "Messages, as you and Izzy wrote them", _SAID
     ),
-    RedactionTarget(
-        "chat.blocks",
-        _columns("chat.message blocks"),
-        Rule.APP,
-        "Messages, as the model gets them",
-        _SAID,
+    _target("chat.blocks", "chat.message blocks", Rule.APP, "Messages, as the model gets them", _SAID),
+    _target("chat.events", "chat.turnevent payload", Rule.APP, "The stored stream of answers", _SAID),
+    _target(
+        "chat.turns", "chat.turn memories waiting_for", Rule.APP, "Notes brought up beside messages"
     ),
-    RedactionTarget(
-        "chat.events",
-        _columns("chat.turnevent payload"),
-        Rule.APP,
-        "The stored stream of answers",
-        _SAID,
-    ),
-    RedactionTarget(
-        "chat.turns",
-        _columns("chat.turn memories waiting_for"),
-        Rule.APP,
-        "Notes brought up beside messages",
-    ),
-    RedactionTarget(
+    _target(
         "chat.titles",
-        _columns("chat.conversation title"),
+        "chat.conversation title",
         Rule.APP,
         "Titles of conversations",
         "A title that you gave stays.",
     ),
-    RedactionTarget(
+    _target(
         "chat.names",
-        (*_columns("chat.conversation session tools"), *_columns("chat.message external_id")),
+        "chat.conversation session tools\nchat.message external_id",
         Rule.OFFER,
         "Names of sessions, messages and tools",
         "Something goes by this name; it goes with its conversation.",
     ),
-    RedactionTarget(
-        "chat.zz_summaries",
-        _columns("chat.conversation summary"),
-        Rule.APP,
-        "Summaries of conversations",
-    ),
-    RedactionTarget(
-        "admin.log", _columns("admin.logentry object_repr change_message"), Rule.CLEAN, "The admin's log"
-    ),
-    RedactionTarget("sessions", (), Rule.APP, "Browser sessions"),
+    _target("chat.zz_summaries", "chat.conversation summary", Rule.APP, "Summaries of conversations"),
+    _target("admin.log", "admin.logentry object_repr change_message", Rule.CLEAN, "The admin's log"),
+    _target("sessions", "", Rule.APP, "Browser sessions"),
     *_each(
         Rule.CLEAN,
         """
