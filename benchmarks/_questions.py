@@ -28,16 +28,18 @@ from benchmarks.report import timed
 DEPTHS = (1, 5, 10, 25, 50)
 BUDGET = 500
 BATCH = 1000
+PART = "#part"
+"""Behind it, in an external id, stands the number of a part of the message whose id stands before it."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`evidence` is the text of each message that answers, by external id; "" for one that there is not."""
+    """`evidence` are the texts, one a part, of each message that answers, by external id; none for one that there is not."""
 
     text: str
     category: str
-    evidence: Mapping[str, str]
+    evidence: Mapping[str, tuple[str, ...]]
     answer: str
 
 
@@ -62,6 +64,10 @@ class Block:
     text: str
     words: set[str]
 
+    def holds(self, texts: tuple[str, ...]) -> bool:
+        """Whether all of the texts stand in it whole; False for none."""
+        return bool(texts) and all(" ".join(text.split()) in self.text for text in texts)
+
 
 @dataclass
 class Tally:
@@ -74,16 +80,19 @@ class Tally:
     answered: list[float] = field(default_factory=list)
 
     def add(self, found: list[str], question: Question, block: Block | None = None) -> None:
-        """Count what of the evidence was found, and what of it and of the answer stands in a context block."""
+        """Count what of the evidence was found, and what of it and of the answer stands in a context block.
+
+        A message that was sent in parts is found when any of them is, and whole when all of them are.
+        """
         wanted = question.evidence.keys()
+        found = [message_of(name) for name in found]
         for depth in DEPTHS:
             self.recall[depth].append(len(wanted & set(found[:depth])) / len(wanted))
         ranks = [rank for rank, name in enumerate(found, 1) if name in wanted]
         self.reciprocal.append(1 / ranks[0] if ranks else 0.0)
         if block is not None:
-            self.evidence.append(len(wanted & block.names) / len(wanted))
-            texts = (" ".join(text.split()) for text in question.evidence.values())
-            self.whole.append(statistics.fmean(text in block.text for text in texts))
+            self.evidence.append(len(wanted & set(map(message_of, block.names))) / len(wanted))
+            self.whole.append(statistics.fmean(map(block.holds, question.evidence.values())))
             if words := set(document_terms(question.answer)[1]):
                 self.answered.append(len(words & block.words) / len(words))
 
@@ -112,6 +121,11 @@ class Run:
         result, took = timed(call)
         self.timings[name].append(took / share)
         return result
+
+
+def message_of(external_id: str) -> str:
+    """The external id of the message that a passage is of, which may be a part of it."""
+    return external_id.partition(PART)[0]
 
 
 def read_dataset(path: Path, limit: int = 0) -> list[Conversation]:
@@ -149,7 +163,10 @@ def _conversation(entry: dict[str, Any], number: int, limit: int) -> Conversatio
         Question(
             text=question["question"],
             category=question["category"],
-            evidence={f"{number}/{name}": texts.get(name, "") for name in question["evidence"]},
+            evidence={
+                f"{number}/{name}": (texts[name],) if name in texts else ()
+                for name in question["evidence"]
+            },
             answer=str(question.get("answer") or ""),
         )
         for question in entry["questions"]

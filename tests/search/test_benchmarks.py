@@ -1,6 +1,7 @@
 """The benchmarks run through the real paths and report what they promise."""
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from apps.search.models import Passage
 from apps.search.ranking.relevance import CALIBRATION
 from apps.search.ranking.signals import WEIGHTS
 from benchmarks import calibrate, ingest
-from benchmarks._questions import Block, Question, Tally
+from benchmarks._questions import PART, Block, Conversation, Question, Tally, message_of
+from benchmarks._variants import VARIANTS, bare_letters, misspelt, numeric_dates, varied
 from benchmarks.calibrate import area_under_curve, logistic
 from benchmarks.retrieval import NAMES, REFITTED, Observed, fitted_weights, mean_recall
 
@@ -112,18 +114,122 @@ def test_leaving_one_out_needs_two_conversations(tmp_path: Path) -> None:
 def test_a_message_that_was_cut_is_evidence_but_not_whole() -> None:
     block = Block({"a", "b"}, "Ann: We saw the red boat. Ben: The harbour …", {"red", "boat"})
     tally = Tally()
-    evidence = {"a": "We saw  the red boat.", "b": "The harbour was closed.", "c": "No."}
+    evidence = {"a": ("We saw  the red boat.",), "b": ("The harbour was closed.",), "c": ()}
     tally.add(["a"], Question("What did Ann see?", "single", evidence, "a red car"), block)
     assert tally.evidence == [2 / 3]
     assert tally.whole == [1 / 3]
     assert tally.answered == [1 / 2]
 
 
+def test_a_message_in_parts_is_found_by_any_and_whole_by_all() -> None:
+    question = Question(
+        "What did Ann see?", "single", {"a": ("The boat", "was red."), "b": ("No.",)}, ""
+    )
+    names = {f"a{PART}0", f"b{PART}1"}
+    tally = Tally()
+    tally.add(["c", f"a{PART}1", f"a{PART}0"], question, Block(names, "Ann: The boat", set()))
+    assert tally.recall[5] == [1 / 2]
+    assert tally.reciprocal == [1 / 2]
+    assert (tally.evidence, tally.whole) == ([1], [0])
+    tally.add(["b"], question, Block(names, "Ann: The boat Ann: was red. No.", set()))
+    assert tally.whole == [0, 1]
+
+
+def variant_of(name: str, *, wanted: str = "") -> Conversation:
+    texts = (
+        "We got there on May 3, 2023, and the harbour was closed. Nobody told us. [shares a photo: a boat. And a dog]",
+        "Oh no!",
+        "That's sad, Ann. We were lucky: we went in June 2023, because Ben-Eli had asked.",
+    )
+    messages = [
+        {"external_id": f"m{number}", "speaker": ("Ann", "Ben")[number % 2], "content": text}
+        for number, text in enumerate(texts * 8)
+    ]
+    question = Question(
+        "What did Ann tell Ben?", "single", {"m0": (), **({wanted: ()} if wanted else {})}, ""
+    )
+    return varied(Conversation("talk", {"1": messages}, [question]), name)
+
+
+def test_bursts_hold_all_words_in_their_order() -> None:
+    plain, bursts = variant_of("plain"), variant_of("bursts")
+    parts: dict[str, list[str]] = {}
+    for message in bursts.messages:
+        parts.setdefault(message_of(message["external_id"]), []).append(message["content"])
+    assert {name: " ".join(texts) for name, texts in parts.items()} == {
+        message["external_id"]: message["content"] for message in plain.messages
+    }
+    assert {1, 3} < set(map(len, parts.values())) <= {1, 2, 3, 4}
+    assert all(
+        "[" not in text or "[shares a photo: a boat. And a dog]" in text
+        for texts in parts.values()
+        for text in texts
+    )
+    assert bursts.questions[0].evidence["m0"] == tuple(parts["m0"])
+    assert bursts == variant_of("bursts")
+
+
+def test_turns_leave_out_acknowledgements_that_no_question_wants() -> None:
+    assert "Oh no!" not in [message["content"] for message in variant_of("turns").messages]
+    kept = variant_of("turns", wanted="m1")
+    assert [message["content"] for message in kept.messages].count("Oh no!") == 1
+    assert kept.questions[0].evidence["m1"] == ("Oh no!",)
+
+
+def test_names_of_a_question_are_misspelt_by_one_edit() -> None:
+    (question,) = variant_of("names").questions
+    ann, ben = re.fullmatch(r"What did (\w+) tell (\w+)\?", question.text).groups()  # type: ignore[union-attr]
+    assert (ann[0], ben[0]) == ("A", "B")
+    assert ann != "Ann"
+    assert ben != "Ben"
+    assert misspelt("When did Christmas come in May?") == "When did Christmas come in May?"
+
+
+def test_dates_are_written_in_numbers() -> None:
+    for text in ("Seen on 3 May 2023.", "Seen on May 3rd, 2023.", "Seen on the 3rd of May,2023."):
+        written = numeric_dates(text)
+        assert any(form in written for form in ("5/3/2023", "5/3/23", "2023-05-03", "03.05.23"))
+        assert "May" not in written
+    assert numeric_dates("On May 3 we may go.") == "On 5/3 we may go."
+    assert numeric_dates("In May, and in March 9 of us") == "In May, and in 3/9 of us"
+    texts = [message["content"] for message in variant_of("dates").messages]
+    assert "May" not in texts[0]
+    assert "June" not in texts[2]
+
+
+def test_letters_have_neither_capitals_nor_punctuation() -> None:
+    assert bare_letters("It's Ann's well-known 2.5 kg dog, isn't it? (Yes!)") == (
+        "its anns well known 2.5 kg dog isnt it yes"
+    )
+    conversation = variant_of("letters")
+    assert conversation.questions[0].text == "what did ann tell ben"
+    assert conversation.messages[0]["speaker"] == "Ann"
+    assert conversation.questions[0].evidence["m0"] == (conversation.messages[0]["content"],)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_variant_is_measured_beside_the_plain_set(tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text(json.dumps([*DATA, {**OTHER_TALK, "id": "other"}]))
+    figures = benchmark(
+        "retrieval", "--variant", "all", "--leave-one-out", "--dataset", str(tmp_path / "data.json")
+    )
+    sections = {section["title"]: section["rows"] for section in figures["sections"]}
+    rows = [row for row in sections["By variant"] if row["method"] == "Izzy"]
+    assert [row["variant"] for row in rows] == ["plain", *VARIANTS]
+    assert all(row["recall@10"] == 100 for row in rows)
+    assert [row["conversation"] for row in sections["Weights fitted without"]] == [
+        "talk",
+        "other",
+        "in use",
+    ]
+    assert not Passage.objects.exists()
+
+
 def test_fitted_weights_find_the_signal_that_tells() -> None:
     draw = np.random.default_rng(1)
     signals = draw.random((40, len(NAMES), 50)).astype(np.float32)
     evidence = np.argmax(signals[:, NAMES.index("name")], axis=1)
-    right = np.arange(50)[None, :] == evidence[:, None]
+    right = (np.arange(50)[None, :] == evidence[:, None]).astype(np.int8)
     observed = Observed(signals, np.zeros(50, dtype=np.float32), right, np.ones(40, dtype=np.int64))
     fitted = fitted_weights([observed])
     assert fitted["name"] == max(fitted.values())
