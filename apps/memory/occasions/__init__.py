@@ -1,0 +1,1 @@
+"""The occasions of a note: short phrases that say when it matters."""
