@@ -1,6 +1,7 @@
 """Where the chat keeps words of notes: messages, the blocks sent to the model, surfaced notes, events, titles, summaries."""
 
 import json
+import re
 from collections.abc import Collection
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,7 @@ from django.db.models import Q
 
 from apps.agent.model.messages import canonical_json
 from apps.chat.conversations import markdown
-from apps.chat.models import Conversation, Message, Role, Turn, TurnEvent, TurnStatus
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import TEXT
 from apps.chat.summary.services import summary_forget
 from apps.core.purging.places import Hits, PurgePart, SourceText, rewrite
@@ -51,8 +52,9 @@ def clear(trace: Trace, hits: Hits) -> None:
     summaries of the messages as they are then, so they come last."""
     _messages_redact(trace)
     rows, sent = Message.objects.for_user(trace.user_id), hits.get("chat.message.blocks", ())
-    rewrite(rows.filter(pk__in=sent), lambda row: {"blocks": _blocks(row, trace)})
     beside = {*hits.get("chat.turn.memories", ()), *hits.get("chat.turn.waiting_for", ())}
+    _lines_redact(trace, beside)
+    rewrite(rows.filter(pk__in=sent), lambda row: {"blocks": _blocks(row, trace)})
     rewrite(
         Turn.objects.for_user(trace.user_id).filter(pk__in=beside),
         lambda row: {
@@ -75,6 +77,34 @@ def clear(trace: Trace, hits: Hits) -> None:
     summaries = about.values_list("conversation_id", flat=True)
     for key in {*hits.get("chat.conversation.summary", ()), *summaries}:
         summary_forget(user_id=trace.user_id, conversation_id=key)
+
+
+def _lines_redact(trace: Trace, turns: Collection[UUID]) -> None:
+    """Takes the note's line out of the context blocks of these turns, in which it stands under a short name."""
+    for turn in Turn.objects.for_user(trace.user_id).filter(pk__in=turns):
+        handles = [
+            item["handle"]
+            for item in turn.memories
+            if item.get("handle") and trace.names_row(canonical_json(item))
+        ]
+        if not handles:
+            continue
+        line = re.compile(
+            rf"^- (?:{'|'.join(map(re.escape, handles))})(?: \([^()\n]*\))?: .*$", re.MULTILINE
+        )
+
+        def without(message: Message, line: re.Pattern[str] = line) -> dict[str, str]:
+            blocks = json.loads(message.blocks)
+            return {"blocks": canonical_json([_without_lines(block, line) for block in blocks])}
+
+        opening = Message.objects.for_user(trace.user_id).filter(turn=turn, role=Role.USER)
+        rewrite(opening.exclude(kind=MessageKind.TOOL_RESULTS), without)
+
+
+def _without_lines(block: dict[str, Any], line: re.Pattern[str]) -> dict[str, Any]:
+    if not block.get("text", "").startswith("<context>"):
+        return block
+    return block | {"text": line.sub(MARKER, block["text"])}
 
 
 def _messages_redact(trace: Trace) -> None:

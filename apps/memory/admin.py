@@ -23,6 +23,7 @@ from .models import (
     MemoryFile,
     MemoryFileRevision,
     MemoryRevision,
+    NoteHandle,
     Origin,
     PurgeReceipt,
     Status,
@@ -115,6 +116,14 @@ class MemoryEdgeAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("relation", "user__username")
     ordering = ("-created_at",)
+
+
+@admin.register(NoteHandle)
+class NoteHandleAdmin(ReadOnlyAdmin):
+    list_display = ("__str__", "memory_id", "user")
+    list_select_related = ("user",)
+    search_fields = ("conversation_id", "user__username")
+    ordering = ("-pk",)
 
 
 @admin.register(DecayCycle)

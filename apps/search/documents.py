@@ -1,10 +1,17 @@
 """Inputs and results of search for other apps: plain values, no rows."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from uuid import UUID
+
+from django.utils import timezone
+
+from apps.core.text import truncated
+
+EMPTY: Mapping[str, float] = MappingProxyType({})
 
 
 class Source(StrEnum):
@@ -78,19 +85,21 @@ class Scope:
     as_of: datetime | None = None
 
 
-REASONS = {
-    "keywords": "the same words",
-    "words": "the same words",
-    "meaning": "near in meaning",
-    "surroundings": "near in meaning",
-    "sitting": "said in a talk about it",
-    "name": "by or about someone named",
-    "company": "said beside someone named",
-    "answer": "answers such a question",
-    "time": "says when",
-    "date": "from the time asked about",
-}
-"""Meanings of the parts of a score."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causes:
+    """What brought a document, as far as it can be named; what is empty had no part in it.
+
+    `words` are those of the question that the passage has. `near` is the word or clause of the message that is near in
+    meaning to the `occasion` of the note, or to `meaning`, words of its text. `date` is when it happened, where that was asked
+    about; `link` is the text of the document that led to it.
+    """
+
+    words: tuple[str, ...] = ()
+    occasion: str = ""
+    date: datetime | None = None
+    link: str = ""
+    meaning: str = ""
+    near: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +121,12 @@ class Hit:
     speaker: str = ""
     parts: dict[str, float] = field(default_factory=dict)
     labels: tuple[Label, ...] = ()  # those that the question asks for
+    causes: Causes = Causes()
 
     @property
     def reason(self) -> str:
-        """Why it was found, in a few words: the labels asked for and what else decided most."""
-        said = [f"{label.kind} {label.words}" for label in self.labels]
-        best = max(
-            (name for name in self.parts if name in REASONS), key=self.parts.__getitem__, default=""
-        )
-        if best and self.parts[best] > 0 and not (said and best == "keywords"):
-            said.append(REASONS[best])
-        return ", ".join(said)
+        """Why it was found, in one short sentence."""
+        return reason_of(self.causes, self.labels, self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +136,57 @@ class Packed:
     text: str
     tokens: int
     items: list[Hit]
+
+
+REASONS = {
+    "keywords": "Has the same words, or stands beside them.",
+    "words": "Has the same words.",
+    "meaning": "Near in meaning.",
+    "surroundings": "Near in meaning, with what was said around it.",
+    "sitting": "Said in a talk about it.",
+    "name": "By or about someone you named.",
+    "company": "Said beside someone you named.",
+    "answer": "Answers such a question.",
+    "time": "Says when.",
+    "date": "From the time you asked about.",
+}
+"""What the parts of a score say where no cause can be named."""
+MAX_QUOTED_CHARS = 60
+
+
+def reason_of(causes: Causes, labels: Sequence[Label] = (), parts: Mapping[str, float] = EMPTY) -> str:
+    """One short sentence in plain words that says why something was found; "" where nothing is known."""
+    if causes.link:
+        return f"Linked to {_quoted(causes.link)}."
+    if causes.occasion and not causes.near:
+        return f"Matters when it is about {_quoted(causes.occasion)}."
+    if causes.near:
+        near = causes.occasion or causes.meaning
+        return f"Came up because of {_quoted(causes.near)}{f', which is near {_quoted(near)}' * bool(near)}."
+    tags = [label.words for label in labels if label.kind == "tag"]
+    facts = [f"tagged {_listed(tags)}"] if tags else []
+    facts += [f"in the {label.kind} {_quoted(label.words)}" for label in labels if label.kind != "tag"]
+    if causes.date:
+        day = timezone.localtime(causes.date)
+        facts.append(f"from {day.day} {day:%B %Y}, the date you asked about")
+    if causes.words:
+        noun = "word" if len(causes.words) == 1 else "words"
+        facts = [f"has the {noun} {_listed(causes.words)}", *(f"is {fact}" for fact in facts)]
+    if facts:
+        said = _joined(facts)
+        return f"{said[0].upper()}{said[1:]}."
+    best = max((name for name in parts if name in REASONS), key=parts.__getitem__, default="")
+    return REASONS[best] if best and parts[best] > 0 else ""
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return _joined([_quoted(text) for text in texts])
+
+
+def _joined(texts: Sequence[str]) -> str:
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _quoted(text: str) -> str:
+    return f"‘{truncated(' '.join(text.split()), MAX_QUOTED_CHARS)}’"

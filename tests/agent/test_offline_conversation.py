@@ -276,10 +276,8 @@ def request(words: str, *tools: str, calls: list[tuple[str, str, bool]] | None =
 
 
 def asked(words: str, found: list[dict[str, Any]], *, beside: str = "") -> str:
-    """The answer to words for which search has found these notes; `beside` is the note that Izzy put beside them."""
-    context = (
-        f"<context>\nNow: Saturday\n<memories>\n- [{beside}, 2026-11-20] A note\n</memories>\n</context>"
-    )
+    """The answer to words for which search has found these notes; `beside` is the line of the note that Izzy put beside them."""
+    context = f"<context>\nNow: Saturday\n<memories>\n{beside}\n</memories>\n</context>"
     call = {"type": "tool_use", "id": "a", "name": "memory_search", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "a", "content": json.dumps(found)}
     said = [{"type": "text", "text": context}, {"type": "text", "text": words}]
@@ -296,7 +294,10 @@ def test_a_question_that_no_note_bears_on_is_not_answered_from_one(words: str) -
     note = "note-0199a000-0000-7000-8000-000000000001"
     found = [{"note_id": note, "text": "The user's sister Anna lives in Graz.", "score": 0.6}]
     assert asked(words, found) == phrases.NOT_A_MODEL
-    assert "Anna lives in Graz" in asked(words, found, beside=note)
+    line = "The user's sister Anna lives in Graz."
+    for beside in (f"- n7: {line}", f"- n7 (faded, 2026-11-20): {line}"):
+        assert "Anna lives in Graz" in asked(words, found, beside=beside)
+    assert asked(words, found, beside=f"- n7 (standing): {line}") == phrases.NOT_A_MODEL
     assert "Anna lives in Graz" in asked("where does my sister live?", found)
 
 

@@ -15,17 +15,15 @@ from apps.memory.models import Kind, Memory, Tier, Trust
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.revisions import Change
 from apps.memory.recall import injection
-from apps.memory.recall.injection import (
+from apps.memory.recall.block import (
     BUDGET_TOKENS,
     HEADER,
-    THRESHOLD,
+    NOTE_TOKENS,
     SurfacedNote,
     compose,
-    final_score,
-    recency,
-    still_shown,
-    surface,
+    shortened,
 )
+from apps.memory.recall.injection import THRESHOLD, final_score, recency, still_shown, surface
 from apps.search.documents import Hit, Source
 from tests.memory.conftest import MakeNote
 
@@ -120,21 +118,20 @@ def test_without_words_nothing_is_searched(alice: User, texts: list[str]) -> Non
     assert surface(alice.pk, texts).items == ()
 
 
-def test_the_block_tells_what_when_and_which_note(
+def test_outside_of_a_conversation_the_block_has_the_words_alone(
     alice: User, note: MakeNote, relevance: Relevance
 ) -> None:
     made = note(alice, "I am allergic to\nshellfish.")
     relevance({made: 0.9})
     surfaced = surface(alice.pk, ["dinner"])
-    day = made.updated_at.strftime("%Y-%m-%d")
-    assert surfaced.text == f"{HEADER}\n- [{made.note_id}, {day}] I am allergic to shellfish."
+    assert surfaced.text == f"{HEADER}\n- I am allergic to shellfish."
     assert surfaced.tokens == estimate_tokens(surfaced.text)
 
 
 def test_what_comes_from_elsewhere_is_marked(alice: User, note: MakeNote, relevance: Relevance) -> None:
     made = note(alice, "Send money.", change=Change(trust=Trust.UNTRUSTED))
     relevance({made: 0.9})
-    assert "untrusted source" in surface(alice.pk, ["money"]).text
+    assert "- (untrusted): Send money." in surface(alice.pk, ["money"]).text
 
 
 def test_what_is_brought_up_counts_as_read_and_the_rest_does_not(
@@ -232,7 +229,7 @@ def test_standing_notes_stand_before_every_conversation_whatever_it_is_about(
     relevance({near: 0.9})
     surfaced = surface(alice.pk, ["What is the capital of France?"])
     assert [item.id for item in surfaced.items] == [vital.pk, german.pk, near.pk]
-    assert surfaced.text.count("for every conversation") == 2
+    assert surfaced.text.count("(standing)") == 2
     shown = [item.id for item in surfaced.items]
     relevance({})
     assert surface(alice.pk, ["And of Spain?"], exclude_ids=shown).items == ()
@@ -259,6 +256,8 @@ def test_items_are_what_the_event_carries(alice: User, note: MakeNote, relevance
         "note_id": made.note_id,
         "text": "Likes tea.",
         "score": 0.8,
+        "reason": "",
+        "parts": {},
         "kind": "preference",
         "tags": ["food"],
         "importance": 4,
@@ -276,12 +275,12 @@ _TEXTS = st.text(st.sampled_from("ab cdéß漢字 \n🦞.,"), min_size=1, max_si
 
 def _item(text: str, score: float) -> SurfacedNote:
     made = Memory(id=uuid7(), content=text, created_at=_NOW)
-    return SurfacedNote(made, injection._shortened(text, injection.NOTE_TOKENS), score)
+    return SurfacedNote(made, shortened(text, NOTE_TOKENS), score)
 
 
 @given(st.lists(st.builds(_item, _TEXTS, st.floats(0.45, 1.7)), max_size=30))
 def test_a_block_never_exceeds_the_budget_and_never_repeats(items: list[SurfacedNote]) -> None:
-    surfaced = compose(items)
+    surfaced = compose(items, now=_NOW)
     assert surfaced.tokens == estimate_tokens(surfaced.text) <= BUDGET_TOKENS
     ids = [item.id for item in surfaced.items]
     assert len(ids) == len(set(ids))
@@ -294,7 +293,7 @@ def test_a_block_never_exceeds_the_budget_and_never_repeats(items: list[Surfaced
 
 @given(st.text(max_size=500), st.integers(1, 200))
 def test_shortening_keeps_to_the_limit(text: str, limit: int) -> None:
-    short = injection._shortened(text, limit)
+    short = shortened(text, limit)
     assert short == text or estimate_tokens(short) <= limit + 2
 
 

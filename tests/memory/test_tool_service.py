@@ -61,7 +61,8 @@ async def test_a_result_has_the_documented_fields(alice: User) -> None:
     tools = Tools(user_id=alice.pk)
     note_id = await save(tools, "The router stands in the hall.")
     (hit,) = await search(tools, "router")
-    assert set(hit) == {"note_id", "text", "score", "source", "created_at"}
+    assert set(hit) == {"note_id", "text", "score", "reason", "source", "created_at"}
+    assert hit["reason"] == "Has the word ‘router’."
     assert (hit["note_id"], hit["source"]) == (note_id, "memory")
     assert 0 <= float(str(hit["score"])) <= 1
 

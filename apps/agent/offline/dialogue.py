@@ -15,8 +15,9 @@ Blocks: TypeAlias = list[dict[str, Any]]
 SEARCHED = 10
 SHORT = 80
 CONTEXT = "<context>"
-NOTE_LINE = re.compile(r"^- \[(note-[0-9a-f-]{36})(?![^]\n]*for every conversation)", re.MULTILINE)
+NOTE_LINE = re.compile(r"^- n\d+(?: \((?!standing)[^()\n]*\))?: (.+)$", re.MULTILINE)
 """A note that was brought up for the message; one that stands before every conversation tells nothing about it."""
+ESCAPED = re.compile(r"(?<=[nN\uff2e\uff4e])\\(?=\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class Done:
 @dataclass(frozen=True, slots=True)
 class Dialogue:
     """`words` are the newest ones of the user; `done` the tool calls since, in order; `tools` the offered names;
-    `last_note_id` the note that was last saved or changed before these words; `surfaced` the notes that Izzy put beside
-    them, `shown` those beside any words so far."""
+    `last_note_id` the note that was last saved or changed before these words; `surfaced` the texts of the notes that Izzy
+    put beside them, `shown` of those beside any words so far."""
 
     words: str
     done: list[Done] = field(default_factory=list)
@@ -138,10 +139,16 @@ def _words(message: dict[str, Any]) -> str:
 
 
 def _noted(messages: Blocks) -> frozenset[str]:
-    """The ids of the notes in the blocks of context that stand before the user's words."""
+    """The texts of the notes in the blocks of context that stand before the user's words."""
     texts = [text for message in messages if message["role"] == "user" for text in _texts(message)]
     context = [text for text in texts if text.startswith(CONTEXT)]
-    return frozenset(NOTE_LINE.findall("\n".join(context)))
+    return frozenset(ESCAPED.sub("", line) for line in NOTE_LINE.findall("\n".join(context)))
+
+
+def stands_in(note: Note, texts: frozenset[str]) -> bool:
+    """Whether a note, or a part of it that is shortened with an ellipsis, is among the texts of a context block."""
+    whole = " ".join(note.text.split())
+    return whole in texts or any(text.endswith("…") and text[:-1] in whole for text in texts)
 
 
 def say(text: str) -> Blocks:

@@ -5,7 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apps.agent.offline import phrases
-from apps.agent.offline.dialogue import Blocks, Dialogue, bullets, call, say, search, short, use
+from apps.agent.offline.dialogue import (
+    Blocks,
+    Dialogue,
+    bullets,
+    call,
+    say,
+    search,
+    short,
+    stands_in,
+    use,
+)
 from apps.agent.offline.intents import Intent
 from apps.agent.offline.wording import (
     ADVERBS,
@@ -182,13 +192,14 @@ def question(dialogue: Dialogue, intent: Intent) -> Blocks:
     # Those that share a word with it, and those that Izzy brought up for it. However near a search finds them, others would be
     # a strange answer to "what is 2+2".
     notes = dialogue.notes
-    certain = {note.note_id for note in notes if note.score >= CERTAIN}
-    meant = (
-        {note.note_id for note in sharing(intent.topic, notes)}
-        | dialogue.surfaced
-        | (dialogue.shown & certain)
-    )
-    found = [note for note in notes if note.note_id in meant]
+    shared = {note.note_id for note in sharing(intent.topic, notes)}
+    found = [
+        note
+        for note in notes
+        if note.note_id in shared
+        or stands_in(note, dialogue.surfaced)
+        or (note.score >= CERTAIN and stands_in(note, dialogue.shown))
+    ]
     return say(f"From your notes:\n\n{bullets(found)}" if found else phrases.NOT_A_MODEL)
 
 

@@ -29,7 +29,8 @@ from apps.chat.audit_log.words import (
     written_text,
 )
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.core.ids import parse_id
+from apps.core.ids import note_id, parse_id
+from apps.memory.recall.handles import notes_by_handle
 
 STATES = {
     TurnStatus.STOPPED: "You stopped it.",
@@ -42,6 +43,8 @@ NOTE_SENTENCES = {
     "changed": ("Corrected a memory.", "Corrected {n} memories."),
     "deleted": ("Deleted a memory.", "Deleted {n} memories."),
 }
+NOTE_FIELDS = ("note_id", "source_id", "target_id")
+"""Fields of a call's input in which the model names a note."""
 NO_USAGE = asdict(Usage())
 FAILED = (TurnStatus.FAILED, TurnStatus.INTERRUPTED)
 
@@ -151,7 +154,7 @@ def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[st
     for message in said.order_by("position"):
         messages[message.turn_id].append(message)
     calls: dict[UUID | None, list[ToolCall]] = defaultdict(list)
-    for call in toolcalls_of(user_id=user_id, turn_ids=ids):
+    for call in _by_id(conversation, toolcalls_of(user_id=user_id, turn_ids=ids)):
         calls[call.turn_id].append(call)
     known = Known(user_id, [touch for turn in rows for touch in _touches(turn, calls[turn.id])])
     made = ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id__in=ids).order_by()
@@ -163,6 +166,21 @@ def log_turns(conversation: Conversation, turns: Iterable[Turn]) -> list[dict[st
         _turn(turn, messages[turn.id], calls[turn.id], known) | {"usage": usage.get(turn.id, NO_USAGE)}
         for turn in rows
     ]
+
+
+def _by_id(conversation: Conversation, calls: list[ToolCall]) -> list[ToolCall]:
+    """The calls with the ids of notes in their input where the model used short names, which mean nothing elsewhere."""
+    given = [
+        (call, field, name)
+        for call in calls
+        for field in NOTE_FIELDS
+        if isinstance(name := call.input.get(field), str)
+    ]
+    notes = notes_by_handle(conversation.user_id, conversation.pk, [name for _, _, name in given])
+    for call, field, name in given:
+        if name in notes:
+            call.input[field] = note_id(notes[name])
+    return calls
 
 
 def _touches(turn: Turn, calls: Sequence[ToolCall]) -> list[Touch]:

@@ -60,7 +60,8 @@ from apps.core.db.pool import in_db, settled
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.notes.changes import cycle_advance
-from apps.memory.recall.injection import Surfaced, still_shown, surface
+from apps.memory.recall.block import Surfaced
+from apps.memory.recall.injection import still_shown, surface
 
 logger = logging.getLogger(__name__)
 TOO_LONG = "context_too_long"

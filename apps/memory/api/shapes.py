@@ -255,7 +255,9 @@ class ContextItem(Shape):
     score: float = Field(
         ge=0, le=1, description="Falls from result to result; means the same for every query."
     )
-    reason: str = Field(description="Why it was found, in a few words: a tag, the same words, a date.")
+    reason: str = Field(
+        description="Why it was found, in one short sentence: the words it has, a tag, a date."
+    )
     untrusted: bool = Field(
         False,
         exclude_if=lambda value: not value,

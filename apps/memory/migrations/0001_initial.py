@@ -128,6 +128,22 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='NoteHandle',
+            fields=[
+                ('id', models.UUIDField(default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('conversation_id', models.UUIDField()),
+                ('number', models.PositiveIntegerField()),
+                ('memory', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='memory.memory')),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('user', 'conversation_id', 'number'), name='note_handle_number'), models.UniqueConstraint(fields=('memory', 'conversation_id'), name='note_handle_note')],
+            },
+            managers=[
+                ('everything', django.db.models.manager.Manager()),
+            ],
+        ),
+        migrations.CreateModel(
             name='MemoryRevision',
             fields=[
                 ('id', models.UUIDField(default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False)),

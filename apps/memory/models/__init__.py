@@ -15,6 +15,7 @@ from .base import (
     Trust,
     is_gone,
 )
+from .handles import NoteHandle
 from .notes import (
     MAX_PATH_CHARS,
     PRIORITY_FLOOR,
@@ -45,6 +46,7 @@ __all__ = [
     "MemoryFile",
     "MemoryFileRevision",
     "MemoryRevision",
+    "NoteHandle",
     "Origin",
     "Proposal",
     "PurgeReceipt",

@@ -18,6 +18,7 @@ from apps.memory.models import (
     Memory,
     MemoryEdge,
     MemoryRevision,
+    NoteHandle,
     Origin,
     Proposal,
     Status,
@@ -149,6 +150,7 @@ def user_forget(user_id: UUID) -> int:
     """Erase all notes of a user, before the account goes; returns how many there were."""
     MemoryEdge.objects.for_user(user_id).delete()
     MemoryRevision.objects.for_user(user_id).delete()
+    NoteHandle.objects.for_user(user_id).delete()
     DecayCycle.objects.filter(user_id=user_id).delete()
     removed, _ = Memory.objects.with_deleted(user_id).delete()
     return removed

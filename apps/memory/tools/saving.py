@@ -249,10 +249,10 @@ class Update:
 )
 def memory_update(context: ToolContext, arguments: Update) -> dict[str, Any]:
     """Replace the text of a note that is no longer right or complete, when the user corrects or changes
-    something you have saved. Find it with memory_search first and pass its note_id with the whole new
-    text. The id stays; the old text leaves search and is kept in the note's history."""
+    something you have saved. Find it with memory_search first, unless a context block names it (n7), and pass
+    its note_id with the whole new text. The id stays; the old text leaves search and is kept in the note's history."""
     content, taint = arguments.content, context.taint
-    with known_notes(arguments.note_id) as (memory_id,):
+    with known_notes(context, arguments.note_id) as (memory_id,):
         present = memory_get(context.user_id, memory_id)
         if clean_content(content) == present.content:
             return _known(present, UNCHANGED)
@@ -290,10 +290,10 @@ class Delete:
     notes="deleted",
 )
 def memory_delete(context: ToolContext, arguments: Delete) -> dict[str, Any]:
-    """Delete a note when the user asks you to forget something. Find it with memory_search first and pass
-    its note_id; delete only what they meant, and ask if several notes could be meant. To correct
+    """Delete a note when the user asks you to forget something. Find it with memory_search first, unless a
+    context block names it (n7), and pass its note_id; delete only what they meant, and ask if several notes could be meant. To correct
     something use memory_update. The user can restore a deleted note for 30 days."""
-    with known_notes(arguments.note_id) as (memory_id,):
+    with known_notes(context, arguments.note_id) as (memory_id,):
         note = changes.memory_delete(user_id=context.user_id, memory_id=memory_id, change=BY_ASSISTANT)
     return {"note_id": note.note_id, "message": "Deleted; the user can restore it for 30 days."}
 
@@ -323,8 +323,8 @@ class Link:
 def link_memories(context: ToolContext, arguments: Link) -> dict[str, Any]:
     """Link two notes that belong together, so that whoever finds one finds the other: a person and their
     birthday, a decision and its reason, a project and its people. Linking them again with the same relation
-    sets the weight. Needs the note_ids that memory_search or memory_save gave."""
-    with known_notes(arguments.source_id, arguments.target_id) as (source, target):
+    sets the weight. Needs note_ids that memory_search or memory_save gave, or short names."""
+    with known_notes(context, arguments.source_id, arguments.target_id) as (source, target):
         edge = edge_create(
             user_id=context.user_id,
             source_id=source,

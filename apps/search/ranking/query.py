@@ -35,12 +35,13 @@ _SAYS = dict.fromkeys(TIME_WORDS, TIME_SHARE) | dict.fromkeys(CHATTER, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One word of the question: the rows that have it (in any of its forms) and its inverse document frequency."""
+    """One word of the question: the rows that have it (in any of its forms), ascending, and its inverse document frequency."""
 
     rows: Rows
     idf: float
     weight: float = 1.0
     forms: tuple[str, ...] = ()
+    word: str = ""
 
     def is_in(self, stems: Iterable[str]) -> bool:
         """Whether it is among the stems, or where it is looked for as a beginning, begins one."""
@@ -143,11 +144,13 @@ def languages_of(text: str, rows: UserRows) -> list[str]:
 def _term(word: str, forms: tuple[str, ...], rows: UserRows) -> Term | None:
     found = _union(forms, rows)
     if len(found):
-        return Term(found, _idf(len(found), rows.living), forms=forms)
+        return Term(found, _idf(len(found), rows.living), forms=forms, word=word)
     if len(word) < MIN_PREFIX or not word.isalpha():
         return None
     begun = rows.posted(forms[0], prefix=True)
-    return Term(begun, _idf(len(begun), rows.living), PREFIX_WEIGHT, forms[:1]) if len(begun) else None
+    if not len(begun):
+        return None
+    return Term(begun, _idf(len(begun), rows.living), PREFIX_WEIGHT, forms[:1], word)
 
 
 def _union(forms: tuple[str, ...], rows: UserRows) -> Rows:

@@ -15,8 +15,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search.backends import Head, backend
-from apps.search.documents import Hit, Label, Source
+from apps.search.backends import Head, Row, backend
+from apps.search.documents import Causes, Hit, Label, Source
 from apps.search.features import SOURCE_CODES
 from apps.search.index.rows import UserRows
 from apps.search.ranking.query import Query, Term
@@ -102,6 +102,7 @@ def likeness(cosine: Floats, scale: Scale) -> Floats:
     return np.asarray(np.clip(share, 0, 1))
 
 
+MAX_NAMED_WORDS = 4
 DIGITS = 6
 """Significant digits of a score: fewer would make hits far down the list look the same."""
 
@@ -113,6 +114,7 @@ class Found:
     passage_id: int
     score: float
     parts: dict[str, float]
+    words: tuple[str, ...] = ()  # of the question, that it has
 
 
 def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: int) -> list[Found]:
@@ -121,14 +123,29 @@ def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: in
     calibrated = strength_of(places, rows, query, scores, head).score()[:top_k].tolist()
     places = places[:top_k]
     parts = {name: signal[places].round(4).tolist() for name, signal in scores.signals.items()}
+    words = words_at(places, query.terms)
     return [
         Found(
             passage_id=passage_id,
             score=float(f"{calibrated[rank]:.{DIGITS}g}"),
             parts={name: round(values[rank], 4) for name, values in parts.items()},
+            words=words[rank],
         )
         for rank, passage_id in enumerate(rows.ids[places].tolist())
     ]
+
+
+def words_at(places: Rows, terms: Sequence[Term]) -> list[tuple[str, ...]]:
+    """For each row the words of the question that its passage has, the rarest MAX_NAMED_WORDS, in their order."""
+    found: list[list[Term]] = [[] for _ in places]
+    for term in terms:
+        at = np.searchsorted(term.rows, places).clip(max=len(term.rows) - 1)
+        for rank in np.flatnonzero(term.rows[at] == places).tolist():
+            found[rank].append(term)
+    for has in found:
+        while len(has) > MAX_NAMED_WORDS:
+            del has[min(range(len(has)), key=lambda place: has[place].idf)]
+    return [tuple(term.word for term in has) for has in found]
 
 
 def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArray[np.int64]:
@@ -153,30 +170,34 @@ def hits_for(user_id: UUID, found: list[Found], terms: Sequence[Term] = ()) -> l
     One that has gone in the meantime is left out.
     """
     rows = backend.rows_fetch(user_id, [item.passage_id for item in found])
+    return [_hit(item, row, terms) for item in found if (row := rows.get(item.passage_id)) is not None]
+
+
+def _hit(item: Found, row: Row, terms: Sequence[Term]) -> Hit:
+    asked: dict[Label, list[Term]] = {}  # by label the terms that it has
+    for kind, words, stems in json.loads(row.labels) if row.labels and terms else ():
+        if has := [term for term in terms if term.is_in(stems.split())]:
+            asked[Label(kind, words)] = has
     total = sum(term.idf for term in terms)
-    hits = []
-    for item in found:
-        row = rows.get(item.passage_id)
-        if row is None:
-            continue
-        labels = {  # each with the share of the terms' weight that it has
-            Label(kind, words): share / total
-            for kind, words, stems in (json.loads(row.labels) if row.labels and total else ())
-            if (share := sum(term.idf for term in terms if term.is_in(stems.split())))
-        }
-        shares = {f"{label.kind}:{label.words}": round(share, 4) for label, share in labels.items()}
-        hit = Hit(
-            source=row.source,
-            source_id=row.source_id,
-            external_id=row.external_id,
-            passage_id=row.id,
-            text=row.text,
-            score=item.score,
-            conversation_id=row.conversation_id,
-            happened_at=row.happened_at,
-            speaker=row.speaker,
-            parts={**item.parts, **shares},
-            labels=tuple(labels),
-        )
-        hits.append(hit)
-    return hits
+    shares = {
+        f"{label.kind}:{label.words}": round(sum(term.idf for term in has) / total, 4)
+        for label, has in asked.items()
+    }
+    labelled = {term.word for has in asked.values() for term in has}
+    return Hit(
+        source=row.source,
+        source_id=row.source_id,
+        external_id=row.external_id,
+        passage_id=row.id,
+        text=row.text,
+        score=item.score,
+        conversation_id=row.conversation_id,
+        happened_at=row.happened_at,
+        speaker=row.speaker,
+        parts={**item.parts, **shares},
+        labels=tuple(asked),
+        causes=Causes(
+            words=tuple(word for word in item.words if word not in labelled),
+            date=row.happened_at if item.parts.get("date", 0) > 0 else None,
+        ),
+    )

@@ -1,10 +1,11 @@
 // What Izzy waits for: a yes or no before a tool runs, or the answer to a question.
+import { addressed } from "../core/addressing.js";
 import { h, icon } from "../core/dom.js";
 import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
 import { permissionOf } from "./tool-words.js";
 
-/** actions: {decide(id, "allow"|"conversation"|"always"|"deny") → bool} → {element, reset} */
+/** actions: {decide(id, "allow"|"conversation"|"always"|"deny") → bool, noteText(id) → text} → {element, reset} */
 export function askCard(call, actions) {
   return call.asks === "question" ? questionCard(call) : approvalCard(call, actions);
 }
@@ -27,11 +28,13 @@ function approvalCard(call, actions) {
   };
   const title = h("h3", {}, icon("shield"), call.permission ? `“${humanName(call.permission.capability)}” asks for your permission` : `Izzy would like to ${permissionOf(call.name)}`);
   const input = Object.keys(call.input ?? {}).length > 0 ? inputRows(call.input) : [];
+  const about = call.input?.note_id ? actions.noteText(call.input.note_id) : "";
   const element = h(
     "section",
     { class: "ask", "aria-label": "Izzy asks for permission" },
     title,
     call.permission ? permissionList(call.permission) : null,
+    about ? h("p", { class: "ask-reason" }, `“${addressed(about)}”`) : null,
     call.reason ? h("p", { class: "ask-reason" }, call.reason) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
     call.reach ? h("p", { class: "muted small" }, `A yes that lasts holds for ${[...call.reach.hosts, ...call.reach.secrets].join(", ")} and nothing else${call.reach.version ? `, and for version ${call.reach.version}` : ""}; in this conversation for a day.`) : null,

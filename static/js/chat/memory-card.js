@@ -6,8 +6,14 @@ import { toastError } from "../core/toasts.js";
 
 const path = (item, rest = "") => `/api/v1/memories/${encodeURIComponent(item.id ?? item.note_id)}/${rest}`;
 
+/** Why it came up, as a line of its own; its parts in numbers are a hover away. */
+export function reasonLine({ reason, parts }) {
+  const numbers = Object.entries(parts ?? {}).map(([name, value]) => `${name} ${value}`);
+  return reason ? h("p", { class: "memory-reason", title: numbers.join(" · ") || null }, reason) : "";
+}
+
 export class MemoryCard {
-  /** item: {id or note_id, text}; `gone` for a note that has just been deleted. */
+  /** item: {id or note_id, text, reason?}; `gone` for a note that has just been deleted. */
   constructor(item, { tag = "li", gone = false } = {}) {
     this.item = item;
     this.text = item.text;
@@ -18,7 +24,7 @@ export class MemoryCard {
 
   read(note = null) {
     const tools = h("div", { class: "memory-tools" }, iconButton("edit", "Edit this memory", () => this.edit()), iconButton("trash", "Delete this memory", () => this.remove()));
-    this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), h("div", { class: "memory-foot" }, note ?? this.#mark(), tools));
+    this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), reasonLine(this.item), h("div", { class: "memory-foot" }, note ?? this.#mark(), tools));
   }
 
   #mark() {

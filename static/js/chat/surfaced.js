@@ -1,6 +1,6 @@
 // The memories that Izzy had before it while answering: each can be corrected or deleted on the spot, and undone.
 import { h, icon } from "../core/dom.js";
-import { MemoryCard } from "./memory-card.js";
+import { MemoryCard, reasonLine } from "./memory-card.js";
 
 const wide = window.matchMedia("(min-width: 87.5rem)");
 // One listener for all: one of each list's own would keep the lists of every conversation that was ever opened.
@@ -11,7 +11,7 @@ wide.addEventListener("change", () => {
 /** What was said in another conversation a moment ago: it is no memory yet. */
 function saidCard(item) {
   const link = h("a", { class: "small", href: `/c/${item.conversation}/` }, "Said in another conversation");
-  return h("li", { class: "memory-card" }, h("p", { class: "memory-text" }, item.text), h("div", { class: "memory-foot" }, link));
+  return h("li", { class: "memory-card" }, h("p", { class: "memory-text" }, item.text), reasonLine(item), h("div", { class: "memory-foot" }, link));
 }
 
 /** On a wide page the list hangs in the margin, where a longer one would cover its neighbours: one is open at a time. */

@@ -113,7 +113,7 @@ export function noteText(turns, id) {
         return call.input.content;
       }
     }
-    const surfaced = turn.memories.find((item) => same(item.id));
+    const surfaced = turn.memories.find((item) => same(item.id) || (item.handle && item.handle === id));
     if (surfaced) return surfaced.text;
   }
   return "";

@@ -1,0 +1,105 @@
+"""Why something was found, in one short sentence of plain words."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from apps.accounts.models import User
+from apps.core.ids import uuid7
+from apps.search.documents import Causes, Document, Hit, Label, Source, reason_of
+from apps.search.selectors import search
+from apps.search.services import documents_index
+
+DAY = datetime(2023, 5, 12, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("causes", "sentence"),
+    [
+        (Causes(words=("dentist",)), "Has the word ‘dentist’."),
+        (Causes(words=("dentist", "appointment")), "Has the words ‘dentist’ and ‘appointment’."),
+        (
+            Causes(occasion="ordering food", near="paella"),
+            "Came up because of ‘paella’, which is near ‘ordering food’.",
+        ),
+        (
+            Causes(meaning="shellfish", near="paella"),
+            "Came up because of ‘paella’, which is near ‘shellfish’.",
+        ),
+        (Causes(near="paella"), "Came up because of ‘paella’."),
+        (Causes(occasion="ordering food"), "Matters when it is about ‘ordering food’."),
+        (Causes(date=DAY), "From 12 May 2023, the date you asked about."),
+        (
+            Causes(words=("exam",), date=DAY),
+            "Has the word ‘exam’ and is from 12 May 2023, the date you asked about.",
+        ),
+        (Causes(link="Anna lives in Leeds"), "Linked to ‘Anna lives in Leeds’."),
+        (Causes(link="x" * 400), f"Linked to ‘{'x' * 59}…’."),
+    ],
+)
+def test_a_cause_makes_one_sentence(causes: Causes, sentence: str) -> None:
+    assert reason_of(causes) == sentence
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({}, ""),
+        ({"meaning": 0.0}, ""),
+        ({"meaning": 0.3, "keywords": 0.1, "tag:x": 1.0}, "Near in meaning."),
+        ({"meaning": 0.3, "name": 0.4}, "By or about someone you named."),
+    ],
+)
+def test_where_no_cause_is_named_the_largest_part_speaks(parts: dict[str, float], sentence: str) -> None:
+    assert reason_of(Causes(), (), parts) == sentence
+
+
+def test_tags_and_categories_are_named() -> None:
+    labels = (Label("tag", "food"), Label("category", "travel"))
+    assert reason_of(Causes(), labels) == "Tagged ‘food’ and in the category ‘travel’."
+    assert (
+        reason_of(Causes(words=("tea",)), labels)
+        == "Has the word ‘tea’, is tagged ‘food’ and is in the category ‘travel’."
+    )
+
+
+def documents(user: User, *texts: str, **fields: object) -> None:
+    made = [
+        Document(source=Source.MEMORY, source_id=uuid7(), text=text, happened_at=DAY, **fields)  # type: ignore[arg-type]
+        for text in texts
+    ]
+    documents_index(user_id=user.pk, documents=made)
+
+
+def best(user: User, query: str) -> Hit:
+    return search(user.pk, query)[0]
+
+
+@pytest.mark.django_db
+def test_a_hit_names_the_words_of_the_question_that_it_has_in_any_form(alice: User) -> None:
+    documents(alice, "The dentist's appointments are on Mondays.", "The cat is called Mia.")
+    hit = best(alice, "when is my appointment at the dentist")
+    assert hit.causes.words == ("appointment", "dentist")
+    assert hit.reason == "Has the words ‘appointment’ and ‘dentist’."
+    others = search(alice.pk, "when is my appointment at the dentist")[1:]
+    assert [hit.causes.words for hit in others] == [()]
+
+
+@pytest.mark.django_db
+def test_a_long_question_names_the_rarest_words(alice: User) -> None:
+    documents(alice, "Anna cooks paella with saffron in a copper pan.", *["Anna cooks soup."] * 9)
+    hit = best(alice, "Anna cooks paella with saffron in a copper pan")
+    assert hit.causes.words == ("paella", "saffron", "copper", "pan")
+
+
+@pytest.mark.django_db
+def test_a_date_that_is_asked_about_is_a_cause(alice: User) -> None:
+    documents(alice, "Went to the opera.")
+    assert best(alice, "what was on 12 May 2023").reason == "From 12 May 2023, the date you asked about."
+
+
+@pytest.mark.django_db
+def test_a_word_of_a_label_alone_is_not_said_to_stand_in_the_text(alice: User) -> None:
+    documents(alice, "Small and round.", labels=(Label("tag", "Quokka"),))
+    hit = best(alice, "quokka")
+    assert (hit.causes.words, hit.reason) == ((), "Tagged ‘Quokka’.")
