@@ -102,7 +102,7 @@ class BareSQLite:
 
     def load(self, user: str) -> Timing:
         """All vectors of a user into one bytearray."""
-        sql = "SELECT vector_a FROM search_passage WHERE user_id = ?"
+        sql = "SELECT vector FROM search_passage WHERE user_id = ?"
 
         def run(_: int) -> NDArray[np.float32]:
             joined = bytearray()

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 from django.utils import timezone
 
 from apps.accounts.models import User
@@ -130,7 +129,7 @@ def _measure_search(bench: Bench, beside: str) -> None:
         assert opened is not None
         head, rows = opened
         matrix = rows.vectors[: rows.size]
-        vectors = np.stack([embedder_for("static").embed_query(text) for text in asked])
+        vectors = embedder_for("static").embed_queries(asked)
         least = product(matrix, vectors)
         ours = measure(lambda n: best_places(matrix @ vectors[n], rows, 10))
         bench.figures[f"vector part{beside}"] = ours, least.p50

@@ -17,13 +17,13 @@ EXCERPT_CHARS = 100
 
 @admin.register(Passage)
 class PassageAdmin(ReadOnlyAdmin):
-    list_display = ("id", "user", "source", "excerpt", "speaker", "happened_at", "pending")
-    list_filter = ("source", "pending")
+    list_display = ("id", "user", "source", "excerpt", "speaker", "happened_at", "facet")
+    list_filter = ("source", "facet")
     search_fields = ("text", "external_id")
     list_select_related = ("user",)
-    exclude = ("features", "vector_a", "vector_b")
+    exclude = ("features", "vector", "side_vector")
     ordering = ("-id",)
-    heavy_fields = ("features", "vector_a", "vector_b", "text", "terms")
+    heavy_fields = ("features", "vector", "side_vector", "text", "terms")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Passage]:
         rows: QuerySet[Passage] = super().get_queryset(request)
@@ -44,8 +44,7 @@ class PassageAdmin(ReadOnlyAdmin):
 
 @admin.register(EmbeddingSpace)
 class EmbeddingSpaceAdmin(ReadOnlyAdmin):
-    list_display = ("name", "state", "dimension", "slot", "built_to", "created_at")
-    list_filter = ("state",)
+    list_display = ("name", "role", "dimension", "noise", "match", "created_at")
     search_fields = ("name",)
 
     def has_delete_permission(self, request: HttpRequest, obj: EmbeddingSpace | None = None) -> bool:

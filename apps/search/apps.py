@@ -20,12 +20,12 @@ class SearchConfig(AppConfig):
             stats_providers,
             warmups,
         )
-        from apps.search import health, selectors, services, spaces
+        from apps.search import filling, health, selectors, services
 
         register(health.known_weights, IZZY)
         register_check("search", health.check_embedder)
-        register_sweep("search: vectors that wait", spaces.sweep_pending, timedelta(seconds=10))
-        register_sweep("search: old deletions", spaces.sweep_tombstones, timedelta(hours=6))
+        register_sweep("search: vectors that wait", filling.sweep_vectors, timedelta(seconds=10))
+        register_sweep("search: old deletions", filling.sweep_tombstones, timedelta(hours=6))
         connection_tests.register("embedder", health.connect_embedder)
         batch_deleters.register("search", lambda user_id: services.user_thin(user_id=user_id))
         account_deleters.register("search", lambda user_id: services.user_forget(user_id=user_id))

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from apps.search.backends import Head
 from apps.search.documents import Hit, Scope
-from apps.search.embedders.base import EmbedderDown, QueryWeights, Vector
+from apps.search.embedders.base import QueryWeights, Vector
 from apps.search.embedders.vocabulary import can_read, vectors_without_accidents, word_lengths
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
@@ -35,7 +35,7 @@ from apps.search.ranking.query import languages_of
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
 from apps.search.selectors import search
-from apps.search.spaces import query_vector
+from apps.search.spaces import base_query
 from apps.search.text.analysis import MAX_TERMS, split_words, stems, stop_words
 from apps.search.text.talk import (
     ASKING_WORDS,
@@ -224,10 +224,7 @@ def bearing(
     gist = gist_of(talk, languages)
     if not gist.words:
         return []
-    try:  # not while the index is locked: it may take long
-        vector = query_vector(known, gist.text, QueryWeights(gist.words, 1.0))
-    except EmbedderDown:
-        vector = None
+    vector = base_query(gist.text, QueryWeights(gist.words, 1.0))
     if vector is None:
         share = min(gist.substance, 1.0)
         said = search(user_id, talk[-1], top_k=top_k, scope=scope)
@@ -235,7 +232,7 @@ def bearing(
     else:
         chance, found = _found(user_id, _Question(gist, vector, known), scope, languages)
         hits = hits_for(user_id, [one for one in found if one.score >= least][:top_k])
-        vectors = vectors_without_accidents(known.space_name, [hit.text for hit in hits], gist.words)
+        vectors = vectors_without_accidents([hit.text for hit in hits], gist.words)
         if vectors is not None:
             # None is nearer in meaning than it is without the pieces of words that it shares by accident.
             sober = chance.relevance(vectors @ vector, gist).tolist()
@@ -252,7 +249,7 @@ def _found(
     """Returns chance among the scope's documents, and the best that are not excluded, one passage of each."""
     nothing = Chance(0.0, 1.0, 0), list[Found]()
     with index_open(user_id) as opened:
-        if opened is None or opened[0].space_id != question.head.space_id:
+        if opened is None:
             return nothing
         rows = opened[1]
         now = timezone.now()
@@ -261,10 +258,10 @@ def _found(
         if not allowed.any():
             return nothing
         cosine = rows.cosines(question.vector)
-        chance = chance_of(cosine[among & rows.embedded[: rows.size]], question.head)
+        chance = chance_of(cosine[among & rows.embedded[: rows.size]], question.head.base)
         chance = replace(chance, best=float(cosine[allowed].max()))
         words = _words_shared(rows, question.gist, languages)
-        if can_read(question.head.space_name, question.gist.words):
+        if can_read(question.gist.words):
             meaning = chance.relevance(cosine, question.gist)
             words[words < ALL_WORDS] = 0
         else:

@@ -24,7 +24,8 @@ class Source(StrEnum):
 
 
 class Facet(StrEnum):
-    """Kind of text in a passage; all facets of a document are one result."""
+    """Kind of text of a document: what it says, or the occasions on which it matters, one a line, which search
+    does without (`index/occasions.py`)."""
 
     TEXT = "text"
     OCCASIONS = "occasions"
@@ -143,6 +144,8 @@ REASONS = {
     "words": "Has the same words.",
     "meaning": "Near in meaning.",
     "surroundings": "Near in meaning, with what was said around it.",
+    "encoder": "Near in meaning.",
+    "encoder_surroundings": "Near in meaning, with what was said around it.",
     "sitting": "Said in a talk about it.",
     "name": "By or about someone you named.",
     "company": "Said beside someone you named.",

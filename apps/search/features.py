@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from apps.search.documents import Document, Facet, Source
+from apps.search.documents import Document, Source
 from apps.search.text.analysis import split_words
 from apps.search.text.words import TIME_WORDS
 
@@ -49,7 +49,6 @@ _PACK = struct.Struct("<QQQqdddIIHBBH")
 class Flag(IntFlag):
     QUESTION = 1
     TIME = 2
-    OCCASIONS = 4  # of that facet, which says nothing of what the document says
 
 
 def pack_features(
@@ -76,7 +75,7 @@ def pack_features(
         last,
         min(len(terms), 0xFFFF),
         SOURCE_CODES[document.source],
-        text_flags(text) | (Flag.OCCASIONS if document.facet is Facet.OCCASIONS else 0),
+        text_flags(text),
         int.from_bytes(language.encode()[:2].ljust(2, b"\0"), "little"),
     )
 

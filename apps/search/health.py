@@ -9,45 +9,51 @@ from django.core.checks import CheckMessage, Error
 
 from apps.core.errors import IzzyError
 from apps.core.health import CheckResult
-from apps.search.embedders.engines import embedder_for
-from apps.search.models import EmbeddingSpace, Passage
-from apps.search.spaces import is_resting
+from apps.search.embedders.engines import embedder_for, static_embedder
+from apps.search.embedders.static import StaticEmbedder
+from apps.search.filling import side_waiting
+from apps.search.spaces import encoder_name, is_resting, side_space
 from apps.search.text.analysis import document_terms
 
 
 def check_embedder() -> CheckResult:
-    """Whether search by meaning works, without asking a remote engine."""
-    wanted = settings.IZZY_EMBEDDER
+    """Whether search by meaning works, without asking a remote encoder."""
+    name, bundled = encoder_name(), static_embedder()
     try:
-        embedder_for(wanted)
+        embedder_for(name or StaticEmbedder.name)
     except IzzyError as error:
+        rest = "the bundled vectors" if bundled else "keywords"
         return CheckResult(
-            False, f"Search goes by keywords alone: {error.message}", "Change IZZY_EMBEDDER."
+            False, f"Search goes by {rest} alone: {error.message}", "Change IZZY_EMBEDDER."
         )
-    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
-    if space is not None and space.name != wanted and Passage.objects.exists():
-        message = f"IZZY_EMBEDDER is {wanted}, but the stored vectors are {space.name}'s, which search still uses."
-        return CheckResult(False, message, "Run: manage.py reindex")
-    waiting = Passage.objects.filter(pending=True).count()
-    if waiting:
-        state = "did not answer a moment ago" if is_resting(wanted) else "is catching up"
+    if name and (waiting := side_waiting(name)):
+        state = "did not answer a moment ago" if is_resting(name) else "is catching up"
+        instead = "the bundled vectors stand" if bundled else "keywords stand"
         return CheckResult(
             False,
-            f"{waiting:,} passages are found by keywords alone: {wanted} {state}.",
-            "They are embedded when it answers.",
+            f"{waiting:,} passages wait for their vectors of {name}, which {state}: {instead} in for it.",
+            "They are embedded when it answers; `manage.py reindex` says what is wrong.",
         )
-    return CheckResult(True, f"Search goes by meaning and by words. The embedder is {wanted}.")
+    if not name:
+        return CheckResult(True, "Search goes by meaning and by words. The embedder is static.")
+    beside = " beside the bundled vectors" if bundled else ""
+    return CheckResult(True, f"Search goes by meaning and by words. The embedder is {name}{beside}.")
 
 
 def connect_embedder() -> CheckResult:
     """Embed one sentence, for the button of the instance page."""
+    name = settings.IZZY_EMBEDDER
     try:
-        vector = embedder_for(settings.IZZY_EMBEDDER).embed_query("Is anybody there?")
+        dimension = embedder_for(name).embed_queries(["Is anybody there?"]).shape[1]
     except IzzyError as error:
         return CheckResult(False, error.message)
-    return CheckResult(
-        True, f"The embedder {settings.IZZY_EMBEDDER} answers with {len(vector)} dimensions."
-    )
+    space = side_space()
+    if space is not None and space.dimension != dimension:
+        message = (
+            f"The embedder {name} answers with {dimension} dimensions, where it gave {space.dimension}."
+        )
+        return CheckResult(False, message, "Run: manage.py reindex")
+    return CheckResult(True, f"The embedder {name} answers with {dimension} dimensions.")
 
 
 def known_weights(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
@@ -65,12 +71,9 @@ def known_weights(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
 
 def warm_up() -> None:
-    """Load the analyser and, where it is local to the process, the embedder."""
+    """Load the analyser and the bundled vectors."""
     document_terms("The quick brown fox", "en")
-    try:
-        embedder = embedder_for(settings.IZZY_EMBEDDER)
-    except IzzyError:
-        return
-    if embedder.inline:
+    embedder = static_embedder()
+    if embedder is not None:
         embedder.embed_query("The quick brown fox")
         embedder.embed_documents(["The quick brown fox"])

@@ -10,48 +10,29 @@ from apps.search.documents import Facet, Source
 
 @choices_checked
 class EmbeddingSpace(models.Model):
-    """One embedder's vector space. Exactly one is active; at most one more is being built beside it.
+    """One embedder's vector space: the base space of the bundled vectors, or the side space of the encoder beside them.
 
-    Its vectors live in `Passage.vector_a` or `vector_b`, as `slot` says, so that a space can be filled while
-    the other one serves and the switch is the update of two rows. Vectors of two spaces are never compared.
+    Base vectors are in `Passage.vector`, side vectors in `Passage.side_vector`. Vectors of two spaces are never compared:
+    each has a calibration of its own. Another encoder gets a new row, once the vectors of the one before it are gone.
     """
 
-    class State(models.TextChoices):
-        BUILDING = "building"
-        ACTIVE = "active"
-        RETIRED = "retired"
+    class Role(models.TextChoices):
+        BASE = "base"
+        SIDE = "side"
 
-    class Slot(models.TextChoices):
-        A = "a"
-        B = "b"
-
+    role = models.CharField(max_length=4, choices=Role, unique=True)
     name = models.CharField(
         max_length=200, help_text="The IZZY_EMBEDDER value that makes these vectors."
     )
-    dimension = models.PositiveIntegerField(help_text="0 until the first vector has been seen.")
+    dimension = models.PositiveIntegerField()
     query_prefix = models.CharField(max_length=200, blank=True)
     document_prefix = models.CharField(max_length=200, blank=True)
     noise = models.FloatField(help_text="Cosine of unrelated texts: calibrated similarity 0.")
     match = models.FloatField(help_text="Cosine of texts that say the same: calibrated similarity 1.")
-    slot = models.CharField(max_length=1, choices=Slot)
-    state = models.CharField(max_length=10, choices=State)
-    built_to = models.BigIntegerField(
-        default=0, help_text="Passages up to this id have their new vector."
-    )
     created_at = models.DateTimeField(auto_now_add=True)
 
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["state"], condition=Q(state="active"), name="one_active_space"
-            ),
-            models.UniqueConstraint(
-                fields=["state"], condition=Q(state="building"), name="one_building_space"
-            ),
-        ]
-
     def __str__(self) -> str:
-        return f"{self.name} ({self.state})"
+        return f"{self.name} ({self.role})"
 
 
 class IndexOwner(models.Model):
@@ -75,7 +56,7 @@ class IndexOwner(models.Model):
 
 @choices_checked
 class Passage(models.Model):
-    """About 500 tokens of one document. Written by `apps.search.services` alone.
+    """About 500 tokens of one document, or one occasion on which it matters. Written by `apps.search.services` alone.
 
     `features` and the vectors are packed bytes (see `features.py`), so that a user's index is
     loaded by one pass over a few columns. `terms` are the stems that full-text search holds for the row.
@@ -87,9 +68,10 @@ class Passage(models.Model):
     )
     change = models.BigIntegerField()
     features = models.BinaryField()
-    vector_a = models.BinaryField(null=True)
-    vector_b = models.BinaryField(null=True)
-    pending = models.BooleanField(default=False, help_text="Waits for its vector in the active space.")
+    vector = models.BinaryField(null=True, help_text="None where the bundled vectors are missing.")
+    side_vector = models.BinaryField(
+        null=True, help_text="None where it waits for the encoder; zeros where that cannot embed it."
+    )
     source = models.CharField(max_length=12, choices=[(s.value, s.value) for s in Source])
     source_id = models.UUIDField()
     part = models.PositiveIntegerField(default=0, help_text="Which piece of its document, from 0.")
@@ -119,7 +101,11 @@ class Passage(models.Model):
         indexes = [
             models.Index(fields=["user", "change"], name="passage_user_change"),
             models.Index(fields=["source_id", "part"], name="passage_source"),
-            models.Index(fields=["id"], condition=Q(pending=True), name="passage_pending"),
+            models.Index(fields=["id"], condition=Q(vector=None), name="passage_no_vector"),
+            models.Index(fields=["id"], condition=Q(side_vector=None), name="passage_no_side_vector"),
+            models.Index(
+                fields=["user", "change"], condition=Q(facet="occasions"), name="passage_occasions"
+            ),
             models.Index(fields=["user"], condition=Q(past=True), name="passage_past"),
         ]
 

@@ -4,28 +4,27 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.conf import settings
 from django.db.models import Count, Q
 from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.accounts.selectors import user_language
-from apps.search.backends import Row, Stem, backend
+from apps.search.backends import Row, Space, Stem, backend
 from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
-from apps.search.embedders.base import EmbedderDown, Matrix
-from apps.search.embedders.engines import embedder_for
-from apps.search.features import Flag
+from apps.search.embedders.base import Matrix
+from apps.search.embedders.static import StaticEmbedder
 from apps.search.index.cache import index_open
-from apps.search.models import EmbeddingSpace, IndexOwner, Passage
+from apps.search.models import IndexOwner, Passage
 from apps.search.packing import candidates_for, pack
 from apps.search.ranking.query import MAX_QUERY_CHARS, understand
-from apps.search.ranking.relevance import Scale, best_places, found_in, hits_for, likeness
+from apps.search.ranking.relevance import best_places, found_in, hits_for, row_shares, share_of
 from apps.search.ranking.signals import allowed_rows, score_rows
-from apps.search.spaces import is_resting, note_down, query_prepare
+from apps.search.spaces import base_documents, encoder_name, query_prepare, side_documents, side_space
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
 
@@ -86,25 +85,21 @@ def similar(
     known = backend.head(user_id)
     if known is None or not text.strip():
         return []
-    try:
-        # Not while the index is locked: it may take long.
-        (vector,) = _document_vectors(known.space_name, [text])
-    except EmbedderDown:
-        return []
+    # Not while the index is locked: the encoder may take long.
+    base, side = base_documents([text]), side_documents(known.side, [text])
     with index_open(user_id) as opened:
         if opened is None:
             return []
         head, rows = opened
-        if head.space_id != known.space_id or len(vector) != rows.dimension:
-            return []
-        cosine = rows.cosines(vector)
-        allowed = (
-            allowed_rows(rows, scope or EVERYTHING, now=timezone.now()) & rows.embedded[: rows.size]
+        allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now())
+        if head.side != known.side:
+            side = None
+        shares = row_shares(
+            rows, None if base is None else base[0], None if side is None else side[0], allowed
         )
-        allowed &= (rows.features["flags"][: rows.size] & Flag.OCCASIONS) == 0
-        cosine[~allowed] = -np.inf
-        best = best_places(cosine, rows, top_k)
-        pairs = list(zip(rows.ids[best].tolist(), likeness(cosine[best], head).tolist(), strict=True))
+        best = best_places(shares, rows, top_k)
+        alike = np.clip(shares[best], 0, 1).tolist()
+        pairs = list(zip(rows.ids[best].tolist(), alike, strict=True))
     found = backend.rows_fetch(user_id, [passage for passage, _ in pairs])
     return [
         (found[passage].source_id, round(similarity, 4))
@@ -114,28 +109,17 @@ def similar(
 
 
 def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
-    """The calibrated similarity of each text with each, in the active space; zeros where no embedder answers."""
-    nothing = np.zeros((len(texts), len(texts)), dtype=np.float32)
-    if len(texts) < 2:
-        return nothing
-    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
-    try:
-        name = space.name if space else settings.IZZY_EMBEDDER
-        vectors = _document_vectors(name, texts)
-        return likeness(vectors @ vectors.T, space or embedder_for(name))
-    except EmbedderDown:
-        return nothing
-
-
-def _document_vectors(name: str, texts: Sequence[str]) -> Matrix:
-    """Vectors of texts that are compared but not stored. Raises EmbedderDown, at once for a while after a failure."""
-    if is_resting(name):
-        raise EmbedderDown(f"{name} did not answer a moment ago.")
-    try:
-        return embedder_for(name).embed_documents(list(texts))
-    except EmbedderDown:
-        note_down(name)
-        raise
+    """The calibrated similarity of each text with each, the mean of the spaces; zeros where no embedder answers."""
+    space = side_space() if len(texts) > 1 else None
+    spaces = ((base_documents(texts), StaticEmbedder), (side_documents(space, texts), space))
+    shares = [
+        share_of(vectors @ vectors.T, scale)
+        for vectors, scale in spaces
+        if vectors is not None and scale is not None
+    ]
+    if not shares or len(texts) < 2:
+        return np.zeros((len(texts), len(texts)), dtype=np.float32)
+    return np.asarray(np.clip(np.mean(shares, axis=0), 0, 1), dtype=np.float32)
 
 
 def labels_of(
@@ -161,7 +145,9 @@ MAX_COMPARED = 20_000
 """Of more documents the newest are compared."""
 _HELD = 64
 
-_known: OrderedDict[tuple[UUID, str, float], tuple[tuple[int, int, int], list[Pair]]] = OrderedDict()
+_known: OrderedDict[tuple[UUID, str, float], tuple[tuple[int, Space | None, int], list[Pair]]] = (
+    OrderedDict()
+)
 _lock = threading.Lock()
 
 
@@ -177,7 +163,7 @@ def alike_pairs(
         if opened is None or not among:
             return []
         head, rows = opened
-        key, state = (user_id, str(source), at_least), (head.change, head.space_id, len(among))
+        key, state = (user_id, str(source), at_least), (head.change, head.side, len(among))
         with _lock:
             known = _known.get(key)
         if known is not None and known[0] == state:
@@ -187,11 +173,14 @@ def alike_pairs(
             user_id=user_id, source=source, part=0, past=False, facet=Facet.TEXT
         )
         names = {passage: key for passage, key in first.values_list("id", "source_id") if key in wanted}
-        alive = rows.alive[: rows.size] & rows.embedded[: rows.size]
-        places = np.flatnonzero(alive & np.isin(rows.ids[: rows.size], list(names)))[-MAX_COMPARED:]
-        vectors = rows.vectors[places]
+        wanted_rows = rows.alive[: rows.size] & np.isin(rows.ids[: rows.size], list(names))
+        places = np.flatnonzero(wanted_rows)[-MAX_COMPARED:]
+        vectors = [_Vectors(rows.vectors[places], rows.embedded[places], rows.base)]
+        if rows.side is not None:
+            side = rows.side
+            vectors.append(_Vectors(side.vectors[places], side.embedded[places], side.space))
         documents = [names[passage] for passage in rows.ids[places].tolist()]
-    pairs = _pairs(vectors, documents, head, at_least)
+    pairs = _pairs(vectors, documents, at_least)
     with _lock:
         _known[key] = (state, pairs)
         _known.move_to_end(key)
@@ -200,11 +189,28 @@ def alike_pairs(
     return pairs
 
 
-def _pairs(vectors: Matrix, documents: list[UUID], scale: Scale, at_least: float) -> list[Pair]:
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """Documents in one space, (n, dimension); `embedded` says which have a vector there."""
+
+    vectors: NDArray[np.floating]
+    embedded: NDArray[np.bool_]
+    space: Space
+
+    def shares(self, start: int) -> tuple[Matrix, NDArray[np.bool_]]:
+        """How alike the documents of a block are to those from its start on, and of which that can be said."""
+        block = self.vectors[start : start + BLOCK].astype(np.float32)
+        known = self.embedded[start : start + BLOCK, None] & self.embedded[None, start:]
+        return share_of(block @ self.vectors[start:].astype(np.float32).T, self.space), known
+
+
+def _pairs(spaces: list[_Vectors], documents: list[UUID], at_least: float) -> list[Pair]:
     found: list[Pair] = []
     for start in range(0, len(documents), BLOCK):
-        block = vectors[start : start + BLOCK]
-        similar = likeness(block @ vectors[start:].T, scale)
+        blocks = [vectors.shares(start) for vectors in spaces]
+        number = sum(known.astype(np.float32) for _, known in blocks)
+        total = sum(np.where(known, shares, 0) for shares, known in blocks)
+        similar = np.clip(total / np.maximum(number, 1), 0, 1)
         ones, twos = np.nonzero(similar >= at_least)
         later = twos > ones
         for one, two in zip(ones[later].tolist(), twos[later].tolist(), strict=True):
@@ -280,11 +286,14 @@ def _forms(word: str, codes: tuple[str, ...]) -> Iterator[Stem]:
 
 def user_figures(user_id: UUID) -> dict[str, Any]:
     """Passages by source, how many wait for a vector, and the embedder in use."""
+    space, missing = side_space(), Q(vector=None)
+    if encoder_name():
+        missing = missing | Q(side_vector=None) if space else Q()
     rows = Passage.objects.filter(user_id=user_id, past=False).order_by().values("source")
-    counted = list(rows.annotate(passages=Count("id"), waiting=Count("id", filter=Q(pending=True))))
-    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()
+    texts = Count("id", filter=Q(facet=Facet.TEXT))
+    counted = list(rows.annotate(passages=texts, waiting=Count("id", filter=missing)))
     return {
         "passages": {row["source"]: row["passages"] for row in counted},
         "waiting_for_vectors": sum(row["waiting"] for row in counted),
-        "embedder": space.name if space is not None else "",
+        "embedder": space.name if space is not None else StaticEmbedder.name,
     }

@@ -6,7 +6,6 @@ from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
-from django.conf import settings
 from django.db import transaction
 
 from apps.accounts.selectors import user_language
@@ -16,11 +15,12 @@ from apps.core.purging.places import PurgePart
 from apps.core.purging.trace import Trace
 from apps.search.backends import Head, Stem, backend
 from apps.search.backends.sqlite import segments_merge
-from apps.search.documents import Document, Source
+from apps.search.documents import Document, Facet, Source
+from apps.search.embedders.engines import static_embedder
 from apps.search.features import pack_features
 from apps.search.index import cache
 from apps.search.models import IndexOwner, Passage, Tombstone
-from apps.search.spaces import forget_queries, inline_embedder, space_ensure
+from apps.search.spaces import base_ensure, forget_queries
 from apps.search.text.analysis import analysed_all, analysed_text, document_terms, split_words, stems
 
 LONG_CHARS = 100_000
@@ -35,15 +35,14 @@ T = TypeVar("T")
 def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bool = False) -> None:
     """Make the documents searchable for their owner; replaces all passages of each (source, source_id).
 
-    With `are_new` nothing is looked for that they might replace. Full text is searchable when the transaction commits.
-    So are vectors with the static embedder; with a remote one they follow (`spaces.passages_embed_pending`). Never
-    fails because an embedder is down.
+    With `are_new` nothing is looked for that they might replace. Full text and bundled vectors are searchable when the
+    transaction commits; an encoder's vectors follow (`filling.side_fill`). Never fails because one is down.
     """
     if not documents:
         return
     head = backend.head(user_id)
-    if head is None or head.space_name != settings.IZZY_EMBEDDER:
-        space_ensure()  # the one that new passages go to, and the user as their owner, from the first write on
+    if head is None:
+        base_ensure()  # and the user as an owner, from the first write on
         IndexOwner.objects.get_or_create(user_id=user_id)
         head = backend.head(user_id)
         assert head is not None  # noqa: S101 - it has just been made
@@ -55,17 +54,18 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bo
     held: dict[str, bytes] = {}
     for keys in _batches([] if are_new else list({name[:2]: None for name in latest})):
         source_ids = [source_id for _, source_id in keys]
-        if inline_embedder(head.space_name) is None:
-            held |= _vectors_held(head, source_ids)  # a change of labels or validity costs no vector
+        if head.side is not None:
+            held |= _side_vectors(user_id, source_ids)  # a change of labels or validity costs none
         _delete(user_id, {source for source, _ in keys}, source_ids)
-    passages = [passage for document in latest.values() for passage in _passages(head, document)]
-    for batch in _batches(passages):
-        vectors = once(_vectors, head.space_name, tuple(passage.text for passage in batch))
-        for passage, vector in zip(batch, vectors, strict=True):
-            vector = held.get(passage.text, vector)
-            setattr(passage, f"vector_{head.slot}", vector)
-            passage.pending = vector is None
-        backend.rows_insert(user_id, batch)
+    # Apart, as `documents_prepare` has the vectors of the texts.
+    for facet in Facet:
+        of_facet = (document for document in latest.values() if document.facet is facet)
+        passages = [passage for document in of_facet for passage in _passages(head, document)]
+        for batch in _batches(passages):
+            vectors = once(_vectors, tuple(passage.text for passage in batch))
+            for passage, vector in zip(batch, vectors, strict=True):
+                passage.vector, passage.side_vector = vector, held.get(passage.text)
+            backend.rows_insert(user_id, batch)
 
 
 def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
@@ -82,7 +82,7 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
         analysed = [once(analysed_text, text, language) for text in stripped]
     chunks = [chunk for parts in analysed for chunk, _, _ in parts if chunk]
     for batch in _batches(chunks):
-        once(_vectors, space_ensure().name, tuple(batch))
+        once(_vectors, tuple(batch))
 
 
 @transaction.atomic(savepoint=False)
@@ -124,18 +124,21 @@ def _delete(user_id: UUID, sources: Collection[Source], source_ids: Collection[U
     return len(ids)
 
 
-def _vectors_held(head: Head, source_ids: Collection[UUID]) -> dict[str, bytes]:
-    """The vectors of these documents' passages in the active space, by their text."""
-    rows = Passage.objects.filter(source_id__in=source_ids, pending=False)
-    held = rows.values_list("user_id", "text", f"vector_{head.slot}")
-    return {text: vector for owner, text, vector in held if owner == head.user_id and vector is not None}
+def _side_vectors(user_id: UUID, source_ids: Collection[UUID]) -> dict[str, bytes]:
+    """The side vectors of these documents' passages, by their text."""
+    rows = Passage.objects.filter(source_id__in=source_ids).exclude(side_vector=None)
+    held = rows.values_list("user_id", "text", "side_vector")
+    return {text: bytes(vector or b"") for owner, text, vector in held if owner == user_id}
 
 
 def _passages(head: Head, document: Document) -> Iterable[Passage]:
-    """The document's passages, without their vectors."""
-    for part, (chunk, code, terms) in enumerate(
-        once(analysed_text, document.text.strip(), head.language)
-    ):
+    """The document's passages, without their vectors. Occasions are not found by their words: they have no terms."""
+    chunks: Iterable[tuple[str, str, Sequence[str]]]
+    if document.facet is Facet.OCCASIONS:
+        chunks = ((line.strip(), "", ()) for line in document.text.splitlines())
+    else:
+        chunks = once(analysed_text, document.text.strip(), head.language)
+    for part, (chunk, code, terms) in enumerate(chunks):
         if not chunk:
             continue
         labels = [
@@ -165,9 +168,9 @@ def _passages(head: Head, document: Document) -> Iterable[Passage]:
         )
 
 
-def _vectors(space: str, texts: tuple[str, ...]) -> list[bytes | None]:
-    """The texts' vectors where they can be made at once, else None for each."""
-    embedder = inline_embedder(space)
+def _vectors(texts: tuple[str, ...]) -> list[bytes | None]:
+    """The texts' bundled vectors, None for each where those are missing."""
+    embedder = static_embedder()
     if embedder is None:
         return [None] * len(texts)
     halves = np.asarray(embedder.embed_documents(texts), dtype="<f2")

@@ -51,7 +51,7 @@ def test_messages_are_read_before_they_are_written(alice: User, inside: list[str
     assert len(done.added) == 30
     passages = Passage.objects.filter(user_id=alice.pk)
     assert passages.count() > 60
-    assert not passages.filter(pending=True).exists()
+    assert not passages.filter(vector=None).exists()
     assert search(alice.pk, "boats of the harbour master", top_k=3)
     assert CaptureWindow.objects.for_user(alice).exists()
 

@@ -129,7 +129,7 @@ def test_nothing_of_a_tag_is_left_when_its_note_is_gone(alice: User, tagged: Mem
 def test_a_tag_has_no_part_in_the_vector_or_the_length(alice: User, note: MakeNote) -> None:
     rows = Passage.objects.order_by("id")
     note(alice, TEXT), note(alice, TEXT, tags=["quokka"], category="animals")
-    plain, labelled = rows.values_list("vector_a", "features", "terms")
+    plain, labelled = rows.values_list("vector", "features", "terms")
     assert plain[0] == labelled[0]
     dtype_length = 62
     assert plain[1][dtype_length - 2 : dtype_length] == labelled[1][dtype_length - 2 : dtype_length]
@@ -141,14 +141,12 @@ def test_a_change_of_tags_costs_no_vector_of_a_remote_embedder(
 ) -> None:
     made = note(alice, TEXT)
     call_command("reindex", stdout=StringIO())
-    Passage.objects.update(pending=False)
-    vector = Passage.objects.get().vector_a or Passage.objects.get().vector_b
+    vector = Passage.objects.get().side_vector
     assert vector
     memory_update(user_id=alice.pk, memory_id=made.pk, tags=["quokka"])
-    passage = Passage.objects.get()
-    assert (passage.vector_a or passage.vector_b, passage.pending) == (vector, False)
+    assert Passage.objects.get().side_vector == vector
     memory_update(user_id=alice.pk, memory_id=made.pk, content="Another text.")
-    assert Passage.objects.get(past=False).pending
+    assert Passage.objects.get(past=False).side_vector is None
 
 
 def test_reindex_adds_tags_to_what_an_older_index_holds(alice: User, bob: User, note: MakeNote) -> None:

@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import User
 from apps.search.bearing import bearing
 from apps.search.documents import Hit, Scope, Source
-from apps.search.spaces import sweep_pending
+from apps.search.filling import sweep_vectors
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import save, say
@@ -164,7 +164,7 @@ def test_while_the_embedder_is_down_words_decide(alice: User, ollama: OllamaPeer
 
 def test_another_embedder_is_judged_by_its_own_chance(alice: User, ollama: OllamaPeer) -> None:
     save(alice, *LIFE)
-    sweep_pending()
+    sweep_vectors()
     assert up(alice, "The router stands in the hall cupboard?")[:1] == [LIFE[1]]
     assert up(alice, "what is 2+2") == []
 

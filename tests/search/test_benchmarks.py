@@ -233,7 +233,7 @@ def test_fitted_weights_find_the_signal_that_tells() -> None:
     observed = Observed(signals, np.zeros(50, dtype=np.float32), right, np.ones(40, dtype=np.int64))
     fitted = fitted_weights([observed])
     assert fitted["name"] == max(fitted.values())
-    assert mean_recall([observed], np.array(list(fitted.values()), dtype=np.float32)) > 0.9
+    assert mean_recall([observed], np.array(list(fitted.values()), dtype=np.float32)) > 0.8
 
 
 @pytest.mark.django_db(transaction=True)

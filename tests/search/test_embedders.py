@@ -21,7 +21,7 @@ from tests.peers.ollama_server import OllamaPeer
 def test_the_bundled_embedder_knows_what_is_alike() -> None:
     embedder = embedder_for("static")
     notes = embedder.embed_documents(["router and network configuration", "I'm allergic to shellfish"])
-    near, far = notes @ embedder.embed_query("WiFi problem")
+    near, far = notes @ embedder.embed_queries(["WiFi problem"])[0]
     assert near > 0.3 > far
 
 
@@ -61,7 +61,7 @@ def test_without_its_package_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
 def test_nomic_gets_its_documented_prefixes(ollama: OllamaPeer) -> None:
     embedder = OllamaEmbedder("nomic-embed-text")
     embedder.embed_documents(["The car is red"])
-    embedder.embed_query("Which colour?")
+    embedder.embed_queries(["Which colour?"])[0]
     assert ollama.texts == ["search_document: The car is red", "search_query: Which colour?"]
     assert ollama.requests[0]["model"] == "nomic-embed-text"
     assert embedder.dimension == 64
@@ -70,7 +70,7 @@ def test_nomic_gets_its_documented_prefixes(ollama: OllamaPeer) -> None:
 def test_mxbai_gets_its_prefix_for_questions_alone(ollama: OllamaPeer) -> None:
     embedder = OllamaEmbedder("mxbai-embed-large:335m")
     embedder.embed_documents(["The car is red"])
-    embedder.embed_query("Which colour?")
+    embedder.embed_queries(["Which colour?"])[0]
     prefix = "Represent this sentence for searching relevant passages: "
     assert ollama.texts == ["The car is red", f"{prefix}Which colour?"]
 
@@ -80,7 +80,7 @@ def test_many_texts_go_in_batches_and_come_back_in_order(ollama: OllamaPeer) -> 
     texts = [f"text number {number}" for number in range(150)]
     rows = embedder.embed_documents(texts)
     assert [len(request["input"]) for request in ollama.requests] == [64, 64, 22]
-    assert rows[149] == pytest.approx(embedder.embed_query("text number 149"))
+    assert rows[149] == pytest.approx(embedder.embed_queries(["text number 149"])[0])
     assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(150), abs=1e-5)
 
 
@@ -101,13 +101,13 @@ def test_a_bad_answer_is_a_clear_error(ollama: OllamaPeer, mode: str, message: s
 
 def test_a_missing_model_names_the_command_that_gets_it(ollama: OllamaPeer) -> None:
     with pytest.raises(EmbedderDown, match="ollama pull other-model"):
-        OllamaEmbedder("other-model").embed_query("x")
+        OllamaEmbedder("other-model").embed_queries(["x"])[0]
 
 
 def test_a_server_that_is_not_there_is_named(settings: Any) -> None:
     settings.OLLAMA_URL = "http://127.0.0.1:9"
     with pytest.raises(EmbedderDown, match=r"127\.0\.0\.1:9"):
-        OllamaEmbedder("plain").embed_query("x")
+        OllamaEmbedder("plain").embed_queries(["x"])[0]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_an_optional_embedder_names_its_extra(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(builtins, "__import__", without)
     extra = name.split(":")[0]
     with pytest.raises(EmbedderMissing, match=f"make extra NAME={extra}"):
-        embedder_for(name).embed_query("x")
+        embedder_for(name).embed_queries(["x"])[0]
 
 
 @pytest.mark.parametrize("name", ["", "nonsense", "ollama", "ollama:", "static:x"])
@@ -161,7 +161,7 @@ def test_local_engines_give_unit_vectors(make: Any, monkeypatch: pytest.MonkeyPa
     embedder = make("some-model")
     monkeypatch.setitem(embedder.__dict__, "_engine", Engine())
     assert embedder.embed_documents(["a", "b"]) == pytest.approx(np.array([[0.6, 0.8]] * 2))
-    assert embedder.embed_query("a") == pytest.approx(np.array([0, 1]))
+    assert embedder.embed_queries(["a"])[0] == pytest.approx(np.array([0, 1]))
     assert embedder.dimension == 2
 
 

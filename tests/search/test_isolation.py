@@ -53,7 +53,7 @@ def test_the_vector_of_a_text_is_the_same_whoever_saved_it(alice: User, bob: Use
     save(bob, "The cat sleeps")
     vectors = {
         bytes(row or b"")
-        for row in Passage.objects.filter(text="The cat sleeps").values_list("vector_a", flat=True)
+        for row in Passage.objects.filter(text="The cat sleeps").values_list("vector", flat=True)
     }
     assert len(vectors) == 1
 

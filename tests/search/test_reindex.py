@@ -1,4 +1,4 @@
-"""`manage.py reindex`: a new space grows beside the old one, which serves until the switch."""
+"""`manage.py reindex` and the worker fill the side space beside the bundled vectors; search goes on meanwhile."""
 
 from io import StringIO
 from typing import Any
@@ -10,14 +10,15 @@ from django.core.management import CommandError, call_command
 from apps.accounts.models import User
 from apps.core.errors import Conflict
 from apps.search import spaces
+from apps.search.filling import side_empty, side_fill, sweep_vectors
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.selectors import search
-from apps.search.spaces import space_build, vectors_clear
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import found, save
 
 NOTES = [f"note number {number} about topic{number}" for number in range(150)]
+NOMIC = "ollama:nomic-embed-text"
 
 
 def reindex(*args: str) -> str:
@@ -26,139 +27,195 @@ def reindex(*args: str) -> str:
     return out.getvalue()
 
 
+def side() -> EmbeddingSpace | None:
+    return EmbeddingSpace.objects.filter(role="side").first()
+
+
+def waiting() -> int:
+    return Passage.objects.filter(side_vector=None).count()
+
+
 @pytest.fixture
 def notes(alice: User) -> User:
-    """alice with 150 notes in the bundled space."""
+    """alice with 150 notes that have their bundled vectors alone."""
     save(alice, *NOTES)
     return alice
 
 
-def test_it_moves_everything_to_another_embedder(notes: User, ollama: OllamaPeer, settings: Any) -> None:
-    settings.IZZY_EMBEDDER = "static"
-    said = reindex("--embedder", "ollama:nomic-embed-text")
+def test_it_gives_every_passage_a_vector_beside_the_bundled_one(notes: User, ollama: OllamaPeer) -> None:
+    bundled = dict(Passage.objects.values_list("id", "vector"))
+    said = reindex()
     assert "150/150" in said
-    assert "Search now uses ollama:nomic-embed-text (64 dimensions)." in said
-    space = EmbeddingSpace.objects.get()
-    assert (space.name, space.slot, space.state) == ("ollama:nomic-embed-text", "b", "active")
-    assert Passage.objects.filter(vector_a=None).count() == 150
-    assert all(
-        vector is not None and len(vector) == 128
-        for vector in Passage.objects.values_list("vector_b", flat=True)
-    )
-    assert found(notes, "topic77")[0] == NOTES[77]
-    assert "meaning" in search(notes.pk, "topic77")[0].parts
-
-
-def test_an_index_in_memory_switches_with_it(notes: User, ollama: OllamaPeer) -> None:
-    before = search(notes.pk, "topic77")[0]
-    space_build(name="ollama:nomic-embed-text")
-    after = search(notes.pk, "topic77")[0]
-    assert before.text == after.text
+    assert f"Every passage has its vector of {NOMIC} (64 dimensions)" in said
+    space = side()
+    assert space is not None
+    assert (space.name, space.dimension, space.noise) == (NOMIC, 64, 0.45)
+    assert all(len(each or b"") == 128 for each in Passage.objects.values_list("side_vector", flat=True))
+    assert dict(Passage.objects.values_list("id", "vector")) == bundled
+    hit = search(notes.pk, "topic77")[0]
+    assert hit.text == NOTES[77]
+    assert {"meaning", "encoder", "encoder_surroundings"} <= set(hit.parts)
     assert ollama.texts[-1] == "search_query: topic77"
 
 
-def test_killed_in_the_middle_it_goes_on_where_it_stopped(
-    notes: User, ollama: OllamaPeer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = 0
+def test_an_index_in_memory_takes_the_vectors_in(notes: User, ollama: OllamaPeer) -> None:
+    assert "encoder" not in search(notes.pk, "topic77")[0].parts
+    side_fill(NOMIC, limit=64)
+    assert "encoder" in search(notes.pk, "topic7")[0].parts
+    side_fill(NOMIC)
+    assert search(notes.pk, "topic140")[0].parts["encoder"] > 0
 
+
+def test_killed_in_the_middle_it_goes_on_where_it_stopped(notes: User, ollama: OllamaPeer) -> None:
     def die_later(done: int, total: int) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        space_build(name="ollama:nomic-embed-text", progress=die_later)
-    assert len(ollama.texts) == 64
-    assert search(notes.pk, "topic77")[0].parts["meaning"] > 0
-    space_build(name="ollama:nomic-embed-text")
-    documents = [text for text in ollama.texts if text.startswith("search_document")]
-    assert len(documents) == len(set(documents)) == 150
-
-
-def test_an_embedder_that_goes_down_leaves_the_old_space_at_work(
-    notes: User, ollama: OllamaPeer
-) -> None:
-    ollama.mode = "broken"
-    with pytest.raises(CommandError, match="run the command again to go on"):
-        reindex()
-    assert EmbeddingSpace.objects.get(state="active").name == "static"
-    assert "meaning" in search(notes.pk, "topic77")[0].parts
-    ollama.mode = "well"
-    reindex()
-    assert EmbeddingSpace.objects.get().name == "ollama:nomic-embed-text"
-
-
-def test_notes_saved_meanwhile_are_in_both_spaces(notes: User, ollama: OllamaPeer) -> None:
-    saved = False
-
-    def save_one(done: int, total: int) -> None:
-        nonlocal saved
-        if done >= 150 and not saved:
-            saved = True
-            save(notes, "a late note about geese")
-            assert found(notes, "geese")[0] == "a late note about geese"
-
-    space_build(name="ollama:nomic-embed-text", progress=save_one)
-    assert not Passage.objects.filter(vector_b=None).exists()
-    assert found(notes, "geese")[0] == "a late note about geese"
-
-
-def test_another_embedder_starts_from_the_beginning(notes: User, ollama: OllamaPeer) -> None:
-    def die(done: int, total: int) -> None:
         if done:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        space_build(name="ollama:nomic-embed-text", progress=die)
-    space_build(name="ollama:plain")
-    assert EmbeddingSpace.objects.get().name == "ollama:plain"
-    assert sum(not text.startswith("search_") for text in ollama.texts) == 150
+        side_fill(NOMIC, progress=die_later)
+    assert waiting() == 150 - 64
+    assert found(notes, "topic77")[0] == NOTES[77]
+    steps: list[tuple[int, int]] = []
+    side_fill(NOMIC, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(64, 150), (128, 150), (150, 150)]
+    documents = [text for text in ollama.texts if text.startswith("search_document")]
+    assert len(documents) == len(set(documents)) == 150
 
 
-def test_the_same_embedder_can_be_run_again_to_repair(notes: User) -> None:
-    Passage.objects.update(vector_a=np.zeros(256, dtype="<f2").tobytes())
-    reindex("--embedder", "static")
-    assert EmbeddingSpace.objects.get().slot == "b"
-    assert search(notes.pk, "topic77")[0].parts["meaning"] > 0
+def test_the_worker_fills_it_too(notes: User, ollama: OllamaPeer) -> None:
+    sweep_vectors()
+    assert waiting() == 0
 
 
-def test_there_and_back_again(notes: User, ollama: OllamaPeer) -> None:
-    before = [(hit.text, hit.score) for hit in search(notes.pk, "topic77 and topic78")]
-    reindex("--embedder", "ollama:nomic-embed-text")
-    reindex("--embedder", "static")
-    assert [(hit.text, hit.score) for hit in search(notes.pk, "topic77 and topic78")] == before
+def test_an_embedder_that_goes_down_loses_nothing(notes: User, ollama: OllamaPeer) -> None:
+    side_fill(NOMIC, limit=64)
+    ollama.mode = "broken"
+    with pytest.raises(CommandError, match="run the command again to go on"):
+        reindex()
+    assert waiting() == 150 - 64
+    assert "meaning" in search(notes.pk, "topic77")[0].parts
+    ollama.mode = "well"
+    spaces.note_up()
+    reindex()
+    assert waiting() == 0
 
 
-def test_an_unknown_embedder_is_refused_before_anything_is_done(notes: User) -> None:
-    with pytest.raises(CommandError, match="must be static or one of"):
-        reindex("--embedder", "nonsense")
-    assert EmbeddingSpace.objects.count() == 1
+def test_notes_saved_meanwhile_get_theirs(notes: User, ollama: OllamaPeer) -> None:
+    def save_one(done: int, total: int) -> None:
+        if done == 128:
+            save(notes, "a late note about geese")
+            assert found(notes, "geese")[0] == "a late note about geese"
+
+    side_fill(NOMIC, progress=save_one)
+    assert waiting() == 0
+    assert found(notes, "geese")[0] == "a late note about geese"
+
+
+def test_another_encoder_starts_from_the_beginning(
+    notes: User, ollama: OllamaPeer, settings: Any
+) -> None:
+    side_fill(NOMIC, limit=64)
+    settings.IZZY_EMBEDDER = "ollama:plain"
+    assert "encoder" not in search(notes.pk, "topic7")[0].parts
+    asked = len(ollama.texts)
+    sweep_vectors()
+    space = side()
+    assert space is not None
+    assert space.name == "ollama:plain"
+    assert sum(text in NOTES for text in ollama.texts[asked:]) == 150
+    assert search(notes.pk, "topic77")[0].parts["encoder"] > 0
+
+
+def test_one_that_does_not_answer_removes_nothing_of_the_other(
+    notes: User, ollama: OllamaPeer, settings: Any
+) -> None:
+    reindex()
+    settings.IZZY_EMBEDDER = "ollama:plain"
+    ollama.mode = "broken"
+    sweep_vectors()
+    assert waiting() == 0
+    settings.IZZY_EMBEDDER, ollama.mode = NOMIC, "well"
+    spaces.note_up()
+    assert search(notes.pk, "topic77")[0].parts["encoder"] > 0
 
 
 def test_of_two_at_once_the_later_one_wins(notes: User, ollama: OllamaPeer) -> None:
-    interfered = False
-
     def interfere(done: int, total: int) -> None:
-        nonlocal interfered
-        if done >= 150 and not interfered:
-            interfered = True
-            space_build(name="ollama:plain")
+        if done == 128:
+            side_fill("ollama:plain")
 
     with pytest.raises(Conflict):
-        space_build(name="ollama:nomic-embed-text", progress=interfere)
-    assert EmbeddingSpace.objects.get().name == "ollama:plain"
+        side_fill(NOMIC, progress=interfere)
+    space = side()
+    assert space is not None
+    assert (space.name, waiting()) == ("ollama:plain", 0)
 
 
-def test_vectors_in_use_are_not_cleared(notes: User) -> None:
-    assert vectors_clear(slot="a") == 0
-    assert not Passage.objects.filter(vector_a=None).exists()
+def test_vectors_in_use_are_not_emptied(notes: User, ollama: OllamaPeer) -> None:
+    side_fill(NOMIC)
+    emptied = Passage.objects.exclude(side_vector=None)
+    assert emptied.count() == 150
+    side_empty()
+    assert (side(), waiting()) == (None, 150)
 
 
-def test_an_empty_index_can_be_reindexed(db: None, ollama: OllamaPeer) -> None:
-    assert "Search now uses" in reindex("--embedder", "static")
-    assert spaces.passages_embed_pending() == 0
+def test_bundled_vectors_are_repaired(notes: User) -> None:
+    before = dict(Passage.objects.values_list("id", "vector"))
+    Passage.objects.filter(text__in=NOTES[:70]).update(vector=np.zeros(256, dtype="<f2").tobytes())
+    Passage.objects.filter(text=NOTES[77]).update(vector=None)
+    assert "71 passages have their bundled vectors anew" in reindex("--embedder", "static")
+    assert dict(Passage.objects.values_list("id", "vector")) == before
+    assert "anew" not in reindex()
+
+
+def test_the_worker_makes_bundled_vectors_that_are_missing(notes: User) -> None:
+    before = dict(Passage.objects.values_list("id", "vector"))
+    found(notes, "topic3")
+    Passage.objects.update(vector=None)
+    sweep_vectors()
+    assert dict(Passage.objects.values_list("id", "vector")) == before
+    assert search(notes.pk, "topic77")[0].parts["meaning"] > 0
+
+
+def test_there_and_back_again(notes: User, ollama: OllamaPeer, settings: Any) -> None:
+    settings.IZZY_EMBEDDER = "static"
+    before = [(hit.text, hit.score, hit.parts) for hit in search(notes.pk, "topic77 and topic78")]
+    assert f"Set IZZY_EMBEDDER={NOMIC}" in reindex("--embedder", NOMIC)
+    again = [(hit.text, hit.score, hit.parts) for hit in search(notes.pk, "topic77 and topic78")]
+    reindex("--embedder", "static")
+    assert waiting() == 150
+    last = [(hit.text, hit.score, hit.parts) for hit in search(notes.pk, "topic77 and topic78")]
+    assert before == again == last
+
+
+def test_one_that_the_worker_would_undo_is_refused(notes: User, ollama: OllamaPeer) -> None:
+    for other in ("static", "ollama:plain"):
+        with pytest.raises(CommandError, match=f"set IZZY_EMBEDDER={other} first"):
+            reindex("--embedder", other)
+
+
+def test_a_model_of_another_dimension_starts_anew(notes: User, ollama: OllamaPeer) -> None:
+    reindex()
+    ollama.dimension = 32
+    save(notes, "a late note about geese")
+    sweep_vectors()
+    assert waiting() == 1
+    spaces.note_up()
+    assert "(32 dimensions)" in reindex()
+    assert waiting() == 0
+    assert search(notes.pk, "about geese")[0].parts["encoder"] > 0
+
+
+def test_an_unknown_embedder_is_refused_before_anything_is_done(notes: User, settings: Any) -> None:
+    with pytest.raises(CommandError, match="must be static or one of"):
+        reindex("--embedder", "nonsense")
+    settings.IZZY_EMBEDDER = "nonsense"
+    sweep_vectors()
+    assert side() is None
+
+
+def test_an_empty_index_can_be_reindexed(db: None) -> None:
+    assert "bundled vectors alone" in reindex("--embedder", "static")
 
 
 def test_an_embedder_that_does_not_answer_is_told_also_where_nothing_is_stored(
@@ -167,4 +224,4 @@ def test_an_embedder_that_does_not_answer_is_told_also_where_nothing_is_stored(
     ollama.mode = "broken"
     with pytest.raises(CommandError):
         reindex()
-    assert not EmbeddingSpace.objects.filter(name="ollama:nomic-embed-text").exists()
+    assert side() is None

@@ -35,9 +35,7 @@ OPEN = {"chat.TurnEvent.type"}
 def rows(alice: User) -> None:
     make_belongings(alice)
     CaptureWindow.objects.create(user=alice, conversation_id=uuid7())
-    EmbeddingSpace.objects.create(
-        name="another", dimension=2, noise=0, match=1, slot="b", state="retired"
-    )
+    EmbeddingSpace.objects.create(name="another", dimension=2, noise=0, match=1, role="side")
 
 
 @pytest.mark.parametrize(("model", "field"), CHOSEN, ids=lambda part: getattr(part, "name", None))

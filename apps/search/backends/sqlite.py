@@ -6,27 +6,31 @@ have stored. The table is contentless and keeps neither positions nor counts: ra
 A condition on `+user_id` is one that no index answers: without statistics SQLite would go through all of the user's rows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
 from apps.core.db.writing import insert_all
 from apps.search import features
-from apps.search.documents import Source
+from apps.search.documents import Facet, Source
 from apps.search.models import Passage
 
-from .base import Batch, Head, Ids, Row, Stem
+from .base import Batch, Head, Ids, OccasionRow, Row, Space, Stem
 
 MERGE_PAGES = 300
+OCCASIONS_AT_ONCE = 4096
 
 _HEAD = (
-    "SELECT o.number, o.change, o.tombstones_from, s.id, s.name, s.slot, s.dimension, s.noise, s.match, "
-    "COALESCE(p.language, '') FROM search_indexowner o JOIN search_embeddingspace s ON s.state = 'active' "
+    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), "
+    "b.id, b.name, b.dimension, b.noise, b.match, s.id, s.name, s.dimension, s.noise, s.match "
+    "FROM search_indexowner o JOIN search_embeddingspace b ON b.role = 'base' "
+    "LEFT JOIN search_embeddingspace s ON s.role = 'side' AND s.name = %s "
     "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id WHERE o.user_id = %s"
 )
 _RAISE = "UPDATE search_indexowner SET change = change + 1 WHERE user_id = %s RETURNING number, change"
@@ -37,7 +41,8 @@ _TOMBSTONE = (
     "INSERT INTO search_tombstone(user_id, change, passage_id, created_at) "
     "SELECT user_id, %s, id, %s FROM search_passage WHERE "
 )
-_PASSAGES = "SELECT id, features, {} FROM search_passage WHERE user_id = %s"
+_PASSAGES = "SELECT id, features, vector, {} FROM search_passage WHERE user_id = %s AND facet = '{}' "
+_OCCASIONS = "SELECT id, source_id, text, vector, side_vector, user_id FROM search_passage WHERE "
 _MATCH = "SELECT rowid FROM search_terms WHERE search_terms MATCH %s"
 _ROW = (
     "SELECT id, source, source_id, external_id, text, conversation_id, happened_at, speaker, labels, past "
@@ -51,23 +56,47 @@ class SQLite:
 
     def head(self, user_id: UUID) -> Head | None:
         """None where the user has nothing indexed."""
-        rows = _run(_HEAD, user_id.hex)
-        return Head(user_id, *rows[0]) if rows else None
+        rows = _run(_HEAD, settings.IZZY_EMBEDDER, user_id.hex)
+        if not rows:
+            return None
+        owner, change, tombstones_from, language = rows[0][:4]
+        base, side = rows[0][4:9], rows[0][9:]
+        beside = None if side[0] is None else Space(*side)
+        return Head(user_id, owner, change, tombstones_from, language, Space(*base), beside)
 
     def read_all(self, head: Head, *, past: bool = False) -> Batch:
-        """Every passage of the user, with `past` also those of former texts."""
-        which = "" if past else "AND NOT past "
+        """Every passage of the user's texts, with `past` also those of former ones."""
+        sql = _PASSAGES.format(_side(head), Facet.TEXT) + ("" if past else "AND NOT past ")
         with connection.cursor() as cursor:
-            sql = f"{_PASSAGES.format(f'vector_{head.slot}')} {which}ORDER BY change, id"
-            cursor.execute(sql, (head.user_id.hex,))
+            cursor.execute(f"{sql}ORDER BY change, id", (head.user_id.hex,))
             return _batch(cursor, head)
 
     def read_changed(self, head: Head, after: int) -> Batch:
-        """Passages written or embedded after a change, with their terms."""
-        columns = f"vector_{head.slot}, terms"
-        sql = f"{_PASSAGES.format(columns)} AND change > %s AND NOT past ORDER BY change, id"
-        rows = _run(sql, head.user_id.hex, after)
-        return _batch((row[:3] for row in rows), head, [row[3] for row in rows])
+        """Passages of texts written or embedded after a change, with their terms."""
+        sql = _PASSAGES.format(f"{_side(head)}, terms", Facet.TEXT)
+        rows = _run(f"{sql}AND change > %s AND NOT past ORDER BY change, id", head.user_id.hex, after)
+        return _batch((row[:4] for row in rows), head, [row[4] for row in rows])
+
+    def read_occasions(self, head: Head, after: int = -1) -> Iterator[Batch]:
+        """Occasions written or embedded after a change, some thousands at a time."""
+        sql = _PASSAGES.format(_side(head), Facet.OCCASIONS)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"{sql}AND change > %s AND NOT past ORDER BY change, id", (head.user_id.hex, after)
+            )
+            while rows := cursor.fetchmany(OCCASIONS_AT_ONCE):
+                yield _batch(rows, head)
+
+    def occasions_fetch(self, user_id: UUID, ids: Sequence[int]) -> list[OccasionRow]:
+        """The user's occasions among these ids (some hundreds), with their vectors."""
+        if not ids:
+            return []
+        sql = f"{_OCCASIONS}id IN ({', '.join(['%s'] * len(ids))}) AND facet = 'occasions'"
+        return [
+            OccasionRow(key, UUID(name), *rest)
+            for key, name, *rest, owner in _run(sql, *ids)
+            if owner == user_id.hex
+        ]
 
     def read_removed(self, head: Head, after: int) -> Ids:
         """Ids of passages removed after a change."""
@@ -148,12 +177,22 @@ def _term(owner: int, stem: Stem) -> str:
     return f'"{owner}x{stem.text}"' + ("*" if stem.prefix else "")
 
 
+def _side(head: Head) -> str:
+    """The column of side vectors, of which there are none without an encoder."""
+    return "side_vector" if head.side is not None else "NULL"
+
+
 def _batch(rows: Iterable[tuple[Any, ...]], head: Head, terms: list[str] | None = None) -> Batch:
-    missing = bytes(head.dimension * 2)
+    missing = bytes(head.base.dimension * 2)
+    side_dimension = head.side.dimension if head.side is not None else 0
     ids: list[int] = []
     gaps: list[int] = []
-    packed, vectors = bytearray(), bytearray()
-    for passage_id, facts, vector in rows:  # a loop of few steps: it runs once per passage of the user
+    side_places: list[int] = []
+    packed, vectors, sides = bytearray(), bytearray(), bytearray()
+    for passage_id, facts, vector, side in rows:  # a loop of few steps: it runs once per passage
+        if side is not None and len(side) == side_dimension * 2:
+            side_places.append(len(ids))
+            sides += side
         ids.append(passage_id)
         packed += facts
         if vector is None:
@@ -165,7 +204,9 @@ def _batch(rows: Iterable[tuple[Any, ...]], head: Head, terms: list[str] | None 
     return Batch(
         ids=np.array(ids, dtype=np.int64),
         features=np.frombuffer(packed, dtype=features.DTYPE),
-        vectors=np.frombuffer(vectors, dtype="<f2").reshape(len(ids), head.dimension),
+        vectors=np.frombuffer(vectors, dtype="<f2").reshape(len(ids), head.base.dimension),
         embedded=embedded,
+        side_places=np.array(side_places, dtype=np.int64),
+        sides=np.frombuffer(sides, dtype="<f2").reshape(len(side_places), side_dimension),
         terms=terms,
     )

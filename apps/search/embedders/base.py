@@ -25,6 +25,12 @@ class EmbedderMissing(EmbedderDown):
     default_code = "embedder_missing"
 
 
+class EmbedderRefused(EmbedderDown):
+    """The embedder answered, but not with vectors: another text may do."""
+
+    default_code = "embedder_refused"
+
+
 @dataclass(frozen=True, slots=True)
 class QueryWeights:
     """How much each word of a query says to its owner: `words` from casefolded word to 0..1.
@@ -37,14 +43,13 @@ class QueryWeights:
 
 
 class Embedder(Protocol):
-    """Makes unit vectors. `inline` ones are fast and cannot be down: they run in the saving transaction.
+    """Makes unit vectors. `dimension` may be 0 until the first answer.
 
     `noise` and `match` are the cosines of unrelated texts and of texts that say the same: the calibration.
     """
 
     name: str
     dimension: int
-    inline: bool
     query_prefix: str
     document_prefix: str
     noise: float
@@ -53,8 +58,8 @@ class Embedder(Protocol):
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """One unit row per text (zeros where a text has nothing to embed). Raises EmbedderDown."""
 
-    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
-        """One unit vector. Raises EmbedderDown."""
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """One unit row per question. Raises EmbedderDown."""
 
 
 def unit_rows(matrix: NDArray[np.floating]) -> Matrix:
@@ -62,3 +67,19 @@ def unit_rows(matrix: NDArray[np.floating]) -> Matrix:
     rows = np.nan_to_num(np.asarray(matrix, dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def answered_rows(answer: object, count: int, name: str) -> Matrix:
+    """Unit rows of what an encoder answered to `count` texts. Raises EmbedderRefused where those are no vectors."""
+    try:
+        with np.errstate(over="ignore"):  # what is too large is refused below
+            rows = np.asarray(answer, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise EmbedderRefused(f"{name} sent no embeddings.") from error
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise EmbedderRefused(f"{name} sent no embeddings.")
+    if len(rows) != count:
+        raise EmbedderRefused(f"{name} sent {len(rows)} embeddings for {count} texts.")
+    if not np.isfinite(rows).all():
+        raise EmbedderRefused(f"{name} sent embeddings that are no numbers.")
+    return unit_rows(rows)

@@ -12,10 +12,9 @@ from apps.search.embedders.base import (
     Embedder,
     EmbedderDown,
     EmbedderMissing,
+    EmbedderRefused,
     Matrix,
-    QueryWeights,
-    Vector,
-    unit_rows,
+    answered_rows,
 )
 from apps.search.embedders.static import StaticEmbedder
 
@@ -26,7 +25,6 @@ class _Local:
     kind: str
     document_method: str
     query_method: str
-    inline = False
     match = 0.9
     query_prefix = ""
     document_prefix = ""
@@ -46,19 +44,24 @@ class _Local:
         except ImportError as error:
             needs = f"needs an optional part: run `make extra NAME={self.kind}`."
             raise EmbedderMissing(f"The embedder {self.name} {needs}") from error
-        except (OSError, ValueError, RuntimeError) as error:
+        except Exception as error:
             raise EmbedderDown(f"The embedder {self.name} could not be loaded: {error}") from error
 
     def _rows(self, method: str, texts: Sequence[str]) -> Matrix:
-        rows = unit_rows(np.asarray(list(getattr(self._engine, method)(list(texts)))))
+        engine = self._engine
+        try:
+            answer = list(getattr(engine, method)(list(texts)))
+        except Exception as error:
+            raise EmbedderRefused(f"The embedder {self.name} failed: {error}") from error
+        rows = answered_rows(answer, len(texts), f"The embedder {self.name}")
         self.dimension = rows.shape[1]
         return rows
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         return self._rows(self.document_method, texts)
 
-    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
-        return np.asarray(self._rows(self.query_method, [text])[0])
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._rows(self.query_method, texts)
 
 
 class FastembedEmbedder(_Local):
@@ -99,14 +102,13 @@ CALIBRATION = {
 }
 """Model -> `noise` and `match`, as `manage.py benchmark encoder` measures them."""
 BATCH = 64
-QUERY_SECONDS = 5.0
+QUERY_SECONDS = 2.0
+"""A search does not wait longer: the bundled vectors answer without it."""
 DOCUMENT_SECONDS = 120.0
 
 
 class OllamaEmbedder:
     """`ollama:MODEL`, at OLLAMA_URL. `dimension` is 0 until the first answer."""
-
-    inline = False
 
     def __init__(self, model: str) -> None:
         self.name = f"ollama:{model}"
@@ -123,10 +125,12 @@ class OllamaEmbedder:
             )
             for start in range(0, len(texts), BATCH)
         ]
+        if len({row.shape[1] for row in rows}) > 1:
+            raise EmbedderRefused("Ollama sent embeddings of different dimensions.")
         return np.concatenate(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
 
-    def embed_query(self, text: str, weights: QueryWeights | None = None) -> Vector:
-        return np.asarray(self._embed([self.query_prefix + text], QUERY_SECONDS)[0])
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._embed([self.query_prefix + text for text in texts], QUERY_SECONDS)
 
     def _embed(self, texts: list[str], seconds: float) -> Matrix:
         import httpx  # takes a fifth of a second: not at every start
@@ -139,22 +143,21 @@ class OllamaEmbedder:
                 timeout=timeout,
             )
             answer.raise_for_status()
-            vectors = unit_rows(np.asarray(answer.json()["embeddings"], dtype=np.float32))
+            embeddings = answer.json()["embeddings"]
         except httpx.HTTPStatusError as error:
             status = error.response.status_code
-            raise EmbedderDown(
-                f"Ollama has no model {self.model}: run `ollama pull {self.model}`."
-                if status == 404
-                else f"Ollama answered {status} to an embedding request."
-            ) from error
-        except httpx.HTTPError as error:
+            if status == 404:
+                message = f"Ollama has no model {self.model}: run `ollama pull {self.model}`."
+                raise EmbedderDown(message) from error
+            message = f"Ollama answered {status} to an embedding request."
+            raise EmbedderRefused(message) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EmbedderDown(
                 f"Ollama at {settings.OLLAMA_URL} does not answer: {error or type(error).__name__}."
             ) from error
-        except (KeyError, TypeError, ValueError) as error:
-            raise EmbedderDown(f"Ollama at {settings.OLLAMA_URL} sent no embeddings.") from error
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise EmbedderDown(f"Ollama sent {len(vectors)} embeddings for {len(texts)} texts.")
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise EmbedderRefused(f"Ollama at {settings.OLLAMA_URL} sent no embeddings.") from error
+        vectors = answered_rows(embeddings, len(texts), f"Ollama at {settings.OLLAMA_URL}")
         self.dimension = vectors.shape[1]
         return vectors
 
@@ -188,3 +191,13 @@ def _make(name: str) -> Embedder:
             f"IZZY_EMBEDDER must be static or one of {engines}, not {name!r}.", code="unknown_embedder"
         )
     return factory(model)
+
+
+def static_embedder() -> StaticEmbedder | None:
+    """The bundled embedder, None where wordllama has no build for the platform."""
+    try:
+        embedder = embedder_for(StaticEmbedder.name)
+    except EmbedderMissing:
+        return None
+    assert isinstance(embedder, StaticEmbedder)  # noqa: S101 - that is its name
+    return embedder

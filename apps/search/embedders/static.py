@@ -34,7 +34,6 @@ class StaticEmbedder:
 
     name = "static"
     dimension = DIMENSION
-    inline = True
     query_prefix = ""
     document_prefix = ""
     noise = 0.05
@@ -113,6 +112,9 @@ class StaticEmbedder:
             own = np.fromiter(found, dtype=np.float32, count=len(words))
             weigh = weights.trust * own + (1 - weights.trust) * weigh
         return _unit(weigh @ self._vectors[tokens].astype(np.float32))
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return np.stack([self.embed_query(text) for text in texts])
 
     def vocabulary_words(self) -> list[str]:
         """The vocabulary's whole lower-case words of four letters and more, the most frequent first."""

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from apps.search.embedders.base import EmbedderMissing, Matrix, Vector
-from apps.search.embedders.engines import embedder_for
+from apps.search.embedders.base import Matrix, Vector
+from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.text.analysis import stems
 
@@ -16,7 +16,7 @@ COMMON_WORDS = 6000
 
 def nearness(words: Sequence[str], others: Sequence[str]) -> Matrix:
     """Cosines (len(words), len(others)) of words or short phrases; zeros where the bundled vectors are missing."""
-    embedder = _static()
+    embedder = static_embedder()
     if embedder is None or not words or not others:
         return np.zeros((len(words), len(others)), dtype=np.float32)
     both = embedder.embed_documents([*words, *others])
@@ -25,13 +25,13 @@ def nearness(words: Sequence[str], others: Sequence[str]) -> Matrix:
 
 def word_lengths(words: Sequence[str]) -> Vector | None:
     """How long the vectors of words are, (len(words),): 2 for "a", 28 for "risotto"; None where they are missing."""
-    embedder = _static()
+    embedder = static_embedder()
     return None if embedder is None else embedder.word_lengths(words)
 
 
 def neighbours(words: Sequence[str], *, least: float, limit: int) -> list[str]:
     """Common English words whose cosine with one of these is at least `least`, nearest first, themselves left out."""
-    embedder = _static()
+    embedder = static_embedder()
     if embedder is None or not words:
         return []
     known, vectors = _vocabulary(embedder)
@@ -44,7 +44,7 @@ def neighbours(words: Sequence[str], *, least: float, limit: int) -> list[str]:
 @cache
 def common_words() -> frozenset[str]:
     """The vocabulary's whole lower-case words of four letters and more; none where the bundled vectors are missing."""
-    embedder = _static()
+    embedder = static_embedder()
     return frozenset(embedder.vocabulary_words()) if embedder else frozenset()
 
 
@@ -55,37 +55,26 @@ def _vocabulary(embedder: StaticEmbedder) -> tuple[list[str], Matrix]:
     return words, embedder.embed_documents(words)
 
 
-def _static() -> StaticEmbedder | None:
-    try:
-        embedder = embedder_for(StaticEmbedder.name)
-    except EmbedderMissing:
-        return None
-    return embedder if isinstance(embedder, StaticEmbedder) else None
-
-
 LATIN_END = 0x250
 """The code point after the last Latin letter."""
 AKIN = 5
 """Words that begin with so many letters in common are of one family, as the parts of compounds are."""
 
 
-def can_read(space: str, words: Collection[str]) -> bool:
-    """Whether a space's vectors mean anything for words: the bundled ones know other scripts than Latin by letters alone."""
-    if space != StaticEmbedder.name:
-        return True
+def can_read(words: Collection[str]) -> bool:
+    """Whether the bundled vectors mean anything for words: they know other scripts than Latin by letters alone."""
     latin = sum(all(ord(sign) < LATIN_END for sign in word) for word in words)
     return 2 * latin >= len(words)
 
 
-def vectors_without_accidents(space: str, texts: Sequence[str], words: Collection[str]) -> Matrix | None:
+def vectors_without_accidents(texts: Sequence[str], words: Collection[str]) -> Matrix | None:
     """Vectors of texts without those pieces of their words that a question's `words` share by accident.
 
-    (len(texts), dimension), comparable with the stored ones. None where the space knows no such pieces, or there are no texts.
+    (len(texts), dimension), comparable with the stored ones. None where the bundled vectors are missing, or there are no texts.
     """
-    if space != StaticEmbedder.name or not texts:
+    embedder = static_embedder()
+    if embedder is None or not texts:
         return None
-    embedder = embedder_for(space)
-    assert isinstance(embedder, StaticEmbedder)  # noqa: S101 - that is its name
     asked = embedder.pieces(list(words))
     of_piece: dict[int, list[str]] = {}
     for word, pieces in asked.items():

@@ -9,25 +9,29 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
+from django.utils import timezone
 
 from apps.search.backends import Head, backend
+from apps.search.index.phrases import Phrases
 from apps.search.index.rows import UserRows
 from apps.search.models import Passage
 
 REBUILD_SHARE = 4
 """An index of which more than one row in this many is dead is loaded anew."""
 
+Index = UserRows | Phrases
+
 
 @dataclass(slots=True)
 class _Entry:
-    """`bytes` are those of `rows` when they were last brought up to date: counting them takes longer than a sum."""
+    """`bytes` are those of `index` when it was last brought up to date: counting them takes longer than a sum."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    rows: UserRows | None = None
+    index: Index | None = None
     bytes: int = 0
 
 
-_entries: OrderedDict[UUID, _Entry] = OrderedDict()
+_entries: OrderedDict[tuple[UUID, type[Index]], _Entry] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -46,43 +50,55 @@ def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, Use
     head = backend.head(user_id)
     if head is None:
         yield None
-        return
-    if past and Passage.objects.filter(user_id=user_id, past=True).exists():
+    elif past and Passage.objects.filter(user_id=user_id, past=True).exists():
         yield head, UserRows(head, backend.read_all(head, past=True))
-        return
+    else:
+        with _opened(head, UserRows) as rows:
+            assert isinstance(rows, UserRows)  # noqa: S101 - as asked for
+            yield head, rows
+
+
+@contextmanager
+def phrases_open(user_id: UUID) -> Iterator[tuple[Head, Phrases] | None]:
+    """The user's occasions, as `index_open` gives the rest: search does without them."""
+    head = backend.head(user_id)
+    if head is None:
+        yield None
+    else:
+        with _opened(head, Phrases) as phrases:
+            assert isinstance(phrases, Phrases)  # noqa: S101 - as asked for
+            yield head, phrases
+
+
+@contextmanager
+def _opened(head: Head, kind: type[Index]) -> Iterator[Index]:
+    key = head.user_id, kind
     with _lock:
-        entry = _entries.setdefault(user_id, _Entry())
-        _entries.move_to_end(user_id)
+        entry = _entries.setdefault(key, _Entry())
+        _entries.move_to_end(key)
     with entry.lock:
-        rows = entry.rows
-        if rows is None or (rows.change, rows.space_id, rows.owner) != (
-            head.change,
-            head.space_id,
-            head.owner,
-        ):
+        index = entry.index
+        if index is None or index.change != head.change or not _same_spaces(index, head):
             if connection.in_atomic_block:
-                rows = UserRows(head, backend.read_all(head))
+                index = _read(kind, head)
             else:
-                entry.rows = rows = _refresh(rows, head)
-                entry.bytes = rows.bytes
-                _evict(keep=user_id)
-        yield head, rows
+                entry.index = index = _refresh(index, kind, head)
+                entry.bytes = index.bytes
+                _evict(keep=key)
+        yield index
 
 
 def forget(user_id: UUID | None = None) -> None:
-    """Drop one user's index, or all, from this process' memory."""
+    """Drop one user's indexes, or all, from this process' memory."""
     with _lock:
-        if user_id is None:
-            _entries.clear()
-        else:
-            _entries.pop(user_id, None)
+        for key in [key for key in _entries if user_id is None or key[0] == user_id]:
+            del _entries[key]
 
 
 def holds(user_id: UUID) -> bool:
-    """Whether the user's index is in this process' memory."""
+    """Whether an index of the user is in this process' memory."""
     with _lock:
-        entry = _entries.get(user_id)
-        return entry is not None and entry.rows is not None
+        return any(key[0] == user_id and entry.index is not None for key, entry in _entries.items())
 
 
 def held_bytes() -> int:
@@ -91,28 +107,42 @@ def held_bytes() -> int:
         return sum(entry.bytes for entry in _entries.values())
 
 
-def _refresh(rows: UserRows | None, head: Head) -> UserRows:
-    """The rows with what changed since they were read; all of it anew where change numbers do not tell."""
-    if (
-        rows is None
-        or (rows.space_id, rows.owner, rows.dimension) != (head.space_id, head.owner, head.dimension)
-        or not head.tombstones_from <= rows.change <= head.change
-        or rows.dead * REBUILD_SHARE > max(rows.size, 1000)
-    ):
+def _same_spaces(index: Index, head: Head) -> bool:
+    return (index.owner, index.base, index.side_space) == (head.owner, head.base, head.side)
+
+
+def _read(kind: type[Index], head: Head) -> Index:
+    if kind is UserRows:
         return UserRows(head, backend.read_all(head))
-    removed = backend.read_removed(head, rows.change)
-    rows.take(backend.read_changed(head, rows.change), removed, head.change)
-    return rows
+    return Phrases(head, backend.read_occasions(head), now=timezone.now())
 
 
-def _evict(keep: UUID) -> None:
+def _refresh(index: Index | None, kind: type[Index], head: Head) -> Index:
+    """The index with what changed since it was read; all of it anew where change numbers do not tell."""
+    if (
+        index is None
+        or not _same_spaces(index, head)
+        or not head.tombstones_from <= index.change <= head.change
+        or index.dead * REBUILD_SHARE > max(index.size, 1000)
+    ):
+        return _read(kind, head)
+    removed = backend.read_removed(head, index.change)
+    if isinstance(index, UserRows):
+        index.take(backend.read_changed(head, index.change), removed, head.change)
+    else:
+        changed = backend.read_occasions(head, index.change)
+        index.take(changed, removed, head.change, now=timezone.now())
+    return index
+
+
+def _evict(keep: tuple[UUID, type[Index]]) -> None:
     limit = settings.IZZY_INDEX_MEMORY_MB * 1024 * 1024
     with _lock:
         total = sum(entry.bytes for entry in _entries.values())
         if total <= limit:
             return
-        for user_id in list(_entries):
-            if user_id != keep and _entries[user_id].rows is not None:
-                total -= _entries.pop(user_id).bytes
+        for key in list(_entries):
+            if key != keep and _entries[key].index is not None:
+                total -= _entries.pop(key).bytes
             if total <= limit:
                 return

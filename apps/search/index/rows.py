@@ -16,9 +16,11 @@ from apps.search import features
 from apps.search.backends import Batch, Head, Stem, backend
 from apps.search.documents import Source
 from apps.search.features import Flag
+from apps.search.index.side import SideVectors
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 
 QUESTION_PRIOR = -0.2
 LENGTH_PRIOR = 0.2
@@ -50,8 +52,7 @@ class UserRows:
 
     def __init__(self, head: Head, batch: Batch) -> None:
         self.owner = head.owner
-        self.space_id = head.space_id
-        self.dimension = head.dimension
+        self.base, self.side_space = head.base, head.side
         self.change = head.change
         self.size = 0
         self.dead = 0
@@ -63,6 +64,7 @@ class UserRows:
         self.names: set[int] = set()
         self.languages: dict[int, int] = {}
         self.coarse: CoarseVectors | None = None
+        self.side: SideVectors | None = None  # from the first row on that has one
         self._allocate(len(batch.ids) + len(batch.ids) // 8 + 32)
         self.neighbours = Neighbours(self.capacity)
         self._append(batch)
@@ -71,7 +73,7 @@ class UserRows:
         self.capacity = capacity
         self.ids = np.zeros(capacity, dtype=np.int64)
         self.features = np.zeros(capacity, dtype=features.DTYPE)
-        self.vectors = np.empty((capacity, self.dimension), dtype=np.float32)
+        self.vectors = np.empty((capacity, self.base.dimension), dtype=np.float32)
         self.alive = np.zeros(capacity, dtype=bool)
         self.embedded = np.zeros(capacity, dtype=bool)
         self.prior = np.zeros(capacity, dtype=np.float32)
@@ -85,12 +87,14 @@ class UserRows:
         for target, source in zip(self._arrays(), old, strict=True):
             target[: self.size] = source[: self.size]
         self.neighbours.grow(self.capacity)
+        if self.side is not None:
+            self.side.grow(self.capacity)
 
     @property
     def bytes(self) -> int:
-        coarse = self.coarse.bytes if self.coarse is not None else 0
+        more = sum(each.bytes for each in (self.coarse, self.side) if each is not None)
         around = [value for value in vars(self.neighbours).values() if isinstance(value, np.ndarray)]
-        return sum(array.nbytes for array in [*self._arrays(), *around]) + self._posted_bytes + coarse
+        return sum(array.nbytes for array in [*self._arrays(), *around]) + self._posted_bytes + more
 
     @property
     def living(self) -> int:
@@ -101,18 +105,24 @@ class UserRows:
         self._kill(self._places(removed))
         places = self._places(batch.ids)
         held = places >= 0
-        self.vectors[places[held]] = batch.vectors[held]
-        self.embedded[places[held]] = batch.embedded[held]
         if held.any():
-            self.coarse = None
+            self._take_vectors(places[held], batch.only(held))
         new = ~held & ~np.isin(batch.ids, removed)
-        if not new.all():
-            terms = batch.terms and [term for term, keep in zip(batch.terms, new, strict=True) if keep]
-            batch = Batch(
-                batch.ids[new], batch.features[new], batch.vectors[new], batch.embedded[new], terms
-            )
-        self._append(batch)
+        self._append(batch if new.all() else batch.only(new))
         self.change = change
+
+    def _take_vectors(self, places: Rows, batch: Batch) -> None:
+        if (self.vectors[places] != batch.vectors).any():
+            self.coarse = None
+        self.vectors[places] = batch.vectors
+        self.embedded[places] = batch.embedded
+        self._take_sides(places, batch)
+
+    def _take_sides(self, places: Rows, batch: Batch) -> None:
+        if self.side is None and len(batch.side_places) and self.side_space is not None:
+            self.side = SideVectors(self.side_space, self.capacity)
+        if self.side is not None:
+            self.side.put(places[batch.side_places], batch.sides)
 
     def _append(self, batch: Batch) -> None:
         start, end = self.size, self.size + len(batch.ids)
@@ -127,6 +137,7 @@ class UserRows:
         self.vectors[start:end] = batch.vectors
         self.alive[start:end] = True
         self.embedded[start:end] = batch.embedded
+        self._take_sides(np.arange(start, end), batch)
         # What speaks for a passage whatever the question: saying much, not asking. The same for all notes.
         spoken = batch.features["source"] == features.SOURCE_CODES[Source.CONVERSATION]
         terms = np.where(spoken, batch.features["length"], NOTE_TERMS)
@@ -179,8 +190,9 @@ class UserRows:
         self.neighbours.link(self.features[: self.size], rows, self.alive[: self.size])
         self.vectors[rows] = 0
         self.embedded[rows] = False
-        if self.coarse is not None:
-            self.coarse.wipe(rows)
+        for each in (self.coarse, self.side):
+            if each is not None:
+                each.wipe(rows)
         for term in [term for term, held in self.postings.items() if not self.alive[held].any()]:
             self._drop(term)
 
@@ -199,14 +211,23 @@ class UserRows:
         return np.where(known[rows] == ids, rows, -1)
 
     def cosines(self, query: Floats) -> Floats:
-        """The cosine of each row with a unit query, (size,)."""
+        """The cosine of each row with a unit query in the base space, (size,)."""
         vectors = self.vectors[: self.size]
         if self.size < COARSE_FROM or engine() is None:
             return vectors @ query
         if self.coarse is None:
-            self.coarse = CoarseVectors(self.dimension)
+            self.coarse = CoarseVectors(self.base.dimension)
         self.coarse.follow(self.vectors, self.size)
         return self.coarse.cosines(vectors, query)
+
+    def side_cosines(self, query: Floats, base: Floats | None, among: Mask) -> Floats | None:
+        """The same in the side space: near for all and exact for the nearest of `among`; None where none of those has a vector.
+
+        A row that waits for its vector has what its cosine in `base` predicts.
+        """
+        if self.side is None:
+            return None
+        return self.side.cosines(query, base, self.base, among)
 
     def posted(self, term: str, *, prefix: bool = False) -> Rows:
         """Rows of living passages with a stem, ascending; read from full text once, then kept up to date.

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.backends import Head
-from apps.search.embedders.base import EmbedderDown, QueryWeights, Vector
+from apps.search.embedders.base import QueryWeights, Vector
 from apps.search.features import text_hash
 from apps.search.index.rows import UserRows
-from apps.search.spaces import query_vector
+from apps.search.spaces import base_query, side_query
 from apps.search.text.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
 from apps.search.text.dates import DATE_WORDS, Span, named_dates
 from apps.search.text.talk import CHATTER
@@ -56,8 +56,8 @@ class Query:
 
     `substance` is 1 where at least one word names a subject, 0 where all of them only greet, thank or agree.
 
-    Cosines that differ by less than `least_spread` over all rows are not blown up to the full scale: among a handful of
-    notes the difference is chance.
+    `vector` is that in the base space, `side_vector` that of the encoder beside it. Cosines that differ by less than
+    `least_spread` over all rows are not blown up to the full scale: among a handful of notes the difference is chance.
     """
 
     text: str
@@ -71,15 +71,19 @@ class Query:
     asks_when: bool = False
     vector: Vector | None = None
     least_spread: float = 0.0
+    side_vector: Vector | None = None
+    least_side_spread: float = 0.0
 
     @property
     def is_empty(self) -> bool:
-        return not self.terms and self.vector is None
+        return not self.terms and self.vector is None and self.side_vector is None
 
 
 def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query:
-    """Take a question apart. A vector is missing where the embedder cannot answer: search then goes by keywords."""
-    query = Query(text[:MAX_QUERY_CHARS], least_spread=SPREAD_SHARE * (head.match - head.noise))
+    """Take a question apart. A vector is missing where its embedder cannot answer: search then goes by the rest."""
+    query = Query(
+        text[:MAX_QUERY_CHARS], least_spread=SPREAD_SHARE * (head.base.match - head.base.noise)
+    )
     words = split_words(query.text)[:MAX_TERMS]
     weights = _add_terms(query, words, rows)
     query.asks_when = not WHEN_WORDS.isdisjoint(words[:3])
@@ -92,10 +96,11 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
         day_first = head.language != "en" if head.language else None
         query.spans = named_dates(query.text, now=now, first=first, last=last, day_first=day_first)
     trust = rows.living / (rows.living + FEW_NOTES)
-    try:
-        query.vector = query_vector(head, query.text, QueryWeights(weights, trust)) if words else None
-    except EmbedderDown:
-        query.vector = None
+    if words:
+        query.vector = base_query(query.text, QueryWeights(weights, trust))
+        if head.side is not None and rows.side is not None:
+            query.side_vector = side_query(head.side, query.text)
+            query.least_side_spread = SPREAD_SHARE * (head.side.match - head.side.noise)
     return query
 
 

@@ -24,6 +24,7 @@ from apps.search.ranking.signals import Scores
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 WORTH_SHOWING = 0.45
 """From this score on about half of the hits are right."""
@@ -65,7 +66,7 @@ class Strength:
         return np.asarray(1 / (1 + np.exp(by.fall * self.behind - odds)))
 
 
-def strength_of(places: Rows, rows: UserRows, query: Query, scores: Scores, scale: "Scale") -> Strength:
+def strength_of(places: Rows, rows: UserRows, query: Query, scores: Scores, head: Head) -> Strength:
     """The strength of the hits at `places`, best first, of which there must be at least RIVALS, or all there are."""
     total = scores.total[places].astype(np.float64)
     behind = total[0] - total
@@ -74,8 +75,13 @@ def strength_of(places: Rows, rows: UserRows, query: Query, scores: Scores, scal
     # The best hit's share of all that the question could find: in words, those unknown here among them, and in meaning.
     best = places[:1]
     shared = float(scores.words[best][0]) / scores.most_words if scores.words is not None else 0.0
-    if scores.cosine is not None:
-        shared = (shared + float(likeness(scores.cosine[best], scale)[0])) / 2
+    meanings = [
+        float(likeness(cosine[best], space)[0])
+        for cosine, space in ((scores.cosine, head.base), (scores.side_cosine, head.side))
+        if cosine is not None and space is not None
+    ]
+    if meanings:
+        shared = (shared + sum(meanings) / len(meanings)) / 2
     return Strength(
         float(total[0]) + scores.missing,
         behind,
@@ -98,8 +104,30 @@ def likeness(cosine: Floats, scale: Scale) -> Floats:
 
     How alike two documents are (duplicates, links) is another quantity than the score of a hit for a question.
     """
-    share = (cosine - scale.noise) / max(scale.match - scale.noise, 1e-6)
-    return np.asarray(np.clip(share, 0, 1))
+    return np.clip(share_of(cosine, scale), 0, 1)
+
+
+def share_of(cosine: Floats, scale: Scale) -> Floats:
+    """The same, but below 0 and above 1 too: what is ranked, or averaged over spaces, is told apart there as well."""
+    return np.asarray((cosine - scale.noise) / max(scale.match - scale.noise, 1e-6))
+
+
+def row_shares(rows: UserRows, base: Floats | None, side: Floats | None, allowed: Mask) -> Floats:
+    """`share_of` each row's text and one whose vectors in the two spaces are given; -inf where that cannot be said.
+
+    It is the mean of both spaces where the row has both of its vectors.
+    """
+    total = np.full(rows.size, -np.inf, dtype=np.float32)
+    cosine = None
+    if base is not None:
+        cosine, known = rows.cosines(base), allowed & rows.embedded[: rows.size]
+        total[known] = share_of(cosine[known], rows.base)
+    beside = None if side is None else rows.side_cosines(side, cosine, allowed)
+    if beside is not None and rows.side is not None:
+        known = allowed & rows.side.embedded[: rows.size]
+        shares, others = share_of(beside[known], rows.side.space), total[known]
+        total[known] = np.where(others > -np.inf, (shares + others) / 2, shares)
+    return total
 
 
 MAX_NAMED_WORDS = 4

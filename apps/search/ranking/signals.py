@@ -30,6 +30,8 @@ WEIGHTS = {
     "keywords": 1.0,
     "meaning": 0.4,
     "surroundings": 0.8,
+    "encoder": 0.16,
+    "encoder_surroundings": 0.32,
     "sitting": 0.3,
     "name": 0.3,
     "company": 0.6,
@@ -39,7 +41,8 @@ WEIGHTS = {
 }
 """`keywords` and `surroundings` see the neighbours too; `name`: spoken by someone whom the question names, `company`:
 in a sitting with them; `answer`: the passage before asks what matches; `time`: a
-question for a time meets a passage that names one; `date`: it happened when the question says."""
+question for a time meets a passage that names one; `date`: it happened when the question says; `encoder` and
+`encoder_surroundings`: what `meaning` and `surroundings` are, by the vectors of IZZY_EMBEDDER beside the bundled ones."""
 
 K1 = 1.2
 B = 0.4
@@ -53,12 +56,14 @@ class Scores:
 
     `words` is the unscaled BM25 of the passages with their neighbours, None where the question has no words that are
     found; `most_words` what it comes to where every word of the question, found or not, stands as often as can be.
-    `missing` is the weight of the signals that need vectors, where there are none.
+    `side_cosine` is the same by the encoder beside the bundled vectors. `missing` is the weight of the signals that need
+    bundled vectors, where there are none, less that of the encoder's: by so much the best total would be another.
     """
 
     total: Floats
     signals: dict[str, Floats]
     cosine: Floats | None
+    side_cosine: Floats | None
     words: Floats | None
     most_words: float
     missing: float
@@ -75,6 +80,13 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
         signals["meaning"] = _scaled(cosine, within, query.least_spread)
         around = rows.neighbours.spread_meaning(cosine)
         signals["surroundings"] = _scaled(around, within, query.least_spread)
+    side = None
+    if query.side_vector is not None:
+        side = rows.side_cosines(query.side_vector, cosine, allowed)
+    if side is not None:
+        signals["encoder"] = _scaled(side, within, query.least_side_spread)
+        around = rows.neighbours.spread_meaning(side)
+        signals["encoder_surroundings"] = _scaled(around, within, query.least_side_spread)
     signals |= _fact_signals(rows, query)
     total = rows.prior[: rows.size].copy()
     for name, signal in signals.items():
@@ -84,7 +96,8 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
         total[~within] = -np.inf
     most_words = (K1 + 1) * (query.unknown + sum(term.idf for term in query.terms))
     missing = weights["meaning"] + weights["surroundings"] if cosine is None else 0.0
-    return Scores(total, signals, cosine, words, most_words, missing)
+    missing -= weights["encoder"] + weights["encoder_surroundings"] if side is not None else 0.0
+    return Scores(total, signals, cosine, side, words, most_words, missing)
 
 
 def _keyword_signals(

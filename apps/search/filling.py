@@ -1,0 +1,203 @@
+"""Gives passages the vectors that they wait for, in short transactions, and forgets old deletions: the worker's upkeep."""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from itertools import groupby
+from uuid import UUID
+
+import numpy as np
+from django.db import transaction
+from django.db.models import F, Max, QuerySet
+from django.utils import timezone
+
+from apps.core.errors import Conflict
+from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, Matrix
+from apps.search.embedders.engines import static_embedder
+from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
+from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
+
+logger = logging.getLogger(__name__)
+
+BATCH = 64
+CLEARED_AT_ONCE = 500
+TOMBSTONE_DAYS = 2
+PROBE = "Is anybody there?"
+REPLACED = "Another encoder has been named meanwhile."
+Waiting = tuple[int, UUID, str]
+"""Id, owner and text of a passage."""
+
+
+def side_waiting(name: str) -> int:
+    """How many passages have no vector of the encoder yet."""
+    if EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).exists():
+        return Passage.objects.filter(side_vector=None).count()
+    return Passage.objects.count()
+
+
+def sweep_vectors() -> None:
+    """The worker's catching up; an encoder that is down is tried again later."""
+    base_fill(Passage.objects.filter(vector=None))
+    name = encoder_name()
+    if not name or is_resting(name) or not side_waiting(name):
+        return
+    try:
+        side_fill(name, limit=2048)
+    except (EmbedderDown, Conflict) as error:
+        logger.warning("passages wait for their vectors: %s", error.message)
+
+
+def sweep_tombstones() -> None:
+    """Forget old deletions; an index that has not looked for so long loads anew."""
+    limit = timezone.now() - timedelta(days=TOMBSTONE_DAYS)
+    with transaction.atomic():
+        old = Tombstone.objects.filter(created_at__lt=limit)
+        for row in old.order_by().values("user_id").annotate(newest=Max("change")):
+            IndexOwner.objects.filter(user_id=row["user_id"]).update(tombstones_from=row["newest"])
+        old.delete()
+
+
+def base_fill(among: QuerySet[Passage]) -> int:
+    """Write those bundled vectors of passages that are missing or are not what they should be; returns how many."""
+    embedder = static_embedder()
+    done = last = 0
+    while embedder is not None:
+        rows = among.filter(id__gt=last).order_by("id").values_list("id", "user_id", "text", "vector")
+        batch = list(rows[:BATCH])
+        if not batch:
+            break
+        last = batch[-1][0]
+        halves = np.asarray(embedder.embed_documents([row[2] for row in batch]), dtype="<f2")
+        packed = [half.tobytes() for half in halves]
+        wrong = [
+            ((key, owner, text), vector)
+            for (key, owner, text, held), vector in zip(batch, packed, strict=True)
+            if held is None or bytes(held) != vector
+        ]
+        wrong.sort(key=lambda item: (item[0][1], item[0][0]))
+        with transaction.atomic():
+            _store("vector", wrong)
+        done += len(wrong)
+    return done
+
+
+def side_fill(
+    name: str,
+    *,
+    limit: int | None = None,
+    anew: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
+    """Give passages their vectors of an encoder, `limit` at most, the oldest first; returns how many got one.
+
+    What another encoder made is removed before, and with `anew` also what this one made in another dimension. Search
+    goes on meanwhile; killed, the next call goes on where it stopped. `progress(done, total)` is called after each batch.
+    Raises EmbedderDown (also for an unknown encoder), Conflict where another encoder was named meanwhile.
+    """
+    embedder = embedder_asked(name)
+    space = _space_of(embedder, anew=anew)
+    waiting, done = Passage.objects.filter(side_vector=None), 0
+    total = Passage.objects.count()
+    before = total - waiting.count()
+    progress(before, total)
+    while limit is None or done < limit:
+        # The oldest, so that nothing has to be sorted in the database, however many wait; each user's together.
+        oldest = waiting.order_by("id").values_list("id", "user_id", "text")[:BATCH]
+        batch = sorted(oldest, key=lambda row: (row[1], row[0]))
+        if not batch:
+            _check_still(space)
+            break
+        vectors = _embed(embedder, [text for _, _, text in batch], space.dimension)
+        halves = [half.tobytes() for half in np.asarray(vectors, dtype="<f2")]
+        with transaction.atomic():
+            _check_still(space)
+            _store("side_vector", list(zip(batch, halves, strict=True)))
+        done += len(batch)
+        progress(before + done, max(total, before + done))
+    return done
+
+
+def _space_of(embedder: Embedder, *, anew: bool) -> EmbeddingSpace:
+    """The row of an encoder's space, made once it answers and the vectors of another one are gone."""
+    space = EmbeddingSpace.objects.filter(role=Role.SIDE, name=embedder.name).first()
+    if space is not None and not anew:
+        return space
+    dimension = _answer(embedder, lambda: embedder.embed_queries([PROBE])).shape[1]
+    if space is not None and space.dimension == dimension:
+        return space
+    side_empty()
+    with transaction.atomic():
+        space, _ = EmbeddingSpace.objects.get_or_create(
+            role=Role.SIDE,
+            defaults={
+                "name": embedder.name,
+                "dimension": dimension,
+                "noise": embedder.noise,
+                "match": embedder.match,
+                "query_prefix": embedder.query_prefix,
+                "document_prefix": embedder.document_prefix,
+            },
+        )
+    if (space.name, space.dimension) != (embedder.name, dimension):
+        raise Conflict(REPLACED)
+    return space
+
+
+def _check_still(space: EmbeddingSpace) -> None:
+    """Raises Conflict where the space has been removed, for another encoder's."""
+    if not EmbeddingSpace.objects.filter(pk=space.pk).exists():
+        raise Conflict(REPLACED)
+
+
+def side_empty() -> None:
+    """Remove the side space and its vectors, in short transactions; search goes by the base space from the first on."""
+    EmbeddingSpace.objects.filter(role=Role.SIDE).delete()
+    last = 0
+    filled = Passage.objects.exclude(side_vector=None).order_by("id").values_list("id", flat=True)
+    # From where it was, not from the beginning each time.
+    while ids := list(filled.filter(id__gt=last)[:CLEARED_AT_ONCE]):
+        with transaction.atomic():
+            if EmbeddingSpace.objects.filter(role=Role.SIDE).exists():
+                return  # another process has emptied it, and fills it anew
+            Passage.objects.filter(id__in=ids).update(side_vector=None)
+        last = ids[-1]
+
+
+def _embed(embedder: Embedder, texts: list[str], dimension: int) -> Matrix:
+    """The texts' vectors; zeros for one that the encoder refuses although it takes others. Raises EmbedderDown."""
+    try:
+        vectors = _answer(embedder, lambda: embedder.embed_documents(texts))
+    except EmbedderRefused:
+        _answer(embedder, lambda: embedder.embed_documents([PROBE]))
+        if len(texts) == 1:
+            return np.zeros((1, dimension), dtype=np.float32)
+        half = len(texts) // 2
+        parts = [_embed(embedder, part, dimension) for part in (texts[:half], texts[half:])]
+        return np.concatenate(parts)
+    if vectors.shape[1] != dimension:
+        note_down(embedder.name)
+        raise EmbedderDown(
+            f"{embedder.name} now gives {vectors.shape[1]} numbers where it gave {dimension}: run manage.py reindex."
+        )
+    return vectors
+
+
+def _answer(embedder: Embedder, ask: Callable[[], Matrix]) -> Matrix:
+    """What an encoder answers; notes whether it does."""
+    try:
+        vectors = ask()
+    except EmbedderDown:
+        note_down(embedder.name)
+        raise
+    note_up(embedder.name)
+    return vectors
+
+
+def _store(column: str, vectors: Sequence[tuple[Waiting, bytes]]) -> None:
+    """Write vectors in the caller's transaction; every process takes them in at its next search."""
+    for user_id, group in groupby(vectors, key=lambda item: item[0][1]):
+        owner = IndexOwner.objects.filter(user_id=user_id)
+        owner.update(change=F("change") + 1)
+        change = owner.values_list("change", flat=True).get()
+        for (passage_id, _, _), vector in group:
+            Passage.objects.filter(id=passage_id).update(**{column: vector, "change": change})

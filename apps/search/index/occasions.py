@@ -1,0 +1,191 @@
+"""The occasions nearest to what is being said: for proactive recall and deep memory, plain search does without.
+
+Signs of all phrases choose a few hundred (`Phrases`, in memory), whose vectors are then read from the database in one query and
+measured exactly. What all phrases would measure by chance is told by their signs, on the line that the measured ones give.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from apps.search.backends import Space, backend
+from apps.search.documents import Scope
+from apps.search.embedders.base import Matrix
+from apps.search.features import uuid_hash
+from apps.search.index.cache import phrases_open
+from apps.search.index.side import predicted
+from apps.search.index.signs import Signs, distances, line_through
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+SAMPLE = 128
+"""Phrases, spread evenly, that are measured beside the nearest, to tell what chance is."""
+EVERYTHING = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """An occasion of a document; `document` is its hash, as the rows of the index have it (`uuid_hash`)."""
+
+    passage_id: int
+    source_id: UUID
+    document: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """The cosines of the found phrases with each clause in one space, (clauses, phrases), and how all phrases spread.
+
+    Where a phrase waits for its side vector the cosine is what the base space predicts. `mean` and `deviation`, (clauses,),
+    are those of all phrases within the scope: what likeness is by chance.
+    """
+
+    cosines: Matrix
+    mean: Floats
+    deviation: Floats
+
+    @property
+    def standing(self) -> Matrix:
+        """How many deviations above the mean each is."""
+        return np.asarray((self.cosines - self.mean[:, None]) / self.deviation[:, None])
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Phrases, in no order; `number` is how many there are within the scope. A space without any vector is None."""
+
+    phrases: list[Phrase]
+    number: int
+    base: Nearness | None
+    side: Nearness | None
+
+
+NOTHING = Nearest([], 0, None, None)
+
+
+def nearest(
+    user_id: UUID,
+    *,
+    base: Matrix | None,
+    side: Matrix | None = None,
+    top_k: int = 200,
+    scope: Scope = EVERYTHING,
+) -> Nearest:
+    """The user's occasions within a scope that are nearest to any of some clauses, about `top_k`, with their exact cosines.
+
+    `base` and `side` are the clauses' unit vectors in the two spaces, a row each; None where a space cannot tell
+    (`spaces.base_query`, `spaces.side_queries`). Only documents that are valid now are found.
+    """
+    with phrases_open(user_id) as opened:
+        if opened is None or not opened[1].living:
+            return NOTHING
+        head, phrases = opened
+        allowed = np.flatnonzero(phrases.allowed(scope, now=timezone.now()))
+        looks = (
+            _look(head.base, base, phrases.signs[:, allowed], phrases.embedded[allowed]),
+            _look(head.side, side, phrases.side_signs[:, allowed], phrases.side_embedded[allowed]),
+        )
+        chosen, even = _choice(looks, len(allowed), top_k)
+        ids = phrases.ids[allowed[chosen]].tolist()
+    rows = {row.id: row for row in backend.occasions_fetch(user_id, ids)}
+    there = np.array([key in rows for key in ids], dtype=bool)
+    places, even = chosen[there], even[there]
+    found = [rows[key] for key in ids if key in rows]
+    if not found:
+        return NOTHING
+    of_base, of_side = looks
+    near_base = of_base.measured(places, even, [row.vector for row in found]) if of_base else None
+    near_side = of_side.measured(places, even, [row.side_vector for row in found]) if of_side else None
+    if near_side is not None and near_side[1].any() and head.side is not None:
+        _predict(near_base, near_side, (head.base, head.side))
+    return Nearest(
+        [Phrase(row.id, row.source_id, uuid_hash(row.source_id.bytes), row.text) for row in found],
+        len(allowed),
+        near_base and near_base[0],
+        near_side and near_side[0],
+    )
+
+
+Measured = tuple[Nearness, Mask]
+"""Nearness, and which of the phrases have no vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """In how many signs phrases differ from clauses in one space, (clauses, phrases); not said where one has no vector."""
+
+    clauses: Matrix
+    far: NDArray[np.uint16]
+    embedded: Mask
+
+    def standing(self) -> Floats:
+        """How far each phrase stands out as near to the clause that it is nearest to, in standard deviations."""
+        known = self.far[:, self.embedded].astype(np.float32)
+        above = (known.mean(axis=1, keepdims=True) - known) / np.maximum(
+            known.std(axis=1, keepdims=True), np.float32(1e-6)
+        )
+        best = np.full(len(self.embedded), -np.inf, dtype=np.float32)
+        best[self.embedded] = above.max(axis=0)
+        return best
+
+    def measured(self, places: Rows, even: Mask, vectors: Sequence[bytes | None]) -> Measured | None:
+        """The exact cosines of the phrases at these places, and what the signs of all say of chance, on the line through
+        those that are spread evenly."""
+        size = self.clauses.shape[1] * 2
+        have = np.array([held is not None and len(held) == size for held in vectors])
+        have &= self.embedded[places]
+        if not have.any():
+            return None
+        packed = b"".join(held for held, one in zip(vectors, have, strict=True) if one and held)
+        halves = np.frombuffer(packed, dtype="<f2").reshape(-1, self.clauses.shape[1])
+        cosines = np.zeros((len(self.clauses), len(places)), dtype=np.float32)
+        cosines[:, have] = self.clauses @ halves.T.astype(np.float32)
+        mean, deviation = (np.zeros(len(self.clauses), dtype=np.float32) for _ in range(2))
+        told = have & even if (have & even).any() else have
+        for number, far in enumerate(self.far):
+            signs, exact = far[places[told]], cosines[number, told]
+            slope, offset = line_through(signs, exact)
+            beside = float(np.var(exact - (slope * signs + offset)))
+            known = far[self.embedded]
+            mean[number] = slope * float(known.mean()) + offset
+            deviation[number] = max((slope**2 * float(known.var()) + beside) ** 0.5, 1e-6)
+        return Nearness(cosines, mean, deviation), ~have
+
+
+def _look(space: Space | None, clauses: Matrix | None, signs: Signs, embedded: Mask) -> _Look | None:
+    if space is None or clauses is None or not embedded.any() or not len(clauses):
+        return None
+    if clauses.shape[1] != space.dimension:
+        return None
+    return _Look(clauses, np.stack([distances(signs, clause) for clause in clauses]), embedded)
+
+
+def _choice(looks: Sequence[_Look | None], number: int, top_k: int) -> tuple[Rows, Mask]:
+    """The places of the phrases that stand out most in any space, and of some spread evenly over all, and which those are."""
+    standings = [look.standing() for look in looks if look is not None]
+    if not standings:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    even = np.arange(0, number, -(-number // SAMPLE) or 1)
+    if number <= top_k + len(even):
+        return np.arange(number), np.ones(number, dtype=bool)
+    best = np.max(standings, axis=0)
+    places = np.union1d(np.argpartition(-best, top_k)[:top_k], even)
+    return places, np.isin(places, even, assume_unique=True)
+
+
+def _predict(base: Measured | None, side: Measured, spaces: tuple[Space, Space]) -> None:
+    """Fill in the side cosines of phrases that wait, by those that have both."""
+    (near, waits), cosines = side, side[0].cosines
+    for number in range(len(cosines)):
+        if base is None:
+            cosines[number, waits] = near.mean[number]
+            continue
+        own, both = base[0].cosines[number], ~waits & ~base[1]
+        cosines[number, waits] = predicted(own[waits], own[both], cosines[number, both], spaces)
