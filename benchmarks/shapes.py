@@ -72,6 +72,8 @@ def _by_hand(note: Memory) -> dict[str, Any]:
         "faded": note.faded,
         "tags": note.tags,
         "category": note.category,
+        "occasions": note.occasions,
+        "occasions_by": note.occasions_by,
         "status": note.status,
         "valid_from": _time(note.valid_from),
         "valid_to": _time(note.valid_to),

@@ -33,7 +33,10 @@ from .notes.fields import clean_changes
 from .notes.revisions import Change
 
 BY_ADMIN = Change(actor=Origin.USER, reason="in the admin")
-EDITABLE = ("content", "tier", "kind", "importance", "tags", "category", "valid_from", "valid_to")
+EDITABLE = (
+    *("content", "tier", "kind", "importance", "tags", "category", "occasions"),
+    *("valid_from", "valid_to"),
+)
 _EXCERPT_CHARS = 100
 
 
@@ -62,10 +65,16 @@ class MemoryAdmin(DeletesOneByOne, IzzyModelAdmin):
     """All notes, deleted ones too. Deleting a note is what its owner could do; deleting it again erases it."""
 
     form = MemoryAdminForm
-    fields = (*EDITABLE, "user", "status", "origin", "trust", "priority", "decay_rate", "superseded_by")
-    readonly_fields = ("user", "status", "origin", "trust", "priority", "decay_rate", "superseded_by")
+    readonly_fields = (
+        *("occasions_by", "user", "status", "origin", "trust"),
+        *("priority", "decay_rate", "superseded_by"),
+    )
+    fields = (*EDITABLE, *readonly_fields)
     list_display = ("excerpt", "user", "kind", "tier", "importance", "status", "origin", "created_at")
-    list_filter = ("status", "kind", "tier", "origin", "trust", "importance", "created_at")
+    list_filter = (
+        *("status", "kind", "tier", "origin", "trust"),
+        *("importance", "occasions_by", "created_at"),
+    )
     list_select_related = ("user",)
     search_fields = ("content", "tags", "category", "user__username")
     date_hierarchy = "created_at"

@@ -77,11 +77,14 @@ def trace_of(
     rows: list[Any] = list(subjects(user_id, source, ids))
     if source == Purged.NOTE:
         revisions = MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=ids)
-        states = [{"tags": note.tags, "category": note.category} for note in rows]
-        states += [revision.state for revision in revisions]
-        names = [
-            name for state in states for name in (*state.get("tags", []), state.get("category", ""))
+        labels = ("tags", "occasions")
+        states = [
+            {**{name: getattr(note, name) for name in labels}, "category": note.category}
+            for note in rows
         ]
+        states += [revision.state for revision in revisions]
+        names = [state.get("category", "") for state in states]
+        names += [name for state in states for label in labels for name in state.get(label, [])]
         names += [revision.reason for revision in revisions]
         rows += revisions
     else:

@@ -211,7 +211,7 @@ def note_judged(own: Sequence[str] | None, content: str, fields: Mapping[str, An
     others' words were read.
 
     Tags and category count like the text; single words that the user did not say as a sentence are left out of a note that
-    does not wait. None becomes a standing note.
+    does not wait. None becomes a standing note, and none has the occasions that come with it: they are made of its text.
     """
     if own is None:
         return Judged(Trust.ASSISTANT, dict(fields))
@@ -224,7 +224,7 @@ def note_judged(own: Sequence[str] | None, content: str, fields: Mapping[str, An
         for label in labels
         if label.casefold() != STANDING and (waits or is_own_sentence(label, own))
     ]
-    values = dict(fields)
+    values = {name: value for name, value in fields.items() if name != "occasions"}
     if "tags" in fields:
         values["tags"] = [tag for tag in fields["tags"] if tag in kept]
     if category not in kept:

@@ -77,7 +77,7 @@ PLACES = (
     ),
     _target(
         "memory.notes",
-        "memory.memory content tags category",
+        "memory.memory content tags category occasions",
         Rule.KEEP,
         "Notes",
         "Other notes say the same; they stay.",

@@ -28,7 +28,7 @@ _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 # In a call that was about the purged row these hold words of it, quoted or not, and in an object that names it.
-_CALL_KEYS = frozenset({"summary", "query", "question"})
+_CALL_KEYS = frozenset({"summary", "query", "question", "occasions"})
 _ROW_KEYS = _CALL_KEYS | {"text", "content", "excerpt", "title", "tags", "category"}
 # What something goes by in an object: a tool's name cannot be rewritten without breaking what refers to it.
 _BARE_ID = re.compile(r"(?:note-)?[0-9a-f-]{32,36}", re.IGNORECASE)

@@ -25,7 +25,7 @@ from apps.core.http.shapes import (
 )
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
-from apps.memory.models import PRIORITY_FLOOR, Kind, Origin, Status, Tier, Trust
+from apps.memory.models import PRIORITY_FLOOR, Kind, OccasionsBy, Origin, Status, Tier, Trust
 from apps.memory.notes.fields import BULK_LIMIT, MAX_CONTENT_CHARS, TAG, MemoryInput
 from apps.memory.notes.joining import MAX_RELATION_CHARS
 from apps.memory.notes.selectors import MAX_DEPTH, MAX_QUERY_CHARS, ORDERINGS
@@ -53,6 +53,12 @@ class MemoryOutput(Shape):
     faded: bool = Field(description=f"Priority below {PRIORITY_FLOOR}: recall_memory leaves it out.")
     tags: list[str]
     category: str
+    occasions: list[str] = Field(
+        description="When it matters: the situations in which it is brought up."
+    )
+    occasions_by: OccasionsBy = Field(
+        description="Who made them: model, rules (both anew with a new text), user (kept), or nobody yet."
+    )
     status: Status
     valid_from: datetime | None
     valid_to: datetime | None
@@ -127,6 +133,8 @@ class VersionOutput(StateOutput):
     importance: int
     tags: list[str]
     category: str
+    occasions: list[str]
+    occasions_by: OccasionsBy
     status: Status
     decay_rate: float
     valid_from: Moment | None

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from apps.agent.model.client import ModelError, ModelResponse, Usage, model_for
 from apps.memory.models import Kind, Memory, Tier, Trust
+from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.prompts import forced_input, json_in, model_answer
 
 from .leases import LeasedWindow
@@ -39,6 +40,11 @@ JUDGE: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
+OCCASIONS = {
+    "type": "array",
+    "maxItems": MAX_OCCASIONS,
+    "items": {"type": "string", "maxLength": MAX_OCCASION_CHARS},
+}
 SAVE: dict[str, Any] = {
     "name": "save_items",
     "description": "Hand over what is worth remembering.",
@@ -61,6 +67,7 @@ SAVE: dict[str, Any] = {
                         "importance": {"type": "integer", "minimum": 1, "maximum": 5},
                         "tier": {"type": "string", "enum": list(map(str, Tier.values))},
                         "tags": {"type": "array", "items": {"type": "string"}},
+                        "occasions": OCCASIONS,
                         "valid_from": {"type": ["string", "null"]},
                         "valid_to": {"type": ["string", "null"]},
                         "sensitive": {"type": "boolean"},

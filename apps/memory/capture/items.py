@@ -14,6 +14,7 @@ from apps.core.ids import parse_id
 from apps.core.text import clean_text
 from apps.memory.models import Kind, Tier
 from apps.memory.notes.fields import MAX_TAG_CHARS
+from apps.memory.occasions.phrases import usable_occasions
 from apps.memory.trust import looks_sensitive
 
 MAX_ITEMS = 10
@@ -41,6 +42,7 @@ class Item:
     kind: str = str(Kind.GENERAL)
     importance: int = DEFAULT_IMPORTANCE
     tags: tuple[str, ...] = ()
+    occasions: tuple[str, ...] = ()
     tier: str = str(Tier.LONG_TERM)
     valid_from: datetime | None = None
     valid_to: datetime | None = None
@@ -101,6 +103,7 @@ def _item(value: Any, segments: int, notes: Collection[UUID]) -> Item:
         kind=str(_choice(value.get("kind"), Kind, Kind.GENERAL)),
         importance=_importance(value.get("importance")),
         tags=_tags(value.get("tags")),
+        occasions=tuple(usable_occasions(value.get("occasions"))),
         tier=str(_choice(value.get("tier"), Tier, Tier.LONG_TERM)),
         valid_from=valid_from,
         valid_to=valid_to if valid_to and (valid_from is None or valid_to > valid_from) else None,

@@ -32,7 +32,8 @@ def judged_item(item: Item, segments: Sequence[Segment], *, tainted: bool) -> tu
     """An item as it may be kept, and how far it is trusted: computed from the words it rests on, never taken from the model.
 
     Where others' words were read it is the user's where it says one whole sentence of what it cites of them, else
-    untrusted; what labels it is judged alike. Elsewhere it is trusted as the least of the segments that it cites, or of all.
+    untrusted; what labels it is judged alike, and its occasions are left out, to be made of its text alone. Elsewhere it
+    is trusted as the least of the segments that it cites, or of all.
     """
     cited = [segments[place] for place in item.evidence] or segments
     if not tainted:
@@ -40,7 +41,7 @@ def judged_item(item: Item, segments: Sequence[Segment], *, tainted: bool) -> tu
     own = [segment.text for segment in cited if segment.trust == Trust.USER and segment.whole]
     judged = note_judged(own, item.content, {"tags": list(item.tags)})
     trust = Trust.UNTRUSTED if judged.trust == Trust.UNTRUSTED else Trust.USER
-    return replace(item, tags=tuple(judged.fields["tags"]), standing=False), trust
+    return replace(item, tags=tuple(judged.fields["tags"]), occasions=(), standing=False), trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Statement:
             user_id=note.user_id,
             memory_id=note.pk,
             tags=self.item.tags,
+            occasions=self.item.occasions,
             change=self.change(reason),
             **values,
         )
@@ -102,6 +104,7 @@ class Statement:
             "kind": item.kind,
             "importance": item.importance,
             "tags": list(item.tags),
+            "occasions": list(item.occasions),
             "tier": item.tier,
             **({"category": STANDING} if item.standing else {}),
             "valid_from": start,

@@ -89,6 +89,23 @@ class FileAction(models.TextChoices):
     UNDONE = "undone", "Went back"
 
 
+class OccasionsBy(models.TextChoices):
+    """Who made the occasions of a note; those of the user are never made anew."""
+
+    NONE = "", "Nobody yet"
+    MODEL = "model", "Izzy"
+    RULES = "rules", "Izzy, by rule"
+    USER = "user", "You"
+
+
+class OccasionsWait(models.TextChoices):
+    """What the worker has to do yet for the occasions of a note."""
+
+    NONE = "", "Nothing"
+    CHECK = "check", "Compare them with what the user writes"
+    MODEL = "model", "Ask the model"
+
+
 class Proposal(models.TextChoices):
     """Effect of accepting a note that waits for review."""
 

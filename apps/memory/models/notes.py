@@ -16,6 +16,8 @@ from .base import (
     DeletableManager,
     FileAction,
     Kind,
+    OccasionsBy,
+    OccasionsWait,
     Origin,
     Owned,
     Proposal,
@@ -45,6 +47,9 @@ class Memory(Owned):
 
     A pending note says why it waits (`review_reason`) and what accepting it does: `proposed_action`, to the note
     `proposed_target` where there is one; of its fields those named in `proposed_fields` are part of the proposal.
+
+    `occasions` are phrases that say when it matters: it is brought up by them, and they are never shown as its words.
+    From `occasions_due` on the worker does for them what `occasions_wait` says; it has tried `occasions_tries` times.
     """
 
     content = models.TextField()
@@ -60,6 +65,15 @@ class Memory(Owned):
     folded_content = models.TextField(editable=False, default="")  # see `fold`
     folded_tags = models.TextField(editable=False, default="")
     category = models.CharField(max_length=64, blank=True, default="")
+    occasions = models.JSONField(default=list, blank=True)
+    occasions_by = models.CharField(
+        max_length=8, choices=OccasionsBy, blank=True, default=OccasionsBy.NONE
+    )
+    occasions_wait = models.CharField(
+        max_length=8, choices=OccasionsWait, blank=True, default=OccasionsWait.NONE
+    )
+    occasions_due = models.DateTimeField(default=timezone.now)
+    occasions_tries = models.PositiveSmallIntegerField(default=0)
     status = models.CharField(max_length=16, choices=Status, default=Status.ACTIVE)
     valid_from = models.DateTimeField(null=True, blank=True)
     valid_to = models.DateTimeField(null=True, blank=True)
@@ -119,6 +133,11 @@ class Memory(Owned):
             ),
             models.Index(
                 fields=["user"], name="memory_standing", condition=models.Q(category="standing")
+            ),
+            models.Index(
+                fields=["occasions_wait", "occasions_due"],
+                name="memory_occasions_wait",
+                condition=~models.Q(occasions_wait=""),
             ),
         ]
         constraints = [

@@ -34,6 +34,7 @@ from apps.search.services import documents_remove
 from .creation import proposal_instead
 from .fields import TIER_DEFAULTS, check_validity, clean_changes
 from .indexing import INDEXED_FIELDS, notes_reindex
+from .occasions import occasions_after, occasions_asked
 from .revisions import BY_USER, Change, note_state, revision_keep
 
 
@@ -47,7 +48,8 @@ def change_apply(
 ) -> None:
     """Give a locked note these (cleaned) values, keep the state they replace, and bring search in step.
 
-    A new text or tier makes the note as fresh as a new one, unless `priority` is among the values. `more` tells
+    A new text or tier makes the note as fresh as a new one, unless `priority` is among the values, and a new text has its
+    occasions made anew, unless the user typed them or they are among the values with whose they are. `more` tells
     of a change that concerns other notes too and is kept in the revision. Without it, and where nothing differs,
     nothing is written.
     """
@@ -61,7 +63,7 @@ def change_apply(
         changed.setdefault("decay_rate", decay_rate)
     if "tier" in changed or "content" in changed:
         changed.setdefault("priority", priority)
-    changed |= folded(changed)
+    changed |= folded(changed) | occasions_after(note, values, changed)
     for name, value in changed.items():
         setattr(note, name, value)
     check_validity(note.valid_from, note.valid_to)
@@ -103,7 +105,7 @@ def memory_update(
     was replaced becomes active by `memory_restore`, which takes away what replaced it (Conflict).
     """
     note = memory_get(user_id, memory_id, lock=True)
-    values = clean_changes(changes)
+    values = occasions_asked(note, clean_changes(changes), change)
     if note.status == Status.SUPERSEDED and values.get("status") in {Status.ACTIVE, Status.PENDING}:
         raise Conflict(REPLACED, code="replaced", field="status")
     if not change.by_hand:

@@ -1,6 +1,7 @@
 """New notes, one or many, and which of them wait for the user's review."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,8 @@ from apps.search.services import documents_index, documents_prepare
 
 from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes
 from .history import SEARCHABLE
-from .indexing import document_of
+from .indexing import documents_of
+from .occasions import occasions_new
 from .revisions import BY_USER, Change
 
 INHERITED = ("tier", "kind", "importance", "tags", "category")
@@ -30,7 +32,7 @@ def memory_create(
     *, user_id: UUID, content: object, change: Change = BY_USER, **fields: object
 ) -> Memory:
     """A new note with these fields of `MemoryInput`, searchable when this returns. Long-term unless `tier` says otherwise."""
-    return _store(user_id, [clean_changes({"content": content, **fields})], change)[0]
+    return notes_store(user_id, [clean_changes({"content": content, **fields})], change)[0]
 
 
 def memory_bulk_create(
@@ -55,18 +57,25 @@ def memory_bulk_create(
             raise
     with precompute():
         # Reading them takes ten times as long as writing them, and would hold up all other writers.
+        language = preferences_for(user_id).language
+        for draft in cleaned:
+            draft |= occasions_new(draft, change, language)
         documents_prepare(user_id=user_id, texts=[draft["content"] for draft in cleaned])
+        phrases = [phrase for draft in cleaned for phrase in draft["occasions"]]
+        documents_prepare(user_id=user_id, texts=phrases)
         with transaction.atomic():
-            return _store(user_id, cleaned, change)
+            return notes_store(user_id, cleaned, change)
 
 
-def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change) -> list[Memory]:
-    """Write notes made of cleaned values, and make them searchable."""
+def notes_store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change) -> list[Memory]:
+    """Write notes made of cleaned values, and make them searchable, inside the caller's transaction."""
     now, cycle = timezone.now(), current_cycle(user_id)
+    language = preferences_for(user_id).language
     notes = []
     for draft in drafts:
         priority, decay_rate = TIER_DEFAULTS[Tier(draft.get("tier", Tier.LONG_TERM))]
         values = {"priority": priority, "decay_rate": decay_rate, "tags": [], **draft}
+        values |= occasions_new(values, change, language)
         notes.append(
             Memory(
                 user_id=user_id,
@@ -82,8 +91,8 @@ def _store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change) -> l
             )
         )
     insert_all(notes)
-    documents = [document_of(note) for note in notes if note.status in SEARCHABLE]
-    documents_index(user_id=user_id, documents=documents, are_new=True)
+    shown = [documents_of(note) for note in notes if note.status in SEARCHABLE]
+    documents_index(user_id=user_id, documents=list(chain.from_iterable(shown)), are_new=True)
     return notes
 
 
@@ -109,7 +118,7 @@ def memory_submit(*, user_id: UUID, content: str, change: Change, **fields: obje
     values = clean_changes({"content": content, **fields, "status": status})
     if status == Status.PENDING:
         values |= {"review_reason": reason, "proposed_action": Proposal.ADD}
-    return _store(user_id, [values], change)[0]
+    return notes_store(user_id, [values], change)[0]
 
 
 def proposal_instead(
@@ -130,11 +139,11 @@ def proposal_instead(
         return known
     proposed = {
         **{name: wanted[name] for name in ("content", *INHERITED)},
-        **{name: wanted[name] for name in ("valid_from", "valid_to") if name in wanted},
+        **{name: wanted[name] for name in ("valid_from", "valid_to", "occasions") if name in wanted},
         "status": Status.PENDING,
         "review_reason": reason,
         "proposed_action": action,
         "proposed_target": note,
         "proposed_fields": sorted(values),
     }
-    return _store(note.user_id, [proposed], change)[0]
+    return notes_store(note.user_id, [proposed], change)[0]

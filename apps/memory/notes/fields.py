@@ -10,6 +10,7 @@ from apps.core.errors import InvalidInput
 from apps.core.http.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
 from apps.core.text import clean_text
 from apps.memory.models import Kind, Tier
+from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS, clean_occasions
 
 MAX_CONTENT_CHARS = 20_000
 MAX_TAGS = 20
@@ -47,6 +48,11 @@ def clean_category(value: object, *, field: str = "category") -> str:
 
 TAG = {"type": "string", "minLength": 1, "maxLength": MAX_TAG_CHARS, "pattern": r"\S"}
 TAGS = Checked(_tags, {"type": "array", "items": TAG, "maxItems": MAX_TAGS})
+OCCASION = {"type": "string", "minLength": 1, "maxLength": MAX_OCCASION_CHARS, "pattern": r"\S"}
+OCCASIONS = Checked(
+    clean_occasions,
+    {"type": "array", "nullable": True, "items": OCCASION, "maxItems": MAX_OCCASIONS},
+)
 CATEGORY = Checked(clean_category, {"type": "string", "nullable": True, "maxLength": MAX_CATEGORY_CHARS})
 
 
@@ -59,6 +65,11 @@ class SupersedeInput(ClosedInput):
     importance: int = Field(3, ge=1, le=5)
     tags: Annotated[list[str], TAGS] = ABSENT
     category: Annotated[str, CATEGORY] = ABSENT
+    occasions: Annotated[list[str] | None, OCCASIONS] = Field(
+        ABSENT,
+        description="When it matters, in short phrases of one line: the situations in which it is brought up. Yours stay "
+        "as they are; null has Izzy make them, and so has leaving them out of a new note.",
+    )
     valid_from: Time | None = None
     valid_to: Time | None = None
     priority: float = Field(

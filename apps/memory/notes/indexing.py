@@ -1,18 +1,21 @@
 """Searchable parts of notes and files: the one place that turns rows into documents of the search index."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
 
 from apps.memory.models import Memory, MemoryRevision
-from apps.search.documents import Document, Label, Source
+from apps.search.documents import Document, Facet, Label, Source
 from apps.search.selectors import labels_of
 from apps.search.services import documents_index, documents_remove
 
 from .history import MAX_FORMER, SEARCHABLE, Span, spans_of
 
-INDEXED_FIELDS = frozenset({"content", "status", "tags", "category", "valid_from", "valid_to"})
+INDEXED_FIELDS = frozenset(
+    {"content", "status", "tags", "category", "occasions", "valid_from", "valid_to"}
+)
 """A change of one of these needs `notes_reindex`."""
 BATCH = 100
 
@@ -29,7 +32,7 @@ def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
     for note in notes:
         if note.status in SEARCHABLE:
             *former, present = spans_of(note, _revisions(note))
-            documents.append(document_of(note, present))
+            documents += documents_of(note, present)
             documents += [_past(note, span) for span in former[-MAX_FORMER:] if span.shown and span.end]
     documents_index(user_id=user_id, documents=documents)
 
@@ -72,9 +75,9 @@ def _revisions(note: Memory) -> list[MemoryRevision]:
     return list(kept.order_by("version"))
 
 
-def document_of(note: Memory, span: Span | None = None) -> Document:
-    """A note as search has it; `span` is its present one, where it has had others."""
-    return Document(
+def documents_of(note: Memory, span: Span | None = None) -> list[Document]:
+    """A note as search has it: its text, and when it matters; `span` is its present one, where it has had others."""
+    text = Document(
         source=Source.MEMORY,
         source_id=note.pk,
         text=note.content,
@@ -83,6 +86,12 @@ def document_of(note: Memory, span: Span | None = None) -> Document:
         valid_to=note.valid_to,
         labels=labels_for(note.tags, note.category),
     )
+    if not note.occasions:
+        return [text]
+    return [
+        text,
+        replace(text, text="\n".join(note.occasions), labels=(), facet=Facet.OCCASIONS),
+    ]
 
 
 def _past(note: Memory, span: Span) -> Document:

@@ -27,8 +27,9 @@ from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
 from .changes import change_apply
-from .creation import INHERITED, memory_create, proposal_instead
+from .creation import INHERITED, notes_store, proposal_instead
 from .fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
+from .occasions import occasions_asked, occasions_typed
 from .revisions import BY_USER, Change
 
 MAX_RELATION_CHARS = 64
@@ -108,7 +109,9 @@ def memory_supersede(
         if waiting is not None:
             return waiting
     inherited: dict[str, Any] = {name: getattr(old, name) for name in INHERITED}
-    new = memory_create(user_id=user_id, change=change, **{**inherited, **values})
+    if not (change.by_hand and "occasions" in values):
+        values |= occasions_typed(old)
+    (new,) = notes_store(user_id, [{**inherited, **values}], change)
     supersede_with(old, new, at=start or new.created_at, change=change, made=True)
     return new
 
@@ -207,13 +210,14 @@ def memory_absorb(
     content: str | None,
     importance: int | None = None,
     tags: Collection[str] = (),
+    occasions: Sequence[str] = (),
     change: Change,
 ) -> Memory:
     """Let a note take in what was found to say the same; it keeps its id.
 
     It gets the merged text where one is given, one step more importance (at most 5, at least `importance`), the tags it
     does not have, and is as fresh as a new one. With a new text it is trusted as the least of its own and the change's
-    words, without one its words are what they were. Untrusted words make no note more important: without a text they
+    words, and has these occasions where some are given, without one its words are what they were. Untrusted words make no note more important: without a text they
     change nothing. Where the user has to see the change first, what is returned is the pending note that proposes it.
     """
     note = memory_get(user_id, memory_id, lock=True)
@@ -235,6 +239,8 @@ def memory_absorb(
         if waiting is not None:
             return waiting
         values["trust"] = least_trust(note.trust, change.words)
+        if occasions:
+            values = occasions_asked(note, {**values, "occasions": list(occasions)}, change)
     change_apply(note, values, Action.MERGED, change)
     return note
 
@@ -250,7 +256,7 @@ def memory_merge(
 ) -> Memory:
     """Make one note of several: `into_id` stays and gets the text given, else all texts, one below the other.
 
-    It takes the tags of all, the highest importance, the least trust. The others are superseded by it and keep their
+    It takes the tags of all, the highest importance, the least trust, and the occasions that the user typed for any. The others are superseded by it and keep their
     history; `memory_undo` of this change brings them back. For the user's own hand: no proposal is made.
 
     Raises NotFound for an unknown note, InvalidInput for an empty list or one that names a note twice, Conflict for
@@ -278,7 +284,7 @@ def memory_merge(
             "tags": joined_tags([note.tags for note in notes]),
         }
     )
-    values["trust"] = least_trust(*(note.trust for note in notes))
+    values |= {"trust": least_trust(*(note.trust for note in notes)), **occasions_typed(*notes)}
     merged = {"merged": [str(note.pk) for note in others]}
     change_apply(into, values, Action.MERGED, change, more=merged)
     for note in others:

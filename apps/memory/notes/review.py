@@ -16,6 +16,7 @@ from apps.memory.trust import least_trust
 from .changes import change_apply, memory_delete
 from .fields import clean_content
 from .joining import newest_of, supersede_with
+from .occasions import occasions_typed
 from .revisions import BY_USER, Change
 
 MAX_AT_ONCE = 200
@@ -71,7 +72,8 @@ def review_accept(
             change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
     target = _target(note)
     if target is None or note.proposed_action == Proposal.SUPERSEDE:
-        change_apply(note, {"status": Status.ACTIVE}, Action.ACCEPTED, change)
+        typed = occasions_typed(target, note) if target is not None else {}
+        change_apply(note, {"status": Status.ACTIVE, **typed}, Action.ACCEPTED, change)
         if target is not None:
             supersede_with(target, note, at=note.valid_from or note.created_at, change=change, made=True)
         return note
@@ -148,6 +150,7 @@ def _take_in(
     """Change `target` as a proposal wants it, and put the proposal away."""
     if values["content"] != target.content:
         values["trust"] = least_trust(target.trust, note.trust)
+    values |= occasions_typed(target, note)
     change = _because(change, "accepted in review")
     change_apply(target, values, action, change)
     memory_delete(user_id=note.user_id, memory_id=note.pk, change=change)

@@ -47,7 +47,10 @@ class Change:
 BY_USER = Change(actor=Origin.USER)
 BY_ASSISTANT = Change(actor=Origin.ASSISTANT)
 
-_PLAIN = ("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust")
+_PLAIN = (
+    *("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust"),
+    *("occasions", "occasions_by"),
+)
 _TIMES = ("valid_from", "valid_to")
 
 

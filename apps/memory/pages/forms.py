@@ -3,11 +3,22 @@
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
 from apps.core.errors import IzzyError
 from apps.memory.addressing import addressed
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT
-from apps.memory.models import MAX_PATH_CHARS, STANDING, Kind, Memory, MemoryFile, Origin, Status, Tier
+from apps.memory.models import (
+    MAX_PATH_CHARS,
+    STANDING,
+    Kind,
+    Memory,
+    MemoryFile,
+    OccasionsBy,
+    Origin,
+    Status,
+    Tier,
+)
 from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS
 
 IMPORTANCE = [
@@ -39,8 +50,17 @@ class ServiceForm(forms.Form):
         self.add_error(field if field in self.fields else None, error.message)
 
 
+OCCASIONS_HELP = "When Izzy should think of it: one situation in each line, eight at most."
+OCCASIONS_MADE = {
+    OccasionsBy.NONE: "Izzy has found none yet.",
+    OccasionsBy.MODEL: "Izzy thought of these; with a new text it makes them anew.",
+    OccasionsBy.RULES: "Izzy took these from a table; with a new text it makes them anew.",
+    OccasionsBy.USER: "You wrote these; they stay as they are, also with a new text.",
+}
+
+
 class NoteForm(ServiceForm):
-    """A note's text and what sorts it; `tags` are separated by commas."""
+    """A note's text and what sorts it; `tags` are separated by commas, `occasions` stand in a line each."""
 
     content = forms.CharField(
         label="Note",
@@ -63,13 +83,28 @@ class NoteForm(ServiceForm):
         max_length=MAX_CATEGORY_CHARS,
         help_text=f"In “{STANDING}” it is borne in mind in every conversation.",
     )
+    occasions = forms.CharField(
+        label="Comes up when",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "class": "input"}),
+        help_text=f"{OCCASIONS_HELP} Without any, Izzy thinks of some.",
+        show_hidden_initial=True,  # what was shown: Izzy may have made others meanwhile
+    )
 
     @classmethod
-    def of(cls, note: Memory) -> "NoteForm":
-        """The form filled with a note."""
-        values: dict[str, Any] = {name: getattr(note, name) for name in cls.base_fields}
-        form = cls(initial={**values, "tags": ", ".join(note.tags)}, prefix=str(note.pk))
+    def of(cls, note: Memory, entered: QueryDict | None = None) -> "NoteForm":
+        """The form filled with a note, or with what was entered of it."""
+        values: dict[str, Any] = {name: getattr(note, name, None) for name in cls.base_fields}
+        values |= {"tags": ", ".join(note.tags), "occasions": "\n".join(note.occasions)}
+        form = cls(entered, initial=values, prefix=str(note.pk))
         form.fields["content"].widget.attrs["autofocus"] = True
+        form.fields[
+            "occasions"
+        ].help_text = f"{OCCASIONS_HELP} {OCCASIONS_MADE[OccasionsBy(note.occasions_by)]}"
+        if note.occasions_by == OccasionsBy.USER:
+            form.fields["occasions_anew"] = forms.BooleanField(
+                label="Let Izzy find others in their place", required=False
+            )
         if addressed(note.content) != note.content:
             form.fields["content"].help_text = "In the text that Izzy keeps you are “the user”."
         return form
@@ -83,10 +118,19 @@ class NoteForm(ServiceForm):
         }
         if "tags" in given:
             given["tags"] = [tag.strip() for tag in given["tags"].split(",") if tag.strip()]
+        occasions = _lines(given.pop("occasions", ""))
+        if given.pop("occasions_anew", False):
+            given["occasions"] = None
+        elif occasions != _lines(self.data.get(self.add_initial_prefix("occasions"), "")):
+            given["occasions"] = occasions
         for name in ("kind", "tier", "importance"):
             if not given.get(name):
                 given.pop(name, None)
         return given
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 class FilterForm(forms.Form):

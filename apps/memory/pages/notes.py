@@ -16,7 +16,7 @@ from apps.core.errors import REFUSALS, IzzyError
 from apps.memory.addressing import addressed
 from apps.memory.capture.selectors import capture_status, given_up
 from apps.memory.capture.windows import windows_retry
-from apps.memory.models import Memory, MemoryEdge, Status
+from apps.memory.models import Memory, MemoryEdge, OccasionsBy, Status
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.history import steps_of
@@ -36,6 +36,13 @@ from .forms import FilterForm, NoteForm
 
 PAGE_SIZE = 30
 FOUND_AT_MOST = 60
+OCCASIONS_SAID = {
+    OccasionsBy.NONE: "Izzy looks for them anew.",
+    OccasionsBy.MODEL: "Made anew for the new text.",
+    OccasionsBy.RULES: "Made anew for the new text.",
+    OccasionsBy.USER: "Yours stay: look whether they still fit.",
+}
+"""What is said of a note's occasions where its text was changed, by whose they are then."""
 LEAST_SCORE = 0.005
 """A search leaves out what is below: it shows as 0 %."""
 
@@ -131,14 +138,20 @@ def edit(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     note = memory_get(request.user.pk, memory_id)
     if request.method != "POST":
         return render(request, "memory/_edit.html", {"form": NoteForm.of(note), "note": note})
-    form = NoteForm(request.POST, prefix=str(note.pk))
+    form = NoteForm.of(note, request.POST)
     if form.is_valid():
+        changes = form.changes()
         try:
-            memory_update(user_id=request.user.pk, memory_id=memory_id, **form.changes())
+            kept = memory_update(user_id=request.user.pk, memory_id=memory_id, **changes)
         except REFUSALS as error:
             form.add_failure(error)
         else:
-            return _changed(request, memory_id)
+            anew = kept.content != note.content and "occasions" not in changes
+            return _changed(
+                request,
+                memory_id,
+                occasions_said=OCCASIONS_SAID[OccasionsBy(kept.occasions_by)] if anew else "",
+            )
     return render(request, "memory/_edit.html", {"form": form, "note": note}, status=422)
 
 
@@ -196,15 +209,17 @@ def _history(request: SignedInRequest, memory_id: UUID, problem: str = "") -> Ht
     return render(request, "memory/_history.html", context, status=422 if problem else 200)
 
 
-def _card(request: SignedInRequest, note: Memory, template: str = "memory/_card.html") -> HttpResponse:
+def _card(
+    request: SignedInRequest, note: Memory, template: str = "memory/_card.html", **said: str
+) -> HttpResponse:
     (row,) = rows_of(request.user.pk, [(note, None)])
-    return render(request, template, {"row": row, "note": note, "focus": True})
+    return render(request, template, {"row": row, "note": note, "focus": True, **said})
 
 
-def _changed(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
-    """After a change: the card, or without HTMX the page again."""
+def _changed(request: SignedInRequest, memory_id: UUID, **said: str) -> HttpResponse:
+    """After a change: the card, with what is said of it, or without HTMX the page again."""
     note = memory_get(request.user.pk, memory_id)
-    return _card(request, note) if is_fragment(request) else redirect("memory:list")
+    return _card(request, note, **said) if is_fragment(request) else redirect("memory:list")
 
 
 @require_POST

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated, Any
-from uuid import UUID
 
 from apps.agent.tools.base import Tier, ToolContext, may_be_behind
 from apps.core.ids import note_id
@@ -23,7 +22,8 @@ from apps.memory.notes.fields import (
 )
 from apps.memory.notes.joining import MAX_RELATION_CHARS, edge_create, joined_tags
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
-from apps.memory.notes.selectors import memories_by_id, memory_get
+from apps.memory.notes.selectors import memory_get
+from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.similarity import adds_nothing, denies_other, near_notes
 from apps.memory.trust import least_trust, needs_a_look, note_judged, texts_judged
 
@@ -88,6 +88,13 @@ class Save:
         "conversation: only for how the user wants you to behave from now on, and for what must never be "
         "overlooked, such as an allergy.",
     ] = None
+    occasions: Annotated[
+        list[Annotated[str, {"minLength": 1, "maxLength": MAX_OCCASION_CHARS}]] | None,
+        {"maxItems": MAX_OCCASIONS},
+        "When the note will matter, as up to eight short phrases in the user's language: the situations in which you "
+        "should think of it unasked, not what it is about. For a fear of heights not phobias, but: planning a hike, "
+        "booking a hotel room, choosing seats. Nothing that would fit any conversation.",
+    ] = None
 
 
 @saving_tool(
@@ -146,7 +153,7 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     content = fields.pop("content")
     own = context.taint.own() if context.taint.is_tainted else None
     judged = note_judged(own, content, fields)
-    words = [content, *fields.get("tags", []), fields.get("category", "")]
+    words = [content, fields.get("category", ""), *fields.get("tags", []), *fields.get("occasions", [])]
     change = Change(
         actor=Origin.ASSISTANT,
         trust=judged.trust,
@@ -154,7 +161,10 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
         conversation_id=context.conversation_id,
         message_id=context.message_id,
     )
-    near = _notes_near(user_id, content)
+    found = near_notes(user_id, content)
+    trusted = Memory.objects.owned_by(user_id).exclude(trust=Trust.UNTRUSTED)
+    notes = trusted.filter(status=Status.ACTIVE).in_bulk([key for key, _ in found])
+    near = [(notes[key], value) for key, value in found if key in notes]
     for note, _ in near:
         if least_trust(note.trust, judged.trust) == judged.trust and adds_nothing(content, note.content):
             return _said_again(
@@ -170,17 +180,6 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
         return _waits(note, "The note")
     left_out = {"left_out": list(judged.left_out), "note": LEFT_OUT} if judged.left_out else {}
     return _saved(note, near) | left_out
-
-
-def _notes_near(user_id: UUID, content: str) -> list[tuple[Memory, float]]:
-    """The active notes nearest to a text, none that repeats what others said."""
-    near = near_notes(user_id, content)
-    notes = memories_by_id(user_id, [key for key, _ in near])
-    return [
-        (note, value)
-        for key, value in near
-        if (note := notes.get(key)) and note.status == Status.ACTIVE and note.trust != Trust.UNTRUSTED
-    ]
 
 
 def _said_again(note: Memory, fields: Mapping[str, Any], change: Change) -> dict[str, Any]:
