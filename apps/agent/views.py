@@ -26,6 +26,7 @@ PURPOSES = {
     "summary": "Summing up long conversations",
     "gate": "Remembering by itself",
     "extraction": "Remembering by itself",
+    "occasions": "Remembering by itself",
     "expansion": "Deep memory",
     "synthesis": "Deep memory",
     "builder": "Building capabilities",

@@ -14,7 +14,7 @@ class MemoryConfig(AppConfig):
         from apps.core.purging.places import purge_parts
         from apps.core.registries import account_deleters, stats_providers
 
-        from .capture import reader
+        from .capture import occasions, reader
         from .capture.selectors import capture_figures, check_capture
         from .files.services import user_files_forget
         from .notes.changes import user_forget
@@ -32,6 +32,7 @@ class MemoryConfig(AppConfig):
         register_check("capture", check_capture)
         # Each runs by itself, so that none holds up another.
         register_sweep("capture", reader.sweep, every=reader.SWEEP_EVERY)
+        register_sweep("occasions", occasions.occasions_check, every=occasions.CHECK_EVERY)
         register_sweep("memory_deleted_purge", deleted_purge, every=timedelta(hours=1))
         register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
         register_sweep("memory_superseded", superseded_due, every=timedelta(minutes=10))

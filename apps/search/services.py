@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import TypeVar
 from uuid import UUID
 
@@ -68,8 +69,10 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bo
             backend.rows_insert(user_id, batch)
 
 
-def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
-    """Work out what `documents_index` needs for new documents with these texts, in this order.
+def documents_prepare(
+    *, user_id: UUID, texts: Iterable[str], occasions: Sequence[str] = ()
+) -> None:
+    """Work out what `documents_index` needs for new documents with these texts, and these lines of occasions, in this order.
 
     Inside `precompute` and before the transaction: of many texts it takes much longer than writing them.
     """
@@ -81,7 +84,7 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str]) -> None:
     else:
         analysed = [once(analysed_text, text, language) for text in stripped]
     chunks = [chunk for parts in analysed for chunk, _, _ in parts if chunk]
-    for batch in _batches(chunks):
+    for batch in chain(_batches(chunks), _batches(list(occasions))):
         once(_vectors, tuple(batch))
 
 

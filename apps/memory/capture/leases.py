@@ -1,6 +1,9 @@
 """Leases windows to one reader, picks the next, and puts a failed one back."""
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,16 +15,32 @@ from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import Usage
+from apps.core.db.pool import in_db
+from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
 from .selectors import day_of, is_spent
 from .windows import NO_WORDS, Segment, user_withdraw
+
+logger = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 5
 RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25), timedelta(hours=2))
 """Delays after each failure of a window's own; after MAX_ATTEMPTS it is given up."""
 SERVER_DELAY, SERVER_DELAY_MOST = timedelta(seconds=30), timedelta(hours=1)
 """Delay, doubled each time, where the model's server is at fault: such a window is never given up."""
+SERVER_FAULTS = frozenset(
+    {
+        "rate_limited",
+        "overloaded",
+        "model_unavailable",
+        "model_auth",
+        "model_billing",
+        "model_forbidden",
+        "model_not_found",
+    }
+)
+"""Failures that say nothing about what was to be read: it waits for the server as long as it takes."""
 
 NO_USAGE = Usage()
 
@@ -55,6 +74,22 @@ def user_lease(user_id: UUID) -> bool:
     """Whether this process, of all that may try, now reads this user's windows."""
     CaptureLease.objects.get_or_create(user_id=user_id)
     return CaptureLease.lease_take(user_id)
+
+
+@asynccontextmanager
+async def user_held(user_id: UUID) -> AsyncIterator[bool]:
+    """Keeps the user's lease for as long as the block runs, and tells whether it was to be had. Where another process takes it
+    meanwhile the block ends."""
+    if not await in_db(user_lease, user_id):
+        yield False
+        return
+    try:
+        async with CaptureLease.lease_kept(user_id):
+            yield True
+    except LeaseLost:
+        logger.warning("another process remembers for user %s by now", user_id)
+    finally:
+        await asyncio.shield(in_db(CaptureLease.lease_release, user_id))
 
 
 @transaction.atomic

@@ -20,7 +20,7 @@ from apps.core.jobs.leases import LeaseLost
 from apps.core.jobs.worker import Background
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, Trust, WindowState
 
-from . import calls, leases
+from . import calls, leases, occasions
 from .candidates import notes_for
 from .items import CaptureCounts, checked_items
 from .leases import LeasedWindow, tokens_of
@@ -31,18 +31,6 @@ logger = logging.getLogger(__name__)
 SWEEP_EVERY = timedelta(seconds=2)
 IN_A_ROW = 5
 """Windows of one user before it is another's turn."""
-SERVER_FAULTS = frozenset(
-    {
-        "rate_limited",
-        "overloaded",
-        "model_unavailable",
-        "model_auth",
-        "model_billing",
-        "model_forbidden",
-        "model_not_found",
-    }
-)
-"""Failures that say nothing about the window: it waits for the server as long as it takes."""
 
 
 @dataclass(slots=True)
@@ -69,23 +57,14 @@ async def user_read(
     Ends early where somebody else reads them already, where the day's tokens are spent, and where the model's
     server is at fault.
     """
-    if not await in_db(leases.user_lease, user_id):
-        return
     tried: set[UUID] = set()
-    try:
-        async with CaptureLease.lease_kept(user_id):
-            while tally.server_down_for is None and (most is None or len(tried) < most):
-                window = await in_db(
-                    leases.window_next, user_id, any_time=any_time, tried=frozenset(tried)
-                )
-                if window is None:
-                    return
-                tried.add(window.id)
-                await _Reading(window, tally).run()
-    except LeaseLost:
-        logger.warning("the windows of user %s are read by another process by now", user_id)
-    finally:
-        await asyncio.shield(in_db(CaptureLease.lease_release, user_id))
+    async with leases.user_held(user_id) as held:
+        while held and tally.server_down_for is None and (most is None or len(tried) < most):
+            window = await in_db(leases.window_next, user_id, any_time=any_time, tried=frozenset(tried))
+            if window is None:
+                return
+            tried.add(window.id)
+            await _Reading(window, tally).run()
 
 
 @dataclass(slots=True)
@@ -156,7 +135,7 @@ class _Reading:
             self.tally.add(counts)
 
     async def _failed(self, code: str, message: str, **more: Any) -> None:
-        server = code in SERVER_FAULTS
+        server = code in leases.SERVER_FAULTS
         delay = await in_db(
             leases.window_failed, self.window, code=code, message=message, server=server, **more
         )
@@ -203,16 +182,22 @@ async def windows_read() -> Tally:
 
 
 def read_due() -> timedelta | None:
-    """Reads all that is due; after the server's fault, for how long to leave it alone."""
-    return asyncio.run(windows_read()).server_down_for
+    """Reads all that is due, and then has the model say of notes when they matter; after the server's fault, for how long
+    to leave it alone."""
+    rest = asyncio.run(windows_read()).server_down_for
+    if rest is None:
+        asyncio.run(occasions.notes_asked())
+    return rest
 
 
 reader = Background("reading conversations", read_due)
 
 
 def sweep() -> None:
-    """The worker's sweep: starts the reader where a window is due and a model is connected."""
-    if leases.users_due(timezone.now(), limit=1) and not current_endpoint().is_offline:
+    """The worker's sweep: starts the reader where a window or a note is due and a model is connected."""
+    now = timezone.now()
+    due = leases.users_due(now, limit=1) or occasions.users_due(now, limit=1)
+    if due and not current_endpoint().is_offline:
         _release_at_exit()
         reader.start()
 

@@ -15,8 +15,8 @@ from apps.agent.models import ModelCall
 from apps.core.health import CheckResult, not_set_up
 from apps.memory.models import CaptureWindow, GateVerdict, WindowState
 
-GATE, EXTRACTION = "gate", "extraction"
-PURPOSES = (GATE, EXTRACTION)
+GATE, EXTRACTION, OCCASIONS = "gate", "extraction", "occasions"
+PURPOSES = (GATE, EXTRACTION, OCCASIONS)
 """The purposes under which the usage ledger holds these calls."""
 LONGEST_DAY = timedelta(hours=25)
 """On one day of the year the clock is put back."""
@@ -34,15 +34,16 @@ def day_of(user_id: UUID, now: datetime) -> tuple[datetime, datetime]:
 
 
 def spent_today(user_id: UUID, now: datetime) -> int:
-    """Tokens of all kinds that the gate and the extractor took for this user since midnight."""
+    """Tokens of all kinds that remembering by itself took for this user since midnight."""
     calls = ModelCall.objects.for_user(user_id).filter(
         purpose__in=PURPOSES, created_at__gte=day_of(user_id, now)[0]
     )
     return int(calls.order_by().aggregate(spent=Sum(TOKENS, default=0))["spent"])
 
 
-def is_spent(user_id: UUID, now: datetime) -> bool:
-    return spent_today(user_id, now) >= settings.IZZY_CAPTURE_TOKENS
+def is_spent(user_id: UUID, now: datetime, share: float = 1.0) -> bool:
+    """Whether this share of what a day has is spent."""
+    return spent_today(user_id, now) >= share * settings.IZZY_CAPTURE_TOKENS
 
 
 def spenders(user_ids: QuerySet[Any], now: datetime) -> list[UUID]:

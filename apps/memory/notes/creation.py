@@ -60,9 +60,9 @@ def memory_bulk_create(
         language = preferences_for(user_id).language
         for draft in cleaned:
             draft |= occasions_new(draft, change, language)
-        documents_prepare(user_id=user_id, texts=[draft["content"] for draft in cleaned])
+        texts = [draft["content"] for draft in cleaned]
         phrases = [phrase for draft in cleaned for phrase in draft["occasions"]]
-        documents_prepare(user_id=user_id, texts=phrases)
+        documents_prepare(user_id=user_id, texts=texts, occasions=phrases)
         with transaction.atomic():
             return notes_store(user_id, cleaned, change)
 

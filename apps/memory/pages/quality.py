@@ -18,7 +18,17 @@ from django.views.decorators.http import require_GET
 
 from apps.accounts.access import SignedInRequest
 from apps.memory.capture.selectors import capture_figures
-from apps.memory.models import PRIORITY_FLOOR, Kind, Memory, MemoryFile, Status, Tier, Trust
+from apps.memory.models import (
+    PRIORITY_FLOOR,
+    Kind,
+    Memory,
+    MemoryFile,
+    OccasionsBy,
+    OccasionsWait,
+    Status,
+    Tier,
+    Trust,
+)
 from apps.memory.notes.selectors import (
     current_cycle,
     memories_by_id,
@@ -52,6 +62,7 @@ def memory_quality(user_id: UUID) -> dict[str, Any]:
 
     `duplicates` are pairs of active notes, `never_retrieved` active notes older than a week that neither a search nor
     the chat has brought up, `gated_out` the share of read passages in which the gate found nothing worth keeping.
+    `occasions_by_…` are active notes by whose their occasions are, `occasions_waiting` those about which no model was asked.
     """
     counts = Memory.objects.for_user(user_id).aggregate(
         total=Count("pk"),
@@ -59,6 +70,11 @@ def memory_quality(user_id: UUID) -> dict[str, Any]:
         pending_review=Count("pk", filter=Q(status=Status.PENDING)),
         archived=Count("pk", filter=Q(status=Status.ARCHIVED)),
         untrusted=Count("pk", filter=Q(trust=Trust.UNTRUSTED)),
+        **{
+            f"occasions_by_{by}": Count("pk", filter=Q(status=Status.ACTIVE, occasions_by=by))
+            for by in (OccasionsBy.MODEL, OccasionsBy.RULES, OccasionsBy.USER)
+        },
+        occasions_waiting=Count("pk", filter=Q(occasions_wait=OccasionsWait.MODEL)),
     )
     capture = capture_figures(user_id)
     judged, passed = capture["gated"], capture["passed"]
@@ -69,6 +85,7 @@ def memory_quality(user_id: UUID) -> dict[str, Any]:
         "faded": faded(user_id).count(),
         "untrusted_share": _share(counts["untrusted"], counts.pop("total")),
         **counts,
+        "without_occasions": without_occasions(user_id).count(),
         "gated_out": _share(judged - passed, judged),
         "tokens_per_memory": capture["tokens_per_memory"],
         "cost_per_memory_usd": capture["cost_per_memory"],
@@ -97,6 +114,11 @@ def faded(user_id: UUID) -> QuerySet[Memory]:
     """Active notes whose priority is below the floor by now, oldest first."""
     notes = active(user_id).annotate(priority_now=present_priority(current_cycle(user_id)))
     return notes.filter(priority_now__lt=PRIORITY_FLOOR).order_by("created_at")
+
+
+def without_occasions(user_id: UUID) -> QuerySet[Memory]:
+    """Active notes that come up by their text alone, oldest first."""
+    return active(user_id).filter(occasions=[]).order_by("created_at")
 
 
 def duplicate_ids(user_id: UUID) -> list[tuple[UUID, UUID, float]]:
@@ -189,6 +211,7 @@ LISTS: dict[str, tuple[str, Callable[[UUID], QuerySet[Memory]]]] = {
     "unused": ("Never brought up", never_retrieved),
     "faded": ("Faded", faded),
     "untrusted": ("From untrusted sources", untrusted),
+    "occasions": ("Without an occasion", without_occasions),
 }
 
 
@@ -240,6 +263,7 @@ def figures(values: dict[str, Any]) -> list[Figure]:
         ),
         ("never_retrieved", "Never brought up", "though older than a week", f"{shown}unused"),
         ("faded", "Faded", "not used for long", f"{shown}faded"),
+        ("without_occasions", "Without an occasion", "come up by their text alone", f"{shown}occasions"),
         ("untrusted", "Untrusted", "repeat pages, files or others", f"{shown}untrusted"),
         ("archived", "Archived", "put aside", f"{reverse('memory:list')}?status=archived"),
         ("files", "Files", filesizeformat(size) if size else "", reverse("memory:files")),
