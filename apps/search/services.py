@@ -69,9 +69,7 @@ def documents_index(*, user_id: UUID, documents: Sequence[Document], are_new: bo
             backend.rows_insert(user_id, batch)
 
 
-def documents_prepare(
-    *, user_id: UUID, texts: Iterable[str], occasions: Sequence[str] = ()
-) -> None:
+def documents_prepare(*, user_id: UUID, texts: Iterable[str], occasions: Sequence[str] = ()) -> None:
     """Work out what `documents_index` needs for new documents with these texts, and these lines of occasions, in this order.
 
     Inside `precompute` and before the transaction: of many texts it takes much longer than writing them.

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.occasions.table import (
     FOLDER,
-    MAX_CHARS,
-    MAX_OCCASIONS,
     KnownWords,
     kinds_of,
     occasions_by_rule,
@@ -60,7 +59,7 @@ def test_a_table_is_small_and_whole(language: str) -> None:
     for name, phrases in table.occasions.items():
         assert 1 <= len(phrases) <= MAX_OCCASIONS, name
         for phrase in phrases:
-            assert len(phrase) <= MAX_CHARS, phrase
+            assert len(phrase) <= MAX_OCCASION_CHARS, phrase
             assert set(re.findall(r"{(.*?)}", phrase)) <= lists, phrase
 
 

@@ -103,7 +103,11 @@ def test_those_that_come_with_a_note_are_the_writers(alice: User, note: MakeNote
 
 
 def test_many_notes_at_once_have_theirs(alice: User) -> None:
-    drafts = [{"content": ALLERGY}, {"content": NO_KIND}, {"content": "Tea.", "occasions": MINE}]
+    drafts: list[dict[str, Any]] = [
+        {"content": ALLERGY},
+        {"content": NO_KIND},
+        {"content": "Tea.", "occasions": MINE},
+    ]
     first, second, third = memory_bulk_create(user_id=alice.pk, drafts=drafts)
     assert (now(first)[1], now(second), now(third)) == ("rules", ([], ""), (MINE, "user"))
     assert [indexed(row) for row in (first, second, third)] == [first.occasions, [], MINE]

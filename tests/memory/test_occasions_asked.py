@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
@@ -35,7 +36,7 @@ from tests.memory.test_capture_worker import Worker
 from tests.memory.test_occasions import ALLERGY, FOREIGN, MINE, NO_KIND, indexed, now
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
 from tests.peers.capture_model import CaptureModel, words_of
-from tests.waiting import PATIENCE, eventually, until
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,8 +106,8 @@ async def test_those_of_the_user_and_of_the_assistant_are_not_asked_for(
 ) -> None:
     model = peer.fallback = OccasionsModel()
     typed = await in_db(note, alice, NO_KIND, occasions=MINE)
-    given = {"user_id": alice.pk, "content": ALLERGY, "change": BY_ASSISTANT, "occasions": ["at sea"]}
-    saved = await in_db(lambda: memory_submit(**given))
+    given: dict[str, Any] = {"user_id": alice.pk, "change": BY_ASSISTANT, "occasions": ["at sea"]}
+    saved = await in_db(lambda: memory_submit(content=ALLERGY, **given))
     await asked(alice)
     assert model.asked == []
     assert [await in_db(now, row) for row in (typed, saved)] == [(MINE, "user"), (["at sea"], "model")]
@@ -135,7 +136,7 @@ async def test_a_note_of_others_words_is_asked_about_alone(
     for text in ("One.", "Two."):
         await in_db(note, alice, text)
     for text in ("Foreign one.", "Foreign two."):
-        await in_db(lambda text=text: memory_submit(user_id=alice.pk, content=text, change=FOREIGN))
+        await in_db(memory_submit, user_id=alice.pk, content=text, change=FOREIGN)
     await asked(alice)
     assert sorted(map(sorted, model.asked)) == [["Foreign one."], ["Foreign two."], ["One.", "Two."]]
     rows = await in_db(lambda: list(Memory.objects.for_user(alice)))
@@ -312,7 +313,7 @@ async def test_what_was_put_away_waits_until_it_comes_back(
 
 
 async def test_one_process_at_a_time_asks_and_who_lost_the_lease_writes_nothing(
-    alice: User, peer: AnthropicServer, note: MakeNote
+    alice: User, peer: AnthropicServer, note: MakeNote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = await in_db(note, alice, NO_KIND)
     await in_db(CaptureLease.objects.create, user=alice, runner="another", lease_until=LEASE_END)
@@ -320,24 +321,15 @@ async def test_one_process_at_a_time_asks_and_who_lost_the_lease_writes_nothing(
     assert peer.requests == []
     past = timezone.now() - timedelta(seconds=1)
     await in_db(CaptureLease.objects.filter(user_id=alice.pk).update, lease_until=past)
-    model = OccasionsModel()
+    peer.fallback = OccasionsModel()
+    original = occasions.notes_next
 
-    def stolen(request: dict[str, Any]) -> Reply:
-        import sqlite3
-        from contextlib import closing
+    def stolen(user_id: UUID) -> list[Memory]:
+        notes = original(user_id)
+        CaptureLease.objects.filter(user_id=user_id).update(runner="another")
+        return notes
 
-        from django.conf import settings
-
-        with (
-            closing(
-                sqlite3.connect(settings.DATABASES["default"]["NAME"], timeout=PATIENCE, uri=True)
-            ) as db,
-            db,
-        ):
-            db.execute("update memory_capturelease set runner = 'another', lease_until = '2999-01-01'")
-        return model(request)
-
-    peer.fallback = stolen
+    monkeypatch.setattr(occasions, "notes_next", stolen)
     await occasions.user_asked(alice.pk)
     assert await in_db(now, made) == ([], "")
     assert (await fresh(made)).occasions_wait == "model"
@@ -402,7 +394,7 @@ async def test_what_more_than_a_twentieth_of_the_messages_are_about_is_left_out(
 async def test_those_that_come_with_a_note_are_looked_at_too(alice: User, note: MakeNote) -> None:
     await in_db(write, alice, [PAINTING] * 60)
     phrases = ["painting the fence in the garden", "seeing a dentist"]
-    given = {"user_id": alice.pk, "content": NO_KIND, "change": BY_ASSISTANT}
+    given: dict[str, Any] = {"user_id": alice.pk, "content": NO_KIND, "change": BY_ASSISTANT}
     some = await in_db(lambda: memory_submit(**given, occasions=phrases))
     none = await in_db(lambda: memory_submit(**given, occasions=phrases[:1]))
     typed = await in_db(note, alice, "Blarg.", occasions=phrases)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from apps.search.text.analysis import split_words, stems
 
+from .phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
+
 FOLDER = Path(__file__).with_name("kinds")
-MAX_OCCASIONS = 8
-MAX_CHARS = 60  # of one occasion
 MAX_KINDS = 3
 MAX_WORDS = 150
 """A note is known by its first so many words."""
@@ -126,7 +126,7 @@ def _filled(phrases: Sequence[str], note: KnownWords) -> list[str]:
             name, _, after = rest.partition("}")
             word = note.first_of(name)
             phrase = f"{before}{word}{after}" if word else ""
-        if 0 < len(phrase) <= MAX_CHARS:
+        if 0 < len(phrase) <= MAX_OCCASION_CHARS:
             filled.append(phrase)
     return filled
 
