@@ -12,7 +12,7 @@ import pytest
 from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose
 from apps.capabilities.sandbox.bubblewrap import processes
 from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
-from apps.capabilities.sandbox.bubblewrap.watchdog import watchdog
+from apps.capabilities.sandbox.bubblewrap.processes import watchdog
 from tests.waiting import until
 
 from .backend_suite import opened, spec

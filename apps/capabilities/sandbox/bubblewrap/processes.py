@@ -1,9 +1,24 @@
-"""Reads a sandbox's processes from /proc, and makes them nicer. Whatever has gone meanwhile counts as nothing."""
+"""Reads sandboxes' processes from /proc (whatever has gone meanwhile counts as nothing), makes them nicer, and ends those
+beyond their limits: a thread looks at every sandbox of this process every 50 ms.
+
+A thread and not a task: a busy event loop must not give a tool time. It also starts the sandboxes' processes, since they
+die with the thread that started them (PR_SET_PDEATHSIG), and this one lives as long as the server.
+"""
 
 import contextlib
+import logging
 import os
-from collections.abc import Iterable
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
 from itertools import islice
+from typing import Any
+
+from ..base import ErrorCode, Limits, RunError
 
 PRIVATE_FIELDS = ("RssAnon:", "VmSwap:", "VmPTE:")
 MAPPINGS_MOST = 16_000
@@ -13,26 +28,26 @@ SOCKETS_FREE = 32  # not counted; ordinary programs have fewer
 
 
 class ProcessTable:
-    """Finds descendants. A process known not to belong to a sandbox is not read again until `forget`, or for ANEW
-    looks: so a look costs little more than listing /proc."""
+    """Finds descendants. A process known not to belong to a sandbox (`foreign`) is not read again for ANEW looks: so a look
+    costs little more than listing /proc."""
 
     ANEW = 20
 
     def __init__(self) -> None:
-        self._foreign: set[int] = set()
+        self.foreign: set[int] = set()
         self._looks = 0
-
-    def forget(self) -> None:
-        self._foreign = set()
 
     def look(self, roots: Iterable[int]) -> dict[int, list[int]]:
         """By root all processes beneath, parents first. An orphan belongs to its namespace's first process."""
         self._looks += 1
         if self._looks % self.ANEW == 0:
-            self.forget()
-        listed = {int(name) for name in _listed("/proc") if name.isdigit()}
+            self.foreign.clear()
+        try:
+            listed = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+        except OSError:
+            listed = set()
         children: dict[int, list[int]] = {}
-        for pid in listed - self._foreign:  # the name in parentheses may itself hold any character
+        for pid in listed - self.foreign:  # the name in parentheses may itself hold any character
             words = _text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["0", "0"]
             children.setdefault(int(words[1]), []).append(pid)
         found: dict[int, list[int]] = {}
@@ -40,7 +55,7 @@ class ProcessTable:
             found[root] = beneath = list(children.get(root, ()))
             for child in beneath:  # grows while it is walked
                 beneath += children.get(child, ())
-        self._foreign = listed.difference(*found.values())
+        self.foreign = listed.difference(*found.values())
         return found
 
 
@@ -117,13 +132,6 @@ def _kilobytes(path: str, fields: tuple[str, ...]) -> int:
     return sum(int(line.split()[1]) for line in _text(path).splitlines() if line.startswith(fields))
 
 
-def _listed(path: str) -> list[str]:
-    try:
-        return os.listdir(path)
-    except OSError:
-        return []
-
-
 def _text(path: str) -> str:
     try:
         with open(path) as file:
@@ -158,3 +166,121 @@ def session_stands_back(pid: int, niceness: int) -> bool:
     except OSError:
         pass  # it has ended, or this is a kernel without
     return True
+
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.05
+SLOW_EVERY = 20
+"""Looks between two at what changes slowly or costs more: the share of its sessions, which a tool may take back, and how
+many pieces its memory is cut into."""
+SHARING_FACTOR = 4
+"""Above so many times the limit nobody asks which pages are shared."""
+OVERHEAD_PROCESSES = 2
+"""The runner and the kernel."""
+
+
+@dataclass(eq=False)
+class Watched:
+    """A sandbox as the watchdog sees it. `init` is the first process of its namespaces, as the host numbers it; `on_breach`
+    is called in the watchdog's thread and kills."""
+
+    root: int
+    limits: Limits
+    on_breach: Callable[[RunError], None]
+    niceness: int
+    stands_back: bool = False
+    looks: int = 0
+    mapping_bytes: int = 0
+    init: int = 0
+    deadline: float = float("inf")
+
+    def look(self, pids: list[int], now: float) -> None:
+        """In the watchdog's thread, every `TICK_SECONDS`."""
+        self.looks += 1
+        slow = self.looks % SLOW_EVERY == 0
+        if slow or not self.stands_back:
+            self.stands_back = all(session_stands_back(pid, self.niceness) for pid in (self.root, *pids))
+        if slow:
+            counts = [mappings(pid) for pid in pids]
+            counted = max(counts, default=0) <= MAPPINGS_MOST  # else nobody counts further
+            self.mapping_bytes = sum(counts) * MAPPING_BYTES if counted else self.limits.memory_bytes + 1
+        if reason := self.breach(pids, now):
+            self.on_breach(reason)
+
+    def breach(self, pids: list[int], now: float) -> RunError | None:
+        limits = self.limits
+        if now > self.deadline:
+            return RunError(
+                ErrorCode.TIMED_OUT, f"It ran for more than {limits.wall_seconds:g} seconds."
+            )
+        if len(pids) > limits.processes + OVERHEAD_PROCESSES:
+            message = f"It started more than {limits.processes} processes."
+            return RunError(ErrorCode.LIMIT_EXCEEDED, message)
+        used = sum(map(private_bytes, pids))
+        beside = self.mapping_bytes + (socket_bytes(self.init) if self.init else 0)
+        if limits.memory_bytes < used + beside and used < SHARING_FACTOR * limits.memory_bytes:
+            used = sum(map(proportional_bytes, pids))
+        if used + beside > limits.memory_bytes:
+            message = f"It used more than {limits.memory_bytes // 1_000_000} MB of memory."
+            return RunError(ErrorCode.OUT_OF_MEMORY, message)
+        if self.init and inodes(self.init) > limits.files:
+            message = f"It made more than {limits.files:,} files."
+            return RunError(ErrorCode.LIMIT_EXCEEDED, message)
+        return None
+
+
+class Watchdog(threading.Thread):
+    def __init__(self) -> None:
+        super().__init__(name="sandbox watchdog", daemon=True)
+        self.watched: set[Watched] = set()
+        self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        self._table = ProcessTable()
+
+    def call(self, function: Callable[[], Any]) -> "Future[Any]":
+        """Run it in this thread, at once."""
+        future: Future[Any] = Future()
+        self._work.put((function, future))
+        return future
+
+    def watch(self, watched: Watched) -> None:
+        self.watched.add(watched)
+        self._table.foreign.clear()
+
+    def run(self) -> None:
+        while True:
+            until = time.monotonic() + TICK_SECONDS
+            self._do_work(until if self.watched else None)
+            try:
+                watched = list(self.watched)
+                found = self._table.look(item.root for item in watched) if watched else {}
+                now = time.monotonic()
+                for item in watched:
+                    try:
+                        item.look(found[item.root], now)
+                    except Exception:  # whatever it is: the others must be looked at, and this one again
+                        logger.exception("the sandbox watchdog stumbled over one")
+            except Exception:  # without this thread nothing would be limited any more
+                logger.exception("the sandbox watchdog stumbled")
+
+    def _do_work(self, until: float | None) -> None:
+        """Until the time is over; without one until there is something to watch."""
+        while until is None or time.monotonic() < until:
+            with contextlib.suppress(queue.Empty):
+                timeout = None if until is None else max(0.0, until - time.monotonic())
+                function, future = self._work.get(timeout=timeout)
+                if future.set_running_or_notify_cancel():
+                    try:
+                        future.set_result(function())
+                    except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
+                        future.set_exception(error)
+            if until is None and self.watched:
+                return
+
+
+@cache
+def watchdog() -> Watchdog:
+    """This process's one; started when first asked for."""
+    thread = Watchdog()
+    thread.start()
+    return thread

@@ -29,7 +29,7 @@ from ..base import (
 )
 from ..output import Output, emit
 from .prepared import Prepared
-from .process import BadFrame, SandboxProcess
+from .process import SandboxProcess
 from .processes import descendants, inner_pid
 from .spawning import Binding
 
@@ -57,7 +57,6 @@ class BubblewrapSandbox:
         self.held: ExitStack | None = None  # given back when it is closed
         self._progress = progress
         self._proxy = proxy
-        self._kernel_pid = 0
         self._busy = asyncio.Lock()
         self._closed = False
 
@@ -82,7 +81,7 @@ class BubblewrapSandbox:
         try:
             if self._proxy is not None and process.listener is not None:
                 await self._proxy.serve(process.listener)
-            await process.channel.send({"op": "begin", "limits": set_inside | changed, "env": dict(env)})
+            await process.send({"op": "begin", "limits": set_inside | changed, "env": dict(env)})
         except BaseException:
             await asyncio.shield(asyncio.ensure_future(self.close()))
             raise
@@ -169,12 +168,12 @@ class BubblewrapSandbox:
         """One call at a time; its output; and the end of the sandbox where it is cancelled."""
         process = self.process
         async with self._busy:
-            if self._closed or not process.alive:
+            if self._closed or process.reason or process.exited.is_set():
                 raise SandboxGone(
                     process.reason or RunError(ErrorCode.SANDBOX_FAILED, "The sandbox has ended.")
                 )
             output = Output(process.limits, self._progress, process.end)
-            process.channel.on_output = output.feed
+            process.on_output = output.feed
             async with output.emitting():
                 try:
                     yield output
@@ -182,7 +181,7 @@ class BubblewrapSandbox:
                     process.end(RunError(ErrorCode.CANCELLED, "The run was stopped."))
                     raise
                 finally:
-                    process.channel.on_output = None
+                    process.on_output = None
 
     async def _exchange(
         self, job: dict[str, Any], output: Output, seconds: float | None, *, interrupt: bool = False
@@ -191,8 +190,8 @@ class BubblewrapSandbox:
         pid = self.process.pid
         timed = seconds is not None and not interrupt
         before = await asyncio.to_thread(descendants, pid) if timed else []
-        await self.process.channel.send(job)
-        waiting = asyncio.ensure_future(self._answer())
+        await self.process.send(job)
+        waiting = asyncio.ensure_future(self.process.answer())
         late: RunError | None = None
         try:
             done, _ = await asyncio.wait([waiting], timeout=seconds)
@@ -202,23 +201,9 @@ class BubblewrapSandbox:
             answer = await waiting
         finally:
             waiting.cancel()
-        self.process.channel.drain()
+        self.process.drain()
         output.error = late or (answer if isinstance(answer, RunError) else None)
         return {} if output.error or isinstance(answer, RunError) else answer
-
-    async def _answer(self) -> dict[str, Any] | RunError:
-        try:
-            while (answer := await self.process.answer()) is not None:
-                if "kernel" not in answer:
-                    return answer
-                self._kernel_pid = answer["kernel"]
-        except BadFrame as error:
-            reason = RunError(ErrorCode.BAD_RESULT, f"The tool's answer could not be read: {error}.")
-            self.process.end(reason)
-            return reason
-        # Without the host's doing: the tool killed the runner, or the kernel did.
-        message = f"The sandbox ended by itself (exit code {self.process.exit_code()})."
-        return self.process.reason or RunError(ErrorCode.SANDBOX_FAILED, message)
 
     async def _stop_job(
         self, before: list[int], interrupt: bool, late: RunError, waiting: "asyncio.Future[Any]"
@@ -230,7 +215,7 @@ class BubblewrapSandbox:
         while monotonic() < until:
             new = set(await asyncio.to_thread(descendants, self.process.pid)) - signalled
             new = (
-                {pid for pid in new if inner_pid(pid) == self._kernel_pid}
+                {pid for pid in new if inner_pid(pid) == self.process.kernel_pid}
                 if interrupt
                 else new.difference(before)
             )
