@@ -39,7 +39,7 @@ from apps.capabilities.models import (
 )
 from apps.capabilities.pages.opened import own
 from apps.capabilities.sandbox.base import SandboxUnavailable
-from apps.capabilities.sandbox.selection import current_backend
+from apps.capabilities.sandbox.running import current_backend
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
 

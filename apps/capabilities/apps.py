@@ -17,7 +17,7 @@ class CapabilitiesConfig(AppConfig):
         from apps.capabilities.runs.tools import tool_of_family
         from apps.capabilities.sandbox.e2b.backend import sweep_orphans
         from apps.capabilities.sandbox.layers.store import sweep, user_forget
-        from apps.capabilities.sandbox.selection import check_sandbox
+        from apps.capabilities.sandbox.running import check_sandbox
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import PurgePart, purge_parts

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from apps.capabilities.sandbox.base import SandboxUnavailable
-from apps.capabilities.sandbox.selection import current_backend
+from apps.capabilities.sandbox.running import current_backend
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.catalog.selectors import capability_get, execution_get
 from apps.capabilities.catalog.versions import capability_begin, capability_locked
 from apps.capabilities.models import Capability, Execution, Status
-from apps.capabilities.sandbox.selection import current_backend
+from apps.capabilities.sandbox.running import current_backend
 from apps.core.errors import Conflict, NotFound, Throttled
 from apps.core.jobs.worker import check_worker
 from apps.core.text import clean_text

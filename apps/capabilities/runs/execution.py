@@ -28,8 +28,7 @@ from apps.capabilities.sandbox.base import (
     SandboxSpec,
     SandboxUnavailable,
 )
-from apps.capabilities.sandbox.running import run_capability
-from apps.capabilities.sandbox.selection import current_backend
+from apps.capabilities.sandbox.running import current_backend, run_capability
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput
 from apps.core.jobs.leases import LEASE_END, PROCESS

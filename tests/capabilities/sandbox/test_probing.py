@@ -12,13 +12,11 @@ import pytest
 from django.conf import settings as django_settings
 
 from apps.capabilities.sandbox.base import SandboxSpec, SandboxUnavailable
-from apps.capabilities.sandbox.bubblewrap import identity, prepared, probing, spawning
-from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
+from apps.capabilities.sandbox.bubblewrap import backend, identity, prepared, spawning
+from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend, explain
 from apps.capabilities.sandbox.bubblewrap.identity import Identity, find_interpreter
-from apps.capabilities.sandbox.bubblewrap.probing import explain
 from apps.capabilities.sandbox.bubblewrap.seccomp import AARCH64, X86_64, build_filter
-from apps.capabilities.sandbox.running import run_capability
-from apps.capabilities.sandbox.selection import check_sandbox, current_backend
+from apps.capabilities.sandbox.running import check_sandbox, current_backend, run_capability
 from apps.core.health import State, checks
 from tests.waiting import until
 
@@ -29,10 +27,10 @@ TOOL = {"main.py": "def run(args): return 'ran'"}
 def looked_anew() -> Iterator[None]:
     """Nothing found out before is remembered, and nothing found out now is afterwards."""
     prepared.prepare.cache_clear()
-    probing._found = None
+    backend._found = None
     yield
     prepared.prepare.cache_clear()
-    probing._found = None
+    backend._found = None
 
 
 def kernel(tmp_path: Path, **values: int) -> Path:
@@ -92,7 +90,7 @@ import os
 os.environ["DJANGO_SETTINGS_MODULE"] = "izzysite.settings"
 import django
 django.setup()
-from apps.capabilities.sandbox.bubblewrap.probing import look
+from apps.capabilities.sandbox.bubblewrap.backend import look
 found = look()
 print(found.ok, found.message, found.hint)
 """
@@ -132,7 +130,7 @@ def test_a_missing_bwrap_is_named(
     looked_anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    result = probing.look()
+    result = backend.look()
     assert not result.ok
     assert "not installed" in result.message
     assert "apt install bubblewrap" in result.hint
@@ -146,7 +144,7 @@ def test_a_broken_bwrap_is_no_sandbox(
     fake.chmod(0o755)
     tmp_path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert not probing.look().ok
+    assert not backend.look().ok
 
 
 async def test_a_sandbox_that_does_not_start_leaves_nothing_and_says_why(
