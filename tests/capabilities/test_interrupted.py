@@ -11,12 +11,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.capabilities.models import Capability, Execution, Trigger
-from apps.capabilities.runs.execution import (
-    RunOrigin,
-    capability_execute,
-    execution_begin,
-    executions_interrupt,
-)
+from apps.capabilities.runs.execution import capability_execute, executions_interrupt
 from apps.capabilities.sandbox.base import ErrorCode, RunError, SandboxGone
 from apps.core.db.pool import in_db
 from apps.core.jobs import leases
@@ -32,16 +27,14 @@ def begun(owner: User, *, held_ago: timedelta = timedelta()) -> Execution:
     capability = Capability.objects.for_user(owner.pk).filter(name="echo").first() or make(owner, "echo")
     version = capability.current
     assert version is not None
-    execution = execution_begin(
+    return Execution.objects.create(
+        user=owner,
         capability=capability,
-        version=version,
-        args={},
-        origin=RunOrigin(trigger=Trigger.PAGE),
-        secrets=[],
+        version=version.number,
+        trigger=Trigger.PAGE,
+        runner=leases.PROCESS,
+        lease_until=timezone.now() + leases.LEASE - held_ago,
     )
-    rows = Execution.objects.for_user(owner.pk).filter(pk=execution.pk)
-    rows.update(lease_until=timezone.now() + leases.LEASE - held_ago)
-    return execution
 
 
 LONG = timedelta(seconds=16)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.secrets import secret_get, secret_values
-from apps.agent.tools.results import Scrubber, truncated
+from apps.agent.tools.results import Scrubber, result_text
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS
 from apps.capabilities.catalog.files import CapabilityRefused, files_verified
 from apps.capabilities.catalog.schemas import input_error
@@ -52,46 +53,18 @@ class RunOrigin:
 
 
 @transaction.atomic
-def execution_begin(
-    *,
-    capability: Capability,
-    version: CapabilityVersion,
-    args: dict[str, Any],
-    origin: RunOrigin,
-    secrets: Sequence[str],
-) -> Execution:
-    """A running row, its input scrubbed of secrets."""
-    return Execution.objects.create(
-        user_id=capability.user_id,
-        capability=capability,
-        version=version.number,
-        trigger=origin.trigger,
-        input=Scrubber(secrets).json(storable(args)),
-        conversation_id=origin.conversation_id,
-        turn_id=origin.turn_id,
-        tool_call_id=origin.tool_call_id,
-        runner=PROCESS,
-        lease_until=LEASE_END,
-    )
-
-
-@transaction.atomic
-def execution_finish(*, execution: Execution, outcome: RunResult, secrets: Sequence[str]) -> Execution:
+def execution_finish(execution: Execution, outcome: RunResult, *, secrets: Sequence[str]) -> Execution:
     """Ends a run: all texts scrubbed of secrets and then cut, the capability's counts moved on."""
-
-    scrubber = Scrubber(secrets)
-
-    def kept(text: str, most: int) -> str:
-        return truncated(scrubber.text(storable(text)), most)
-
-    error = outcome.error
+    scrubber, error = Scrubber(secrets), outcome.error
     values = {
+        "result": result_text(outcome.result or "", limit=MAX_RESULT_CHARS, scrubber=scrubber),
+        "error_message": result_text(
+            error.message if error else "", limit=MAX_ERROR_CHARS, scrubber=scrubber
+        ),
+        "stdout": result_text(outcome.stdout, limit=MAX_LOG_CHARS, scrubber=scrubber),
+        "stderr": result_text(outcome.stderr, limit=MAX_LOG_CHARS, scrubber=scrubber),
         "state": Execution.State.OK if outcome.ok else Execution.State.FAILED,
-        "result": kept(outcome.result or "", MAX_RESULT_CHARS),
         "error_code": error.code.value if error else "",
-        "error_message": kept(error.message, MAX_ERROR_CHARS) if error else "",
-        "stdout": kept(outcome.stdout, MAX_LOG_CHARS),
-        "stderr": kept(outcome.stderr, MAX_LOG_CHARS),
         "hosts_used": list(outcome.hosts_used),
         "backend": execution.backend,
         "duration_ms": outcome.duration_ms,
@@ -149,8 +122,7 @@ async def capability_execute(
     origin = origin or RunOrigin(trigger=Trigger.API)
     execution, files, spec = await in_db(_prepare, user_id, name, args, origin, number)
 
-    async def finish(outcome: RunResult) -> Execution:
-        return await in_db(execution_finish, execution=execution, outcome=outcome, secrets=spec.secrets)
+    finish = partial(execution_finish, execution, secrets=spec.secrets)
 
     def failed(code: ErrorCode, message: str) -> RunResult:
         return RunResult(error=RunError(code, message))
@@ -163,18 +135,19 @@ async def capability_execute(
         raise
     except asyncio.CancelledError:
         stopped = failed(ErrorCode.CANCELLED, "The run was stopped.")
-        await asyncio.shield(asyncio.ensure_future(finish(stopped)))
+        await asyncio.shield(asyncio.ensure_future(in_db(finish, stopped)))
         raise
     except Exception:  # a defect, or a full disk: whatever it is, the row must not say that it runs
-        await finish(failed(ErrorCode.SANDBOX_FAILED, "The sandbox failed. Run it again."))
+        await in_db(finish, failed(ErrorCode.SANDBOX_FAILED, "The sandbox failed. Run it again."))
         raise
-    return await finish(outcome)
+    return await in_db(finish, outcome)
 
 
 def _prepare(
     user_id: UUID, name: str, args: dict[str, Any], origin: RunOrigin, number: int | None
 ) -> tuple[Execution, Mapping[str, str], SandboxSpec]:
-    """A run that has passed all checks: its row, its files, and the sandbox that it needs."""
+    """A run that has passed all checks: its row (running, the input scrubbed of secrets), its files, and the sandbox that it
+    needs."""
     capability = capability_get(user_id, name)
     version = runnable_version(capability, number)
     if problem := input_error(version.input_schema, args):
@@ -190,8 +163,17 @@ def _prepare(
         secrets=[*secret_values(user_id), *environment.values()],
     )
     backend = current_backend()
-    execution = execution_begin(
-        capability=capability, version=version, args=args, origin=origin, secrets=spec.secrets
+    execution = Execution.objects.create(
+        user_id=user_id,
+        capability=capability,
+        version=version.number,
+        trigger=origin.trigger,
+        input=Scrubber(spec.secrets).json(storable(args)),
+        conversation_id=origin.conversation_id,
+        turn_id=origin.turn_id,
+        tool_call_id=origin.tool_call_id,
+        runner=PROCESS,
+        lease_until=LEASE_END,
     )
     execution.backend = backend.name
     return execution, {MAIN: files[MAIN]}, spec

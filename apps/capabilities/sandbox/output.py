@@ -6,6 +6,8 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from apps.core.text import storable
@@ -20,18 +22,20 @@ EMITTED_CHARS = 4000
 """At most so much of what was printed within a tenth of a second is emitted; the newest."""
 
 
+@dataclass(slots=True)
 class Captured:
     """One stream during one call."""
 
-    def __init__(self, keep: int) -> None:
-        self.total = 0
-        self._keep = keep
-        self._kept = bytearray()
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._pending = ""
+    keep: int  # bytes
+    total: int = 0
+    _kept: bytearray = field(default_factory=bytearray)
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=partial(codecs.getincrementaldecoder("utf-8"), "replace")
+    )
+    _pending: str = ""
 
     def feed(self, data: bytes) -> None:
-        room = self._keep - len(self._kept)
+        room = self.keep - len(self._kept)
         self.total += len(data)
         if room > 0:
             self._kept += data[:room]

@@ -13,8 +13,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.builder.models import Build
 from apps.capabilities.catalog.versions import capability_begin
-from apps.capabilities.models import Execution, Trigger
-from apps.capabilities.runs.execution import RunOrigin, execution_begin
+from apps.capabilities.models import Execution
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation
 from apps.core.db.pool import in_db
@@ -45,16 +44,7 @@ def windows(user: User) -> UUID:
 def a_run(user: User) -> UUID:
     made = make(user, "echo")
     assert made.current is not None
-    run = execution_begin(
-        capability=made,
-        version=made.current,
-        args={},
-        origin=RunOrigin(trigger=Trigger.PAGE),
-        secrets=[],
-    )
-    assert Execution.lease_held(run.pk)
-    Execution.lease_release(run.pk)
-    return run.pk
+    return Execution.objects.create(user=user, capability=made, version=made.current.number).pk
 
 
 Kind = tuple[type[Leased], UUID]
