@@ -86,10 +86,10 @@ def user_delete(*, user: User) -> None:
             user.is_active, user.leaving_at = False, timezone.now()
             user.save(update_fields=["is_active", "leaving_at"])
             access_changed()
-    for _, delete_batch in batch_deleters:
+    for delete_batch in batch_deleters.values():
         in_slices(partial(delete_batch, user.pk))
     with transaction.atomic():
-        for _, delete in account_deleters:
+        for delete in account_deleters.values():
             delete(user.pk)
         user.delete()
 

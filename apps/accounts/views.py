@@ -300,7 +300,7 @@ def _instance_page(
         form,
         key_stored=bool(secret_get(KEY)),
         key_from_environment=bool(from_environment(KEY)),
-        connections=[name for name, _ in connection_tests],
+        connections=list(connection_tests),
         tested=tested,
         result=result,
         health=[(check, run_check(check)) for check in checks()],

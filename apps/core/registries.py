@@ -1,7 +1,8 @@
 """Small registries through which what lies above reaches what lies below; filled in `AppConfig.ready`."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from operator import itemgetter
+from typing import Any, TypeVar
 from uuid import UUID
 
 from apps.core.health import CheckResult
@@ -9,23 +10,13 @@ from apps.core.health import CheckResult
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
+class Registry(dict[str, T]):
     """Named entries in the order of their names. Registering a name again replaces it."""
 
-    def __init__(self) -> None:
-        self._entries: dict[str, T] = {}
-
     def register(self, name: str, entry: T) -> None:
-        self._entries[name] = entry
-
-    def __getitem__(self, name: str) -> T:
-        return self._entries[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def __iter__(self) -> Iterator[tuple[str, T]]:
-        return iter(sorted(self._entries.items()))
+        entries = sorted({**self, name: entry}.items(), key=itemgetter(0))
+        self.clear()
+        self.update(entries)
 
 
 account_deleters: Registry[Callable[[UUID], int]] = Registry()

@@ -132,7 +132,7 @@ def saying_same(trace: Trace) -> tuple[list[SourceText], list[UUID]]:
     of the user that say the same, or did before."""
     trace, hits = find(trace, (Rule.KEEP, Rule.OFFER))
     said = [*trace.recorded, *hits.get("chat.message.text", ())]
-    messages = [text for _, part in purge_parts for text in part.messages(trace.user_id, said)]
+    messages = [text for part in purge_parts.values() for text in part.messages(trace.user_id, said)]
     marked = [replace(text, recorded=text.id in trace.recorded) for text in messages[:MAX_SOURCES]]
     return marked, _sharing_notes(trace, hits)
 
@@ -194,7 +194,7 @@ def memory_purge(
     sources, trace, hits = _surveyed(user_id, source, ids, redact)
     if not isinstance(redact, bool) and len(trace.messages) != len(set(redact)):
         raise NotFound("There is no message with one of these ids that says the same.")
-    if any(part.busy(trace, hits) for _, part in purge_parts):
+    if any(part.busy(trace, hits) for part in purge_parts.values()):
         raise Conflict(
             "Izzy is answering in a conversation that uses this. Stop the answer or wait for its end.",
             code="turn_running",

@@ -63,7 +63,7 @@ def test_the_button_tries_the_connection_and_shows_what_came_of_it(
     admin: User, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = CheckResult(False, "The key was refused.", "Look at the key.")
-    monkeypatch.setitem(connection_tests._entries, "model", lambda: result)
+    monkeypatch.setitem(connection_tests, "model", lambda: result)
     browser = sign_in(admin)
     fragment = browser.post(
         "/settings/instance/test/model/", headers={"HX-Request": "true"}

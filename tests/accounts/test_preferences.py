@@ -23,7 +23,10 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> None:
         "tools": lambda: [("memory_delete", "Delete notes"), ("think", "Think")],
         "toolsets": lambda: [("notes", "Notes"), ("web", "Web")],
     }
-    monkeypatch.setattr(choices, "_entries", entries)
+    for name in list(choices):
+        monkeypatch.delitem(choices, name)
+    for name, entry in entries.items():
+        monkeypatch.setitem(choices, name, entry)
 
 
 def form(**changes: object) -> dict[str, object]:

@@ -173,7 +173,7 @@ def test_what_other_apps_keep_beside_their_rows_is_purged_with_the_account(
         purged.add(user_id)
         return 1
 
-    monkeypatch.setitem(account_deleters._entries, "test", purge)
+    monkeypatch.setitem(account_deleters, "test", purge)
     user_delete(user=alice)
     assert purged == {owner}
 
@@ -203,7 +203,7 @@ def test_deleting_in_the_admin_purges_too(
         purged.add(user_id)
         return 1
 
-    monkeypatch.setitem(account_deleters._entries, "test", purge)
+    monkeypatch.setitem(account_deleters, "test", purge)
     owners = {alice.pk, bob.pk}
     browser = sign_in(admin)
     browser.post(f"/admin/accounts/user/{alice.pk}/delete/", {"post": "yes"})

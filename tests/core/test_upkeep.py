@@ -137,7 +137,9 @@ def test_the_doctor_asks_the_model_only_where_it_is_told_to(
         asked.append("model")
         return CheckResult(False, "The key is [wrong].", "Correct it")
 
-    monkeypatch.setattr(connection_tests, "_entries", {"model": ask})
+    for name in list(connection_tests):
+        monkeypatch.delitem(connection_tests, name)
+    monkeypatch.setitem(connection_tests, "model", ask)
     call_command("doctor")
     assert asked == []
     call_command("doctor", "--connect")

@@ -61,9 +61,7 @@ def conversation(alice: User, monkeypatch: pytest.MonkeyPatch) -> UUID:
     )
     documents_index(user_id=alice.pk, documents=[document])
     known = {(alice.pk, conversation_id)}
-    monkeypatch.setitem(
-        owners._entries, "conversation", lambda user_id, row_id: (user_id, row_id) in known
-    )
+    monkeypatch.setitem(owners, "conversation", lambda user_id, row_id: (user_id, row_id) in known)
     return conversation_id
 
 

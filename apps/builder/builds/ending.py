@@ -177,7 +177,7 @@ def _announce(build: Build, type: MessageType, payload: dict[str, Any], result: 
         call.duration_ms = max(0, round(took.total_seconds() * 1000))
         call.save()
     message_add(build=build, type=type, payload=payload)
-    for _, listener in finished:
+    for listener in finished.values():
         listener(build)
 
 
@@ -192,7 +192,7 @@ def version_follow(version: CapabilityVersion) -> None:
     if build is None:
         return
     message_add(build=build, type=MessageType.COMPLETE, payload=completion(build, version))
-    for _, listener in version_resolved:
+    for listener in version_resolved.values():
         listener(build)
 
 

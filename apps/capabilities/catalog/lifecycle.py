@@ -34,7 +34,7 @@ are run for the first time."""
 
 
 def _resolved(version: CapabilityVersion) -> None:
-    for _, listener in version_resolved:
+    for listener in version_resolved.values():
         listener(version)
 
 

@@ -328,7 +328,7 @@ def find(trace: Trace, rules: Collection[Rule] = tuple(Rule)) -> tuple[Trace, di
         for _, _, text in texts(place, trace.user_id, without=trace.ids if place.subject else ()):
             if trace.own.match(text):
                 shared |= trace.own.found_in(" ".join(leaves(text)))
-    related = {name for _, part in purge_parts for name in part.related(trace)}
+    related = {name for part in purge_parts.values() for name in part.related(trace)}
     trace = replace(
         trace, exclusive=trace.own.without(shared), related=trace.related | frozenset(related)
     )
@@ -352,7 +352,7 @@ def look(
 
 def clear(trace: Trace, hits: Hits) -> None:
     """Clean what was found. Idempotent, in short transactions."""
-    for _, part in purge_parts:
+    for part in purge_parts.values():
         part.clear(trace, hits)
     cleaned = {column for place in PLACES if place.rule == Rule.CLEAN for column in place.columns}
     for column in hits.keys() & cleaned:
@@ -372,7 +372,7 @@ def _clean(column: str, keys: Iterable[Any], trace: Trace) -> None:
 
 def counted(trace: Trace) -> dict[str, int]:
     """By place, what no column shows."""
-    return {name: count(trace) for _, part in purge_parts for name, count in part.counts.items()}
+    return {name: count(trace) for part in purge_parts.values() for name, count in part.counts.items()}
 
 
 def tallies(

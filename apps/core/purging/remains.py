@@ -53,7 +53,7 @@ def sweep() -> None:
     """Sweep: write the file anew where somebody asked for it since the last time and nothing would be held up."""
     state = _state()
     if state.get("wanted", "") > state.get("done", "") and not any(
-        part.in_use() for _, part in purge_parts
+        part.in_use() for part in purge_parts.values()
     ):
         _scrub(anew=True)
 
@@ -69,7 +69,7 @@ def _scrub(*, anew: bool) -> None:
     if connection.vendor != "sqlite":
         return
     began, started = timezone.now(), time.monotonic()
-    for _, part in purge_parts:
+    for part in purge_parts.values():
         part.before_disk()
     if _write_back(anew=anew) and anew:
         _note(done=began)

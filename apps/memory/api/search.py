@@ -66,7 +66,7 @@ class StatsView(NotesView):
     @operation("stats", described={"responses": {200: OpenApiTypes.OBJECT}})
     def get(self, request: Request) -> Response:
         """Figures about what Izzy keeps for you, by part (`memory`, `search`, …)."""
-        return Response({name: figures(self.user_id) for name, figures in stats_providers})
+        return Response({name: figures(self.user_id) for name, figures in stats_providers.items()})
 
 
 def _marked(hits: Iterable[Hit], untrusted: Collection[UUID]) -> list[Beside]:

@@ -45,7 +45,9 @@ class Command(BaseCommand):
         broken = False
         wanted = [*checks(), Check("address", check_address, essential=False)]
         if options["connect"]:
-            wanted += [Check(f"asking: {name}", ask, essential=False) for name, ask in connection_tests]
+            wanted += [
+                Check(f"asking: {name}", ask, essential=False) for name, ask in connection_tests.items()
+            ]
         for check in wanted:
             result = run_check(check)
             lacks_essential = check.essential and result.state == State.BROKEN

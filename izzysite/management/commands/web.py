@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
 def warm_up() -> None:
     """Loads what is slow once the process answers, so that the first message does not wait for it."""
-    for name, warm in warmups:
+    for name, warm in warmups.items():
         begun = time.perf_counter()
         try:
             warm()
