@@ -12,6 +12,8 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from django.db.backends.sqlite3 import base as sqlite
@@ -25,28 +27,30 @@ _lines: dict[str, threading.Lock] = {}
 
 
 class Turn:
-    """The place of one connection in the line of the database file at `path`. Not for several threads at once."""
+    """The place of one connection in the line of the database file at `path`; "" for one in memory, which has no line. Not for
+    several threads at once."""
 
-    def __init__(self, path: str) -> None:
-        self._line = _lines.setdefault(path, threading.Lock())
-        self._file: int | None
-        try:
-            self._file = os.open(path + SUFFIX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except (
+    def __init__(self, path: str, seconds: float) -> None:
+        self._line = _lines.setdefault(path, threading.Lock()) if path else threading.Lock()
+        self._seconds = seconds
+        self._file: int | None = None
+        with suppress(
             OSError
         ):  # it may not be opened: then only the threads of this process wait for each other
-            self._file = None
+            if path:
+                self._file = os.open(path + SUFFIX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._mine = False
 
-    def take(self, seconds: float) -> bool:
-        """Waits until it is our turn; False when the process' other threads did not finish within `seconds`.
+    def take(self) -> None:
+        """Waits until it is our turn. OperationalError "database is locked" when the process' other threads did not finish
+        within `seconds`.
 
         At the head of its process the wait for other processes has no end: they finish or die.
         """
         if self._mine:
-            return True
-        if not self._line.acquire(timeout=seconds):
-            return False
+            return
+        if not self._line.acquire(timeout=self._seconds):
+            raise OperationalError("database is locked")
         self._mine = True
         try:
             if self._file is not None:
@@ -54,7 +58,6 @@ class Turn:
         except BaseException:
             self.give()
             raise
-        return True
 
     def give(self) -> None:
         """Lets the next one write; harmless when it is not our turn."""
@@ -82,7 +85,11 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
     """Every transaction takes the write lock when it begins, and so waits for its turn; a statement that writes
     outside a transaction does the same for itself. OperationalError "database is locked" after OPTIONS["timeout"]."""
 
-    _turn: Turn | None = None
+    @cached_property
+    def turn(self) -> Turn:
+        """Its place in the line, until it is closed."""
+        path = "" if self.is_in_memory_db() else str(self.settings_dict["NAME"])
+        return Turn(path, self.settings_dict["OPTIONS"].get("timeout", 5.0))
 
     def create_cursor(self, name: str | None = None) -> "Cursor":
         cursor: Cursor = self.connection.cursor(factory=Cursor)
@@ -90,42 +97,28 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
         return cursor
 
     def _start_transaction_under_autocommit(self) -> None:
-        self.take_turn()
+        self.turn.take()
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]
         except BaseException:
-            self.give_turn()
+            self.turn.give()
             raise
 
     def _commit(self) -> None:
         super()._commit()  # type: ignore[misc]
-        self.give_turn()
+        self.turn.give()
 
     def _rollback(self) -> None:
         super()._rollback()  # type: ignore[misc]
-        self.give_turn()
+        self.turn.give()
 
     def _close(self) -> None:
         try:
             super()._close()  # type: ignore[misc]
         finally:
-            if self._turn is not None:
-                self._turn.close()
-                self._turn = None
-
-    def take_turn(self) -> None:
-        """Waits for the connection's turn to write; OperationalError when it does not come in time."""
-        if self.is_in_memory_db():
-            return
-        if self._turn is None:
-            self._turn = Turn(str(self.settings_dict["NAME"]))
-        if not self._turn.take(self.settings_dict["OPTIONS"].get("timeout", 5.0)):
-            raise OperationalError("database is locked")
-
-    def give_turn(self) -> None:
-        """Ends the connection's turn, where it has one."""
-        if self._turn is not None:
-            self._turn.give()
+            if "turn" in self.__dict__:
+                self.turn.close()
+                del self.turn
 
 
 class Cursor(sqlite.SQLiteCursorWrapper):
@@ -136,17 +129,17 @@ class Cursor(sqlite.SQLiteCursorWrapper):
     def execute(self, query: str, params: Any = None) -> Any:
         if self.connection.in_transaction or not query.startswith(WRITES):
             return super().execute(query, params)
-        self.database.take_turn()
+        self.database.turn.take()
         try:
             return super().execute(query, params)
         finally:
-            self.database.give_turn()
+            self.database.turn.give()
 
     def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
         if self.connection.in_transaction or not query.startswith(WRITES):
             return super().executemany(query, param_list)
-        self.database.take_turn()
+        self.database.turn.take()
         try:
             return super().executemany(query, param_list)
         finally:
-            self.database.give_turn()
+            self.database.turn.give()

@@ -21,7 +21,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -81,11 +81,10 @@ def _write_back(*, anew: bool) -> bool:
     """Cut the write-ahead log, with `anew` once the file was written anew; False where others are in the way."""
     try:
         with (
-            closing(Turn(str(database_file()))) as turn,
+            closing(Turn(str(database_file()), WAIT_SECONDS)) as turn,
             closing(sqlite3.connect(database_file(), timeout=WAIT_SECONDS, isolation_level=None)) as raw,
         ):
-            if not turn.take(WAIT_SECONDS):
-                return False
+            turn.take()
             if anew:
                 # The copy of a large database would not fit into memory.
                 raw.executescript(
@@ -93,7 +92,7 @@ def _write_back(*, anew: bool) -> bool:
                 )
             cuts = (raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() for _ in range(5))
             return any(not busy for busy, _, _ in cuts)
-    except sqlite3.OperationalError as error:
+    except (sqlite3.OperationalError, OperationalError) as error:
         logger.info("the disk is not clean yet: %s", error)
         return False
 

@@ -27,9 +27,9 @@ from apps.core.db.base import Turn
 path, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
 
 def write_for_ever():
-    turn = Turn(path)
+    turn = Turn(path, 1000)
     while True:
-        turn.take(1000)
+        turn.take()
         log.write(".")
         log.flush()
         time.sleep(0.002)
@@ -44,8 +44,8 @@ time.sleep(1000)
 HOLDER = """
 import sys, time
 from apps.core.db.base import Turn
-turn = Turn(sys.argv[1])
-turn.take(600)
+turn = Turn(sys.argv[1], 600)
+turn.take()
 print("mine", flush=True)
 time.sleep(1000)
 """
@@ -78,12 +78,12 @@ def in_thread(function: Callable[[], Any]) -> Any:
 def test_one_writer_beside_a_crowd_waits_for_few_of_them(tmp_path: Path) -> None:
     """Eight threads of another process write without a pause; of their turns few pass while we wait for ours."""
     log = tmp_path / "log"
-    turn = Turn(str(tmp_path / "database"))
+    turn = Turn(str(tmp_path / "database"), PATIENCE)
     passed = []
     with process(CROWD, tmp_path / "database", log):
         for _ in range(50):
             before = log.stat().st_size
-            turn.take(PATIENCE)
+            turn.take()
             passed.append(log.stat().st_size - before)
             turn.give()
             time.sleep(0.005)
@@ -95,9 +95,9 @@ def test_one_writer_beside_a_crowd_waits_for_few_of_them(tmp_path: Path) -> None
 
 
 def test_who_dies_in_his_turn_leaves_it_to_the_next(tmp_path: Path) -> None:
-    turn = Turn(str(tmp_path / "database"))
+    turn = Turn(str(tmp_path / "database"), PATIENCE)
     with process(HOLDER, tmp_path / "database") as holder:
-        waiting = threading.Thread(target=turn.take, args=(PATIENCE,))
+        waiting = threading.Thread(target=turn.take)
         waiting.start()
         waiting.join(0.2)
         assert waiting.is_alive()
@@ -108,18 +108,19 @@ def test_who_dies_in_his_turn_leaves_it_to_the_next(tmp_path: Path) -> None:
 
 
 def test_a_turn_that_is_forgotten_is_given_back(tmp_path: Path) -> None:
-    forgotten = Turn(str(tmp_path / "database"))
-    assert forgotten.take(1)
+    forgotten = Turn(str(tmp_path / "database"), 1)
+    forgotten.take()
     del forgotten
-    assert Turn(str(tmp_path / "database")).take(1)
+    Turn(str(tmp_path / "database"), 1).take()
 
 
 def test_where_the_file_may_not_be_made_threads_still_take_turns(tmp_path: Path) -> None:
-    first, second = Turn(str(tmp_path / "none" / "x")), Turn(str(tmp_path / "none" / "x"))
-    assert first.take(1)
-    assert not second.take(0.05)
+    first, second = (Turn(str(tmp_path / "none" / "x"), 0.05) for _ in range(2))
+    first.take()
+    with pytest.raises(OperationalError):
+        second.take()
     first.give()
-    assert second.take(1)
+    second.take()
 
 
 @pytest.mark.django_db(transaction=True)
