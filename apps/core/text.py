@@ -159,6 +159,18 @@ def _cut_word(word: str, limit: int) -> list[str]:
     return [word[start : start + step] for start in range(0, len(word), step)]
 
 
+def depth_of(value: Any) -> int:
+    """How deep lists and objects are nested; without recursion, since the nesting may be as deep as a parser allows."""
+    deepest, pending = 0, [(value, 1)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, dict | list):
+            deepest = max(deepest, depth)
+            inner = item.values() if isinstance(item, dict) else item
+            pending.extend((each, depth + 1) for each in inner)
+    return deepest
+
+
 def strict_loads(text: str) -> Any:
     """The value of a JSON text. Raises ValueError for anything else, NaN, the infinities and numbers beyond a float's
     range included (no database and no other parser takes them back), and RecursionError for about 1,000 levels."""

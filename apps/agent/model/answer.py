@@ -21,12 +21,12 @@ from apps.agent.model.messages import (
     valid_id,
     valid_name,
 )
-from apps.core.text import storable, strict_loads
+from apps.core.text import depth_of, storable, strict_loads
 
 MAX_COUNT = 2**31 - 1
 """No server counts more tokens than this in earnest, and the ledger cannot hold more."""
 MAX_DEPTH = 100
-"""Deeper input is not taken for one: what follows (schemas, secrets, rows) goes through it level by level."""
+"""Input as deep as this is not taken for one: what follows (schemas, secrets, rows) goes through it level by level."""
 
 
 @dataclass(slots=True)
@@ -169,22 +169,8 @@ def _input(block: OpenBlock, *, cut: bool) -> dict[str, Any]:
         value = strict_loads(source or json.dumps(given))
     except (ValueError, RecursionError):
         return {INCOMPLETE_INPUT: source}
-    usable = isinstance(value, dict) and not _is_deep(value) and storable(value) == value
+    usable = isinstance(value, dict) and depth_of(value) < MAX_DEPTH and storable(value) == value
     return value if usable else {INCOMPLETE_INPUT: source}
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for item in level
-            if isinstance(item, dict | list)
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _word(value: Any) -> str:

@@ -21,7 +21,7 @@ from apps.agent.models import ModelCall
 Purpose: TypeAlias = Literal["chat", "builder", "extract", "fast"]
 
 ANTHROPIC_URL = "https://api.anthropic.com"
-OFFLINE = ModelCall.Endpoint.OFFLINE.value  # stands for the model where none answers
+OFFLINE = ModelCall.Endpoint.OFFLINE.value  # recorded in place of the model where none answers
 NO_KEY = "none-needed"
 """Sent as the key to a server of one's own that asks for none; the SDK refuses to send no key at all."""
 MILLION = 1_000_000
@@ -173,22 +173,14 @@ class Endpoint:
         return without_user(self.base_url)
 
     @property
-    def is_anthropic(self) -> bool:
-        """Whether cache markers and server tools may be sent."""
-        return self.kind == ModelCall.Endpoint.ANTHROPIC
-
-    @property
     def is_offline(self) -> bool:
         return self.kind == ModelCall.Endpoint.OFFLINE
 
     @property
     def searches_the_web(self) -> bool:
         """Whether the endpoint itself searches the web; the setting may leave that to Izzy."""
-        return self.is_anthropic and settings.IZZY_WEB_SEARCH in {"auto", "anthropic"}
-
-    def answering(self, model: str) -> str:
-        """The name under which an answer to a request for `model` is recorded."""
-        return OFFLINE if self.is_offline else model
+        is_anthropic = self.kind == ModelCall.Endpoint.ANTHROPIC
+        return is_anthropic and settings.IZZY_WEB_SEARCH in {"auto", "anthropic"}
 
 
 def without_user(url: str) -> str:

@@ -19,6 +19,7 @@ from django.conf import settings
 from apps.agent.model import failures
 from apps.agent.model.answer import Answer, merged
 from apps.agent.model.client import (
+    OFFLINE,
     Endpoint,
     ModelError,
     ModelEvent,
@@ -51,7 +52,8 @@ def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
     )
     ours = request.ours if endpoint.searches_the_web else request.ours | {"web_search"}
     tools = request.tools
-    if endpoint.is_anthropic:
+    is_anthropic = endpoint.kind == ModelCall.Endpoint.ANTHROPIC
+    if is_anthropic:
         known = [(tool, None if tool["name"] in ours else find_tool(tool["name"])) for tool in tools]
         tools = [
             {"type": found.typed, "name": found.name, **found.typed_fields}
@@ -67,7 +69,7 @@ def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
     fixed = {name: value for name, value in fixed.items() if value}
     if request.tool_choice:
         fixed["tool_choice"] = request.tool_choice
-    if endpoint.is_anthropic:
+    if is_anthropic:
         last = fixed.get("system") or fixed.get("tools")
         if last:
             last[-1]["cache_control"] = MARKER
@@ -126,7 +128,7 @@ class SdkModelClient:
             turn_id=request.turn_id,
             round=request.round,
             purpose=request.purpose,
-            model=endpoint.answering(request.model)[:128],
+            model=OFFLINE if endpoint.is_offline else request.model[:128],
             endpoint=endpoint.kind,
         )
         call = _Call(request, endpoint, clients[endpoint], row, Answer(settings.IZZY_ANSWER_CHARS))

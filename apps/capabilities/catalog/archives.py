@@ -17,10 +17,10 @@ from apps.capabilities.catalog.drafts import (
     clean_permissions,
 )
 from apps.capabilities.catalog.files import FILES, files_read
-from apps.capabilities.catalog.schemas import depth_of
 from apps.capabilities.models import Capability, CapabilityVersion
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.http.drf import parse_json
+from apps.core.text import depth_of
 
 MAX_ARCHIVE_BYTES = 2_000_000
 MAX_FILE_BYTES = 400_000

@@ -10,7 +10,6 @@ from apps.capabilities.catalog.schemas import (
     MAX_INPUT_DEPTH,
     clean_output_schema,
     clean_schema,
-    depth_of,
     input_error,
 )
 from apps.capabilities.catalog.source import SourceFacts, read_source
@@ -19,7 +18,7 @@ from apps.capabilities.sandbox.requirements import parse_requirements
 from apps.core.db.writing import once
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.jobs.apart import apart
-from apps.core.text import clean_text
+from apps.core.text import clean_text, depth_of
 
 MAIN, REQUIREMENTS, MANIFEST, RUN_MD = "main.py", "requirements.txt", "manifest.json", "RUN.md"
 MAX_MAIN_CHARS = 200_000

@@ -7,6 +7,7 @@ from typing import Any
 from apps.agent.model.messages import canonical_json
 from apps.agent.tools.patterns import MAX_MATCHED_CHARS, pattern_problem
 from apps.core.errors import InvalidInput, TooLarge
+from apps.core.text import depth_of
 
 MAX_SCHEMA_CHARS = 20_000
 MAX_SCHEMA_DEPTH = 12
@@ -66,18 +67,6 @@ def input_error(schema: dict[str, Any], value: Any) -> str:
     from apps.agent.tools.schema import schema_error
 
     return schema_error(schema, value)
-
-
-def depth_of(value: Any) -> int:
-    """How deep lists and objects are nested; without recursion, since the nesting may be as deep as a parser allows."""
-    deepest, pending = 0, [(value, 1)]
-    while pending:
-        item, depth = pending.pop()
-        if isinstance(item, dict | list):
-            deepest = max(deepest, depth)
-            inner = item.values() if isinstance(item, dict) else item
-            pending.extend((each, depth + 1) for each in inner)
-    return deepest
 
 
 def _wrong(what: str, field: str) -> InvalidInput:

@@ -6,9 +6,9 @@ from typing import Any
 from django import forms
 from django.utils.html import escape
 
-from apps.capabilities.catalog.schemas import depth_of
 from apps.core.errors import InvalidInput
 from apps.core.http.drf import parse_json
+from apps.core.text import depth_of
 
 MAX_FIELD_CHARS = 100_000
 MAX_FIELDS = 30

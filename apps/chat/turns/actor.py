@@ -151,7 +151,7 @@ def _loop_state(turn: Turn, preferences: Preferences) -> LoopState:
     model = turn.model
     if not turn.said and model in {"", OFFLINE}:  # what was begun offline may go on with a model
         model = preferences.model or model_for("chat")
-        turn.model = current_endpoint().answering(model)
+        turn.model = OFFLINE if current_endpoint().is_offline else model
         turn.save(update_fields=["model"])
     newest = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("round").last()
     return LoopState(
@@ -192,11 +192,13 @@ class RunningTurn:
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
         answer = partial(message_append, self.turn, role=Role.ASSISTANT, blocks=blocks, round=round)
-        await self.log.commit(partial(answer, stop_reason=stop_reason, seq=self.log.last_seq))
+        answer = partial(answer, stop_reason=stop_reason, seq=self.log.last_seq)
+        await settled(self.log.commit(answer))
 
     async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
         results = partial(message_append, self.turn, role=Role.USER, blocks=blocks, round=round)
-        await self.log.commit(partial(results, kind=MessageKind.TOOL_RESULTS, seq=self.log.last_seq))
+        results = partial(results, kind=MessageKind.TOOL_RESULTS, seq=self.log.last_seq)
+        await settled(self.log.commit(results))
 
     async def run(self) -> TurnOutcome:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
@@ -342,7 +344,7 @@ class Actor:
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
-        await self.log.commit(partial(turn_finish, outcome, self.log.last_seq))
+        await settled(self.log.commit(partial(turn_finish, outcome, self.log.last_seq)))
         # The answer stands, whatever is wrong with search or memory: sweeps find what was not indexed or handed over.
         for follow_up in (turn_index, turn_capture):
             try:

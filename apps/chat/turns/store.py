@@ -19,7 +19,7 @@ from apps.agent.services import Reason, toolcalls_close_open
 from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import LoggedEvent, rows_of
-from apps.core.db.pool import in_db, settled
+from apps.core.db.pool import in_db
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
 CLOSING_WORDS: dict[Reason, str] = {
@@ -243,13 +243,10 @@ class EventLog:
         self._send_on([event])
 
     async def commit(self, change: Change) -> None:
-        """Makes a change of rows together with everything emitted so far, then sends on the events of the change."""
-
-        async def locked() -> None:
-            async with self.lock:
-                await self.write(change)
-
-        await settled(locked())
+        """Makes a change of rows together with everything emitted so far, then sends on the events of the change. Await it
+        `settled`: a change under way is not called back."""
+        async with self.lock:
+            await self.write(change)
 
     async def flush(self) -> None:
         """Stores what was emitted so far, so that rows show all of it."""
