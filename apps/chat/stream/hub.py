@@ -142,7 +142,11 @@ class Feed:
         then. Returns whether something is missing from now on."""
         was_behind = bool(self.ahead)
         insort(self.ahead, (previous, events), key=itemgetter(0))
-        self._catch_up()
+        while self.last_seq is not None and self.ahead and self.ahead[0][0] <= self.last_seq:
+            for event in self.ahead.pop(0)[1]:
+                if event.seq > self.last_seq:
+                    self.last_seq = event.seq
+                    self._pass_on(event)
         if len(self.ahead) > AHEAD:
             self.ahead.clear()
         return bool(self.ahead) and not was_behind
@@ -153,17 +157,12 @@ class Feed:
         if self.last_seq is None:
             self.last_seq = seq
             self._html.prime(live, seq)
-            self._catch_up()
-
-    def _catch_up(self) -> None:
-        while self.last_seq is not None and self.ahead and self.ahead[0][0] <= self.last_seq:
-            for event in self.ahead.pop(0)[1]:
-                if event.seq > self.last_seq:
-                    self.last_seq = event.seq
-                    self._pass_on(event)
+            self.publish([])  # what has come meanwhile
 
     def _pass_on(self, event: LoggedEvent) -> None:
-        self._send([*self._html.take(event, shown=self.is_page_watching), event])
+        for each in (*self._html.take(event, shown=self.is_page_watching), event):
+            for watcher in self.watchers:
+                watcher.put(each)
         if event.type in NAMES_LINKS:
             self._links_wanted += 1
             self._html.leads = self._through
@@ -213,15 +212,12 @@ class Feed:
             if leads is not None and wanted == self._links_wanted:
                 self._html.leads = leads
 
-    def _send(self, events: Sequence[LoggedEvent]) -> None:
-        for event in events:
-            for watcher in self.watchers:
-                watcher.put(event)
-
     def _render(self) -> None:
         self._rendering = None
         self._rendered_at = asyncio.get_running_loop().time()
-        self._send(self._html.render())
+        for block in self._html.render():
+            for watcher in self.watchers:
+                watcher.put(block)
 
 
 class Hub:
