@@ -15,7 +15,7 @@ from channels.security.websocket import WebsocketDenier  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
-from apps.accounts.authentication import OriginOrToken  # noqa: E402
+from apps.accounts.access import OriginOrToken  # noqa: E402
 from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
 from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402

@@ -57,7 +57,7 @@ PAGE_PARAMETERS = [
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
-    target_class = "apps.accounts.authentication.TokenAuthentication"
+    target_class = "apps.accounts.access.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -65,7 +65,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
-    target_class = "apps.accounts.authentication.BrowserSessionAuthentication"
+    target_class = "apps.accounts.access.BrowserSessionAuthentication"
     name = "session"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

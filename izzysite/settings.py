@@ -209,10 +209,10 @@ IZZY_CSP_ADMIN = IZZY_CSP | {
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "apps.accounts.authentication.TokenAuthentication",
-        "apps.accounts.authentication.BrowserSessionAuthentication",
+        "apps.accounts.access.TokenAuthentication",
+        "apps.accounts.access.BrowserSessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.ScopePermission"],
+    "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.access.ScopePermission"],
     "DEFAULT_PARSER_CLASSES": ["apps.core.http.drf.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["apps.core.http.drf.ShapeRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.core.http.drf.AlwaysJSON",

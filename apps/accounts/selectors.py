@@ -1,6 +1,5 @@
 """Reads about accounts."""
 
-import hashlib
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -35,8 +34,3 @@ def any_user_exists() -> bool:
 def tokens_kept(user_id: UUID) -> QuerySet[APIToken]:
     """The user's tokens that were not revoked, newest first; expired ones too."""
     return APIToken.objects.for_user(user_id).filter(revoked_at=None)
-
-
-def token_digest(secret: str) -> str:
-    """The stored hash of a token: it is so random that a plain hash cannot be reversed."""
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

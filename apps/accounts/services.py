@@ -14,10 +14,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
+from apps.accounts.access import TOKEN_PREFIX, token_digest
 from apps.accounts.choices import time_zones
 from apps.accounts.credentials import access_changed
 from apps.accounts.models import APIToken, Preferences, Scope, User
-from apps.accounts.selectors import any_user_exists, preferences_for, token_digest, tokens_kept
+from apps.accounts.selectors import any_user_exists, preferences_for, tokens_kept
 from apps.core.db.writing import in_slices
 from apps.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from apps.core.models import InstanceState
@@ -26,7 +27,6 @@ from apps.core.text import clean_text
 
 logger = logging.getLogger(__name__)
 
-TOKEN_PREFIX = "izzy_"  # noqa: S105  what every token begins with, not a secret
 TOKENS_PER_USER = 100
 
 

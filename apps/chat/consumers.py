@@ -15,7 +15,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 from django.urls import URLPattern, path
 
-from apps.accounts.authentication import require_scope
+from apps.accounts.access import require_scope
 from apps.accounts.credentials import Credentials, credentials_ended, credentials_watch
 from apps.accounts.models import APIToken, User
 from apps.chat.conversations.selectors import conversation_get
@@ -97,7 +97,7 @@ def parse_frame(text: str | None) -> ClientFrame:
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
-    """One client. Its user is known and its Origin checked before it gets here (apps.accounts.authentication).
+    """One client. Its user is known and its Origin checked before it gets here (apps.accounts.access).
 
     Every refused frame is answered by `{type: "error", code, message, extra, client_id?}`; the socket stays open.
     """

@@ -6,7 +6,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from apps.accounts.authentication import authenticate_bearer, require_scope
+from apps.accounts.access import authenticate_bearer, require_scope
 from apps.accounts.models import APIToken, User
 from apps.accounts.services import token_create, token_revoke
 from apps.core.errors import Conflict, Forbidden, InvalidInput, IzzyError, NotAuthenticated, NotFound

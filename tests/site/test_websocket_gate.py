@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from apps.accounts.authentication import is_own_origin
+from apps.accounts.access import is_own_origin
 from apps.accounts.models import User
 from apps.accounts.services import token_create
 from apps.chat.models import Conversation

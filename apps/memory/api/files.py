@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 from rest_framework.request import Request
 
-from apps.accounts.authentication import require_scope
+from apps.accounts.access import require_scope
 from apps.accounts.models import APIToken, Scope
 from apps.core.http.rest import Listed, operation
 from apps.core.http.shapes import Checked, ClosedInput, Query, Refused, Shape, page_of
