@@ -13,7 +13,7 @@ from apps.agent.model.client import ServerCall, ServerResult
 from apps.agent.model.messages import error_of, results_of
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import ToolCallOutput
-from apps.agent.tools.base import Tier, Tool
+from apps.agent.tools.base import Tier, Tool, ToolContext, find_tool
 from apps.agent.tools.results import ToolOutcome, result_text
 from apps.agent.turn.events import (
     ApprovalRequested,
@@ -96,7 +96,8 @@ class Round:
 
     async def _work(self) -> None:
         try:
-            tools = [self.executor.find(block["name"]) for block in self.blocks]
+            names = [block["name"] for block in self.blocks]
+            tools = [self.executor.tools.get(name) or find_tool(name) for name in names]
             new = [
                 self.executor.row(block, tool.tier if tool else Tier.READ_ONLY, self.number, position)
                 for position, (block, tool) in enumerate(zip(self.blocks, tools, strict=True))
@@ -121,11 +122,12 @@ class Round:
 
     async def _may_run(self, call: Call) -> bool:
         """Whether the call runs now; else it is ended here, waits, or is held back behind one that waits."""
-        refusal = self.executor.refusal(call.block["name"], call.block["input"])
+        refusal = self.executor.refusal(call.tool, call.block["name"], call.block["input"])
         if call.row.decision == ToolCall.Decision.DECLINED:
             refusal = ToolOutcome(services.DECLINED, "declined")
         if refusal is not None or call.tool is None:
-            self._announce(call)
+            row = call.row
+            self._queue.put_nowait(ToolStart(call.id, row.name, row.input, row.covered or None))
             await self._finish(call, refusal or ToolOutcome("", "unknown_tool"))
             if self._taken:
                 raise TurnTaken
@@ -180,7 +182,8 @@ class Round:
         if not await in_db(services.toolcalls_start, user_id=self.executor.user_id, rows=rows):
             raise TurnTaken
         for call in calls:
-            self._announce(call)
+            row = call.row
+            self._queue.put_nowait(ToolStart(call.id, row.name, row.input, row.covered or None))
         async with asyncio.TaskGroup() as group:
             for call in calls:
                 group.create_task(self._run_one(call))
@@ -193,16 +196,20 @@ class Round:
             self._queue.put_nowait(ToolProgress(call.id, call.row.name, shown))
 
         assert call.tool is not None  # noqa: S101 - _may_run has seen to it
-        approved = call.row.decision == ToolCall.Decision.APPROVED
-        outcome = await self.executor.execute(
-            call.tool,
-            call.block["input"],
-            call_id=call.row.id,
+        executor, approved = self.executor, call.row.decision == ToolCall.Decision.APPROVED
+        context = ToolContext(
+            user_id=executor.user_id,
+            conversation_id=executor.conversation_id,
+            turn_id=executor.turn_id,
+            tool_call_id=call.row.id,
+            taint=executor.taint,
             emit=emit,
+            message_id=executor.message_id,
+            use_memory=executor.use_memory,
             permission=call.row.permission if approved and call.row.permission else None,
             answer=call.row.answer,
         )
-        await self._finish(call, outcome)
+        await self._finish(call, await executor.execute(call.tool, call.block["input"], context))
 
     async def _finish(self, call: Call, outcome: ToolOutcome) -> None:
         row = call.row
@@ -218,10 +225,6 @@ class Round:
             outcome.duration_ms,
         )
         self._queue.put_nowait(ToolResult(call.id, row.name, row.result, row.is_error, row.duration_ms))
-
-    def _announce(self, call: Call) -> None:
-        row = call.row
-        self._queue.put_nowait(ToolStart(call.id, row.name, row.input, row.covered or None))
 
 
 @dataclass(slots=True)
