@@ -80,9 +80,9 @@ def turn_tool_calls(*, user_id: UUID, turn_id: UUID) -> list[dict[str, Any]]:
 def turn_usage(*, user_id: UUID, turn_id: UUID) -> Usage:
     """Tokens and cost of the turn so far."""
     calls = ModelCall.objects.owned_by(user_id).filter(ModelCall.BY_A_MODEL, turn_id=turn_id)
-    found = _money(calls.aggregate(**TOTALS))
+    found = calls.aggregate(**TOTALS)
     del found["failed"]
-    return Usage(**found)
+    return Usage(**found | {"cost_usd": float(found["cost_usd"])})
 
 
 def usage_summary(*, user_id: UUID, since: datetime, until: datetime) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from apps.accounts.services import preferences_update
 from apps.agent.tools import base as tool_base
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.models import Turn
-from apps.chat.prompt import context_block, local_time
+from apps.chat.prompt import context_block
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.memory.models import DecayCycle, Memory
@@ -229,7 +229,8 @@ def test_the_time_is_the_users(zone: str, shown: str) -> None:
     from datetime import UTC, datetime
 
     moment = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
-    assert local_time(moment, zone) == f"Saturday, 21 November 2026, {shown}"
+    block = context_block(now=moment, time_zone=zone, memories="")
+    assert f"Now: Saturday, 21 November 2026, {shown}\n" in block["text"]
 
 
 async def test_a_note_that_was_corrected_is_brought_up_again(

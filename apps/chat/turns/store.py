@@ -240,7 +240,8 @@ class EventLog:
         self.last_seq += 1
         event = replace(line, seq=self.last_seq)
         self.pending.append(event)
-        self._send_on([event])
+        self._publish(self.conversation_id, self._published, [event])
+        self._published = event.seq
 
     async def commit(self, change: Change) -> None:
         """Makes a change of rows together with everything emitted so far, then sends on the events of the change. Await it
@@ -262,11 +263,8 @@ class EventLog:
         self.stored(write)
         self.last_seq += len(more)
         if more:
-            self._send_on(more)
-
-    def _send_on(self, events: Sequence[LoggedEvent]) -> None:
-        self._publish(self.conversation_id, self._published, events)
-        self._published = events[-1].seq
+            self._publish(self.conversation_id, self._published, more)
+            self._published = more[-1].seq
 
     def batch(self) -> LogWrite:
         """The events to store now. Hold the lock; call `stored` once they are."""
