@@ -144,14 +144,14 @@ def _answer_redact(message: Message) -> None:
 def _blocks(message: Message, trace: Trace, *, whole: bool = False) -> str:
     """The blocks as they are sent from now on: without the note in context blocks, tool inputs and tool results. What was
     said stays as it was sent, unless `whole`."""
-
-    def cleaned(block: dict[str, Any]) -> Any:
+    blocks = json.loads(message.blocks)
+    for place, block in enumerate(blocks):
         is_context = message.role == Role.USER and block.get("text", "").startswith("<context>")
         if block.get("type") != "text" or is_context:
-            return redact(block, trace)
-        return {**block, "text": MARKER} if whole else block
-
-    return canonical_json([cleaned(block) for block in json.loads(message.blocks)])
+            blocks[place] = redact(block, trace)
+        elif whole:
+            blocks[place] = {**block, "text": MARKER}
+    return canonical_json(blocks)
 
 
 def _others(items: list[Any], trace: Trace) -> list[Any]:

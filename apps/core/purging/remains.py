@@ -113,7 +113,7 @@ _FORGOTTEN = {"object_repr": MARKER, "change_message": ""}
 
 def clear(trace: Trace, hits: Hits) -> None:
     """The log's entries about the purged rows keep what was done and when, not what the row said."""
-    _forget(_entries(trace))
+    _entries(trace).update(**_FORGOTTEN)
     for session, data in _sessions(trace.user_id):
         if (cleaned := redact(data, trace)) != data:
             session.session_data = SessionStore().encode(cleaned)
@@ -121,12 +121,9 @@ def clear(trace: Trace, hits: Hits) -> None:
 
 
 def _entries(trace: Trace) -> QuerySet[LogEntry]:
-    """Admin log entries on the purged rows; their user is the superuser, not the owner."""
-    return LogEntry.objects.filter(object_id__in=[str(key) for key in trace.ids | trace.messages])
-
-
-def _forget(entries: QuerySet[LogEntry]) -> int:
-    return entries.exclude(**_FORGOTTEN).update(**_FORGOTTEN)
+    """Admin log entries on the purged rows that say something yet; their user is the superuser, not the owner."""
+    ids = [str(key) for key in trace.ids | trace.messages]
+    return LogEntry.objects.filter(object_id__in=ids).exclude(**_FORGOTTEN)
 
 
 def _sessions(user_id: UUID) -> Iterator[tuple[Session, dict[str, Any]]]:
@@ -152,16 +149,17 @@ def admin_log_forget(user_id: UUID) -> bool:
     changed = 0
     for model in {model_of(column) for place in PLACES for column in place.columns} - {LogEntry}:
         entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
-        if logged := set(entries.exclude(**_FORGOTTEN).values_list("object_id", flat=True)):
+        entries = entries.exclude(**_FORGOTTEN)
+        if logged := set(entries.values_list("object_id", flat=True)):
             own = {str(pk) for pk in rows_of(model, user_id).values_list("pk", flat=True)}
-            changed += _forget(entries.filter(object_id__in=logged & own))
+            changed += entries.filter(object_id__in=logged & own).update(**_FORGOTTEN)
     return changed > 0
 
 
 PURGING = PurgePart(
     clear=clear,
     counts={
-        "admin.log": lambda trace: _entries(trace).exclude(**_FORGOTTEN).count(),
+        "admin.log": lambda trace: _entries(trace).count(),
         "sessions": lambda trace: sum(
             redact(data, trace) != data for _, data in _sessions(trace.user_id)
         ),
